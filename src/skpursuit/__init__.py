@@ -1,0 +1,1 @@
+"""Sparse models, found by reading a fraction of the data."""

@@ -1,0 +1,1 @@
+"""Compiled inner loops: functions of arrays, nothing else."""

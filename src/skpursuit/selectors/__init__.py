@@ -1,0 +1,1 @@
+"""How the top entries of X^T r are found."""
