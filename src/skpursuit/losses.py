@@ -1,0 +1,292 @@
+"""Losses on predictions z = Xw: value, slope and curvature, elementwise, never seeing X.
+
+The gradient of sum_i loss(y_i, x_i . w) is X^T r with r = ``loss.residual(y, z)``, so r is all that a
+selector needs of a loss. Values keep the precision of their arguments and never warn: a prediction
+that is too large gives ``inf``, which a line search rejects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[Any]
+
+# log(2) in two parts. The first has 32 significant bits, so that its product with a binary exponent is exact.
+_LN2_HIGH = float.fromhex("0x1.62e42feep-1")
+_LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """What a loss must offer; ``as_loss`` also takes objects that have only the first three methods.
+
+    ``smoothness`` is the constant c with loss'' <= c everywhere, or None where there is none.
+    """
+
+    @property
+    def smoothness(self) -> float | None:
+        """Upper bound of the curvature, None if unbounded or unknown."""
+
+    def value(self, y: Array, z: Array) -> Array:
+        """Loss of each prediction."""
+
+    def residual(self, y: Array, z: Array) -> Array:
+        """Slope of the loss in z."""
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """Second derivative of the loss in z."""
+
+    def check_targets(self, y: ArrayLike) -> Array:
+        """Return y as a float array, or raise ValueError if it is no target of this loss."""
+
+
+@dataclass(frozen=True)
+class Squared:
+    """Squared loss (y - z)^2 / 2, with residual z - y."""
+
+    smoothness: ClassVar[float | None] = 1.0
+
+    def value(self, y: Array, z: Array) -> Array:
+        """(y - z)^2 / 2."""
+        with np.errstate(over="ignore", under="ignore"):
+            r = z - y
+            return 0.5 * r * r
+
+    def residual(self, y: Array, z: Array) -> Array:
+        """Slope z - y."""
+        return z - y
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """One everywhere."""
+        return np.ones_like(z - y)
+
+    def check_targets(self, y: ArrayLike) -> Array:
+        """Return y as a float array; ValueError unless finite."""
+        return finite_targets(y)
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Logistic loss log(1 + exp(-y z)) for labels y in {-1, +1}."""
+
+    smoothness: ClassVar[float | None] = 0.25
+
+    def value(self, y: Array, z: Array) -> Array:
+        """log(1 + exp(-y z)), as max(-y z, 0) + log1p(exp(-|z|))."""
+        margin, e = self._margin(y, z)
+        return np.maximum(-margin, 0) + np.log1p(e)
+
+    def residual(self, y: Array, z: Array) -> Array:
+        """-y / (1 + exp(y z))."""
+        margin, e = self._margin(y, z)
+        with np.errstate(under="ignore"):
+            return -y * (np.where(margin > 0, e, 1) / (1 + e))
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """exp(-|z|) / (1 + exp(-|z|))^2."""
+        _, e = self._margin(y, z)
+        with np.errstate(under="ignore"):
+            return e / np.square(1 + e)
+
+    def check_targets(self, y: ArrayLike) -> Array:
+        """Return y as a float array; ValueError unless every label is -1 or +1."""
+        checked = finite_targets(y)
+        wrong = checked[np.abs(checked) != 1]
+        if wrong.size:
+            raise ValueError(f"logistic loss needs labels -1 and +1, got {wrong.flat[0]:g}")
+        return checked
+
+    @staticmethod
+    def _margin(y: Array, z: Array) -> tuple[Array, Array]:
+        """Margin y z and exp(-|y z|), the only exponential, which cannot overflow."""
+        with np.errstate(under="ignore"):
+            margin = y * z
+            return margin, np.exp(-np.abs(margin))
+
+
+@dataclass(frozen=True)
+class Huber:
+    """Huber loss: (y - z)^2 / 2 up to |y - z| = delta, then linear with slope delta.
+
+    Parameters
+    ----------
+    delta : float, default 1.35
+        Residuals larger than this count as outliers. At exactly delta the curvature is 1.
+    """
+
+    delta: float = 1.35
+    smoothness: ClassVar[float | None] = 1.0
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.delta) and self.delta > 0):
+            raise ValueError(f"delta must be positive and finite, got {self.delta}")
+        # A NumPy scalar would turn float32 predictions into float64.
+        object.__setattr__(self, "delta", float(self.delta))
+
+    def value(self, y: Array, z: Array) -> Array:
+        """With a = |z - y| and c = min(a, delta): c (a - c / 2)."""
+        with np.errstate(over="ignore", under="ignore"):
+            a = np.abs(z - y)
+            c = np.minimum(a, self.delta)
+            return c * (a - 0.5 * c)
+
+    def residual(self, y: Array, z: Array) -> Array:
+        """Slope z - y, clipped to [-delta, delta]."""
+        with np.errstate(over="ignore"):
+            return np.clip(z - y, -self.delta, self.delta)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """One where |z - y| <= delta, else zero."""
+        with np.errstate(over="ignore"):
+            r = z - y
+        return (np.abs(r) <= self.delta).astype(r.dtype)
+
+    def check_targets(self, y: ArrayLike) -> Array:
+        """Return y as a float array; ValueError unless finite."""
+        return finite_targets(y)
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Poisson loss with log link: exp(z) - y z + (y log y - y), half the deviance, for y >= 0.
+
+    The constant makes the loss non-negative, zero where exp(z) = y. The curvature exp(z) has no bound,
+    so there is no smoothness constant. Where exp(z) and y nearly cancel, the error is that of
+    perturbing z by less than 1e-16.
+    """
+
+    smoothness: ClassVar[float | None] = None
+
+    def value(self, y: Array, z: Array) -> Array:
+        """exp(z) - y z + (y log y - y)."""
+        y, z, dtype = _in_double(y, z)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            u = self._log_ratio(y, z)
+            near = y * _exp_minus_line(np.clip(u, -1, 1))
+            far = np.exp(z) - y * (1 + u)
+            return np.where((np.abs(u) < 1) & (y > 0), near, far).astype(dtype)
+
+    def residual(self, y: Array, z: Array) -> Array:
+        """exp(z) - y."""
+        y, z, dtype = _in_double(y, z)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            u = self._log_ratio(y, z)
+            near = y * np.expm1(np.clip(u, -1, 1))
+            return np.where((np.abs(u) < 1) & (y > 0), near, np.exp(z) - y).astype(dtype)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """exp(z)."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.exp(z + np.zeros_like(y))
+
+    def check_targets(self, y: ArrayLike) -> Array:
+        """Return y as a float array; ValueError unless finite and >= 0."""
+        checked = finite_targets(y)
+        if checked.size and checked.min() < 0:
+            raise ValueError(f"Poisson loss needs targets >= 0, got {checked.min():g}")
+        return checked
+
+    @staticmethod
+    def _log_ratio(y: Array, z: Array) -> Array:
+        """Difference z - log(y), without losing what z and log(y) have in common; z itself where y = 0.
+
+        With y = m 2^e the difference z - e log(2) is taken first, in two parts, and |log(m)| <= log(2) / 2
+        has a rounding error far below that of log(y).
+        """
+        m, e = np.frexp(np.where(y > 0, y, 1))
+        low = m < np.sqrt(0.5)
+        m, e = np.where(low, 2 * m, m), e - low
+        return (z - e * _LN2_HIGH) - (e * _LN2_LOW + np.log(m))
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """A user's loss that has only value, residual and curvature, with the defaults for the rest."""
+
+    loss: Any
+    smoothness: ClassVar[float | None] = None
+
+    def value(self, y: Array, z: Array) -> Array:
+        return self.loss.value(y, z)
+
+    def residual(self, y: Array, z: Array) -> Array:
+        return self.loss.residual(y, z)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        return self.loss.curvature(y, z)
+
+    def check_targets(self, y: ArrayLike) -> Array:
+        return finite_targets(y)
+
+
+_BY_NAME: dict[str, type] = {
+    "squared": Squared,
+    "logistic": Logistic,
+    "huber": Huber,
+    "poisson": Poisson,
+}
+
+
+def as_loss(loss: str | Loss) -> Loss:
+    """Return the loss of that name, or the object itself if it is one.
+
+    Parameters
+    ----------
+    loss : str or object
+        "squared", "logistic", "huber", "poisson", or an object with ``value``, ``residual``
+        and ``curvature``.
+
+    Raises
+    ------
+    ValueError
+        If there is no loss of that name.
+    TypeError
+        If the object is not a loss.
+    """
+    if isinstance(loss, str):
+        if loss not in _BY_NAME:
+            raise ValueError(f"unknown loss {loss!r}; known are {', '.join(_BY_NAME)}")
+        return _BY_NAME[loss]()
+    if isinstance(loss, type):
+        raise TypeError(
+            f"loss must be a name or an object, got the class {loss.__name__}: write {loss.__name__}()"
+        )
+    missing = [m for m in ("value", "residual", "curvature") if not callable(getattr(loss, m, None))]
+    if missing:
+        raise TypeError(f"{type(loss).__name__} object is no loss: it lacks {', '.join(missing)}")
+    return loss if isinstance(loss, Loss) else _Plain(loss)
+
+
+def finite_targets(y: ArrayLike) -> Array:
+    """Return y as float32 (if it is) or float64, refusing what is not a finite number."""
+    checked = np.asarray(y)
+    if checked.dtype.kind == "c":
+        raise ValueError("y must be real, got complex numbers")
+    if checked.dtype not in (np.float32, np.float64):
+        try:
+            checked = checked.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"y must be numeric, got dtype {checked.dtype}") from error
+    if not np.isfinite(checked).all():
+        raise ValueError("y contains NaN or infinity")
+    return checked
+
+
+def _in_double(y: Array, z: Array) -> tuple[Array, Array, np.dtype[Any]]:
+    """Both as float64, and the dtype that the result is to have."""
+    return np.asarray(y, np.float64), np.asarray(z, np.float64), np.result_type(y, z, np.float32)
+
+
+def _exp_minus_line(u: Array) -> Array:
+    """exp(u) - 1 - u for |u| <= 1 by its series, which does not cancel."""
+    t = np.ones_like(u)
+    for k in range(19, 2, -1):
+        t *= u
+        t /= k
+        t += 1
+    return 0.5 * u * u * t

@@ -1,0 +1,85 @@
+"""The multinomial logistic loss: one row of predictions for each sample, coupled by its probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .losses import Array, finite_targets
+
+
+@dataclass(frozen=True)
+class Multinomial:
+    """Multinomial logistic loss log(sum_k exp(z_k)) - z_y for labels y in 0..K-1 and z of shape (n, K).
+
+    Losses of the rows couple the K predictions, so besides the diagonal curvature there are
+    ``hessian_product`` for Newton-CG and ``hessian`` for a full Newton step on a support S: block (k, l) of
+    its matrix is X_S^T diag(hessian[:, k, l]) X_S. Adding one vector to all columns of z changes nothing:
+    that matrix is singular, and Newton needs a ridge or a reference class.
+    """
+
+    smoothness: ClassVar[float | None] = 0.5
+
+    def value(self, y: Array, z: Array) -> Array:
+        """log(sum_k exp(z_k)) - z_y of each row, shape (n,)."""
+        _, others, distance = self._shifted(z)
+        return distance[np.arange(len(z)), y] + np.log1p(others)
+
+    def residual(self, y: Array, z: Array) -> Array:
+        """Class probabilities minus the indicator of y, shape (n, K)."""
+        e, others, _ = self._shifted(z)
+        rows, y = np.arange(len(z)), np.asarray(y)
+        total = (1 + others)[:, None]
+        r = e / total
+        # 1 - p_y as a sum of the other terms: it keeps its digits when p_y is close to 1.
+        e[rows, y] = 0
+        r[rows, y] = -e.sum(axis=1) / total[:, 0]
+        return r
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """Diagonal of the Hessian of each row, p_k (1 - p_k), shape (n, K)."""
+        e, others, distance = self._shifted(z)
+        top = distance.argmin(axis=1)
+        rest = (1 + others)[:, None] - e
+        rest[np.arange(len(z)), top] = others
+        with np.errstate(under="ignore"):
+            return e * rest / np.square(1 + others)[:, None]
+
+    def hessian_product(self, z: Array, v: Array) -> Array:
+        """Hessian of each row times the row of v, p (v - p . v), shape (n, K)."""
+        p = self.probabilities(z)
+        return p * (v - (p * v).sum(axis=1, keepdims=True))
+
+    def hessian(self, z: Array) -> Array:
+        """Hessian of each row, diag(p) - p p^T, shape (n, K, K)."""
+        p = self.probabilities(z)
+        return p[:, :, None] * (np.eye(p.shape[1], dtype=p.dtype) - p[:, None, :])
+
+    def probabilities(self, z: Array) -> Array:
+        """Class probabilities exp(z_k) / sum_l exp(z_l), shape (n, K)."""
+        e, others, _ = self._shifted(z)
+        return e / (1 + others)[:, None]
+
+    def check_targets(self, y: ArrayLike) -> Array:
+        """Return y as an integer array; ValueError unless it is a vector of whole numbers >= 0."""
+        checked = finite_targets(y)
+        if checked.ndim != 1:
+            raise ValueError(f"multinomial loss needs a vector of class labels, got shape {checked.shape}")
+        if checked.size and (checked.min() < 0 or np.any(checked != np.floor(checked))):
+            raise ValueError("multinomial loss needs class labels 0, 1, 2, ...")
+        return checked.astype(np.intp)
+
+    @staticmethod
+    def _shifted(z: Array) -> tuple[Array, Array, Array]:
+        """exp(z - max), the sum of all but the (first) largest of them, and max - z."""
+        distance = z.max(axis=1, keepdims=True) - z
+        rows, top = np.arange(len(z)), distance.argmin(axis=1)
+        with np.errstate(under="ignore"):
+            e = np.exp(-distance)
+            e[rows, top] = 0
+            others = e.sum(axis=1)
+        e[rows, top] = 1
+        return e, others, distance

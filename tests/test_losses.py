@@ -1,0 +1,312 @@
+"""Losses against mpmath, at the ends of their range, and at the boundary."""
+
+import warnings
+from dataclasses import FrozenInstanceError
+
+import mpmath
+import numpy as np
+import pytest
+
+from skpursuit.losses import Huber, Logistic, Loss, Poisson, Squared, as_loss
+from skpursuit.multinomial import Multinomial
+
+mpmath.mp.dps = 340  # so that exp(1e-300) - 1 keeps its digits
+MAGNITUDES = [1e-300, 1e-20, 1e-8, 1e-3, 0.1, 0.5, 0.7, 1.0, 1.35, 2.0, 7.3, 36.0, 37.5, 200.0, 700.0, 1e4]
+PREDICTIONS = np.array([0.0, *MAGNITUDES, *(-m for m in MAGNITUDES)])
+LOSSES = [Squared(), Logistic(), Huber(), Huber(0.1), Poisson()]
+TARGETS = {
+    Squared: [-3.0, 0.0, 1e-8, 1.0, 7.3],
+    Logistic: [-1.0, 1.0],
+    Huber: [-3.0, 0.0, 1.0, 7.3],
+    Poisson: [0.0, 1e-3, 0.3, 1.0, 2.0, 3.0, 1000.0, 1e300],
+}
+QUANTITIES = ["value", "residual", "curvature"]
+
+
+def exact(loss, quantity, y, z):
+    y, z = mpmath.mpf(float(y)), mpmath.mpf(float(z))
+    return EXACT[type(loss)](loss, y, z)[QUANTITIES.index(quantity)]
+
+
+def exact_huber(loss, y, z):
+    delta, r = mpmath.mpf(loss.delta), z - y
+    if abs(r) <= delta:
+        return r**2 / 2, r, 1
+    return delta * (abs(r) - delta / 2), delta * mpmath.sign(r), 0
+
+
+def exact_logistic(_, y, z):
+    e = mpmath.exp(-y * z)
+    return mpmath.log1p(e), -y * e / (1 + e), e / (1 + e) ** 2
+
+
+def exact_poisson(_, y, z):
+    constant = y * mpmath.log(y) - y if y else 0
+    return mpmath.exp(z) - y * z + constant, mpmath.exp(z) - y, mpmath.exp(z)
+
+
+EXACT = {
+    Squared: lambda _, y, z: ((z - y) ** 2 / 2, z - y, 1),
+    Logistic: exact_logistic,
+    Huber: exact_huber,
+    Poisson: exact_poisson,
+}
+
+
+def grid(loss, dtype=np.float64):
+    targets = np.array(TARGETS[type(loss)])
+    targets = targets[targets < np.finfo(dtype).max].astype(dtype)
+    y, z = np.meshgrid(targets, PREDICTIONS.astype(dtype))
+    return y.ravel(), z.ravel()
+
+
+def ulps(got, wanted, dtype=np.float64):
+    """Error in units of the last place, the subnormal range counted in its own units."""
+    largest = mpmath.mpf(float(np.finfo(dtype).max))
+    if abs(wanted) > largest:
+        return 0.0 if np.isinf(got) else np.inf
+    unit = max(
+        abs(wanted) * float(np.finfo(dtype).eps), mpmath.mpf(float(np.finfo(dtype).smallest_subnormal))
+    )
+    return float(abs(mpmath.mpf(float(got)) - wanted) / unit)
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_a_few_ulp_from_mpmath(loss, quantity):
+    y, z = grid(loss)
+    got = getattr(loss, quantity)(y, z)
+    errors = [ulps(*pair) for pair in zip(got, (exact(loss, quantity, a, b) for a, b in zip(y, z)))]
+    worst = int(np.argmax(errors))
+    assert errors[worst] <= 4, (y[worst], z[worst], got[worst])
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+@pytest.mark.parametrize("loss", [Squared(), Logistic(), Huber(1.5), Poisson()], ids=repr)
+def test_float32_stays_and_is_as_accurate(loss, quantity):
+    y, z = grid(loss, np.float32)
+    got = getattr(loss, quantity)(y, z)
+    assert got.dtype == np.float32
+    wanted = [exact(loss, quantity, a, b) for a, b in zip(y, z)]
+    assert max(ulps(a, b, np.float32) for a, b in zip(got, wanted)) <= 4
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_silent_even_where_numpy_was_told_to_raise(loss, quantity):
+    y, z = grid(loss)
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        assert not np.isnan(getattr(loss, quantity)(y, z)).any()
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_nan_predictions_are_not_hidden(loss, quantity):
+    result = getattr(loss, quantity)(np.ones(2), np.array([np.nan, 0.0]))
+    constant = quantity == "curvature" and isinstance(loss, Squared | Huber)
+    assert constant or np.isnan(result[0])
+    assert np.isfinite(result[1])
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_slope_and_curvature_are_derivatives(loss):
+    y = np.array([1.0, 1.0, 1.0, 1.0])
+    z = np.array([-2.1, -0.3, 0.98, 3.7])
+    h = 1e-6
+    slope = (loss.value(y, z + h) - loss.value(y, z - h)) / (2 * h)
+    bend = (loss.residual(y, z + h) - loss.residual(y, z - h)) / (2 * h)
+    np.testing.assert_allclose(loss.residual(y, z), slope, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(loss.curvature(y, z), bend, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", [Squared(), Logistic(), Huber()], ids=repr)
+def test_smoothness_is_the_largest_curvature(loss):
+    y, z = grid(loss)
+    assert loss.curvature(y, z).max() == loss.smoothness
+
+
+def test_poisson_has_no_smoothness():
+    assert Poisson().smoothness is None
+
+
+def test_huber_edges():
+    loss = Huber(1.5)
+    y, z = np.zeros(5), np.array([0.0, 1.5, -1.5, np.nextafter(1.5, 2), -np.nextafter(1.5, 2)])
+    np.testing.assert_array_equal(loss.value(y, z)[:3], [0, 1.125, 1.125])
+    np.testing.assert_array_equal(loss.residual(y, z), [0, 1.5, -1.5, 1.5, -1.5])
+    np.testing.assert_array_equal(loss.curvature(y, z), [1, 1, 1, 0, 0])
+
+
+@pytest.mark.parametrize("y", [1.0, 3.0, 17.0, 1e5, 0.7])
+@pytest.mark.parametrize("gap", [0.0, 1e-12, -1e-6, 1e-3, -0.03])
+def test_poisson_near_its_minimum_is_off_by_a_shift_of_z(y, gap):
+    """Where exp(z) and y cancel, the loss is the exact one at some z' with |z' - z| <= 1e-16."""
+    z = np.log(y) + gap
+    value, residual = Poisson().value(np.array(y), np.array(z)), Poisson().residual(np.array(y), np.array(z))
+    assert value >= 0
+    u = mpmath.mpf(z) - mpmath.log(mpmath.mpf(y))
+    shift = mpmath.mpf(1e-16)
+    bound = y * (abs(mpmath.expm1(u)) + shift) * shift
+    assert abs(mpmath.mpf(float(value)) - exact(Poisson(), "value", y, z)) <= bound + 4e-16 * float(value)
+    bound = 2 * y * shift
+    assert abs(mpmath.mpf(float(residual)) - exact(Poisson(), "residual", y, z)) <= bound + 4e-16 * abs(
+        residual
+    )
+
+
+def test_poisson_overflows_to_infinity():
+    y, z = np.array([0.0, 5.0]), np.array([1e4, 1e4])
+    assert np.isposinf(Poisson().value(y, z)).all()
+    assert np.isposinf(Poisson().residual(y, z)).all()
+    assert np.isposinf(Poisson().curvature(y, z)).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("squared", Squared), ("logistic", Logistic), ("huber", Huber), ("poisson", Poisson)]
+)
+def test_as_loss_by_name(name, kind):
+    assert as_loss(name) == kind()
+    assert isinstance(as_loss(name), Loss)
+
+
+def test_as_loss_keeps_objects():
+    loss = Huber(2.0)
+    assert as_loss(loss) is loss
+
+
+def test_as_loss_completes_a_plain_object():
+    class Quartic:
+        def value(self, y, z):
+            return (z - y) ** 4
+
+        def residual(self, y, z):
+            return 4 * (z - y) ** 3
+
+        def curvature(self, y, z):
+            return 12 * (z - y) ** 2
+
+    loss = as_loss(Quartic())
+    assert loss.smoothness is None
+    one, three = np.ones(1), np.full(1, 3.0)
+    assert (loss.value(one, three), loss.residual(one, three), loss.curvature(one, three)) == (16, 32, 48)
+    with pytest.raises(ValueError, match="NaN"):
+        loss.check_targets([np.nan])
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        ("hinge", ValueError, "unknown loss 'hinge'; known are squared"),
+        (Huber, TypeError, r"write Huber\(\)"),
+        (3.0, TypeError, "float object is no loss: it lacks value, residual, curvature"),
+        (None, TypeError, "no loss"),
+    ],
+)
+def test_as_loss_refuses(bad, error, message):
+    with pytest.raises(error, match=message):
+        as_loss(bad)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, Multinomial()], ids=repr)
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [([np.nan, 1], "NaN"), ([1, np.inf], "infinity"), ([1j], "complex"), (["a"], "numeric"), ([[], 1], None)],
+)
+def test_targets_must_be_finite_numbers(loss, bad, message):
+    with pytest.raises(ValueError, match=message):
+        loss.check_targets(bad)
+
+
+@pytest.mark.parametrize(
+    ("loss", "bad", "message"),
+    [
+        (Logistic(), [0, 1], r"labels -1 and \+1, got 0"),
+        (Logistic(), [-1, 1, 2], "got 2"),
+        (Poisson(), [3, -0.5], "targets >= 0, got -0.5"),
+        (Multinomial(), [0, 1.5], "class labels"),
+        (Multinomial(), [-1, 1], "class labels"),
+        (Multinomial(), [[0], [1]], "vector"),
+    ],
+)
+def test_targets_outside_the_loss(loss, bad, message):
+    with pytest.raises(ValueError, match=message):
+        loss.check_targets(bad)
+
+
+def test_good_targets_are_converted_once():
+    y = np.array([-1, 1], np.float32)
+    assert Logistic().check_targets(y) is y
+    assert Logistic().check_targets([-1, 1]).dtype == np.float64
+    assert Squared().check_targets(np.array([True, False])).dtype == np.float64
+    assert Poisson().check_targets([]).shape == (0,)
+    assert Multinomial().check_targets([0.0, 2.0]).dtype == np.intp
+
+
+@pytest.mark.parametrize("delta", [0.0, -1.0, np.nan, np.inf])
+def test_huber_delta_is_checked(delta):
+    with pytest.raises(ValueError, match="delta"):
+        Huber(delta)
+
+
+def test_losses_are_values():
+    assert Huber(2.0) == Huber(np.float64(2.0))
+    with pytest.raises(FrozenInstanceError):
+        Huber().delta = 3.0
+
+
+def exact_multinomial(y, row):
+    e = [mpmath.exp(mpmath.mpf(float(v))) for v in row]
+    total = mpmath.fsum(e)
+    p = [v / total for v in e]
+    residual = [v - (k == y) for k, v in enumerate(p)]
+    return -mpmath.log(p[y]), residual, [v * (1 - v) for v in p]
+
+
+def multinomial_problem(dtype=np.float64):
+    rng = np.random.default_rng(0)
+    z = np.concatenate([s * rng.standard_normal((12, 4)) for s in (1e-8, 1.0, 30.0, 1e4)]).astype(dtype)
+    z[0] = 0.25  # a tie between all classes
+    return rng.integers(0, 4, len(z)), z
+
+
+def test_multinomial_against_mpmath():
+    y, z = multinomial_problem()
+    loss = Multinomial()
+    with np.errstate(all="raise"):
+        got = loss.value(y, z), loss.residual(y, z), loss.curvature(y, z)
+    for i, row in enumerate(z):
+        value, residual, curvature = exact_multinomial(y[i], row)
+        # Differences z_k - max z of predictions near 1e4 are rounded, which exp turns into relative error.
+        allowed = 6 + 2 * np.ptp(row)
+        assert ulps(got[0][i], value) <= allowed
+        for k in range(4):
+            assert ulps(got[1][i, k], residual[k]) <= allowed
+            assert ulps(got[2][i, k], curvature[k]) <= allowed
+
+
+def test_multinomial_hessian_forms_agree():
+    y, z = multinomial_problem()
+    z = z[:24]
+    loss, v = Multinomial(), np.random.default_rng(1).standard_normal((24, 4))
+    H = loss.hessian(z)
+    np.testing.assert_allclose(np.diagonal(H, axis1=1, axis2=2), loss.curvature(y[:24], z), rtol=1e-12)
+    np.testing.assert_allclose(np.einsum("ikl,il->ik", H, v), loss.hessian_product(z, v), atol=1e-14)
+    assert np.linalg.eigvalsh(H).max() <= loss.smoothness
+    h = 1e-6
+    slope = (loss.residual(y[:24], z + h * v) - loss.residual(y[:24], z - h * v)) / (2 * h)
+    np.testing.assert_allclose(loss.hessian_product(z, v), slope, atol=1e-8)
+
+
+def test_two_classes_are_the_logistic_loss():
+    z = np.linspace(-40, 40, 17)
+    two = np.column_stack([np.zeros_like(z), z])
+    y = np.arange(17) % 2
+    np.testing.assert_allclose(Multinomial().value(y, two), Logistic().value(2.0 * y - 1, z), rtol=1e-14)
+
+
+def test_multinomial_keeps_float32():
+    y, z = multinomial_problem(np.float32)
+    loss = Multinomial()
+    for result in (loss.value(y, z), loss.residual(y, z), loss.curvature(y, z), loss.hessian(z)):
+        assert result.dtype == np.float32
