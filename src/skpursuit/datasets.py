@@ -1,0 +1,136 @@
+"""Toy problems with a known sparse answer."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+Array = NDArray[Any]
+Seed = int | np.random.Generator | np.random.SeedSequence | None
+
+# Entries drawn at a time: the block is still in the cache when its squares are summed.
+_BLOCK = 1 << 15
+
+
+def make_sparse_signal(
+    n: int,
+    d: int,
+    k: int,
+    snr: float = 3.0,
+    dtype: DTypeLike = np.float64,
+    random_state: Seed = 0,
+) -> tuple[Array, Array, Array]:
+    """Noisy combination of k columns of a Gaussian matrix.
+
+    The columns of X have unit norm. The k coefficients at random positions are N(0, 1) pushed away from
+    zero by 0.1 in their own sign. The noise variance is ‖Xw‖² / n * 10^(-snr / 10).
+
+    Parameters
+    ----------
+    n, d : int
+        Rows and columns of X.
+    k : int
+        Number of non-zero coefficients, 0 <= k <= d.
+    snr : float, default 3.0
+        Signal-to-noise ratio in decibels; ``inf`` for no noise.
+    dtype : float32 or float64
+        Of all three results. float32 is drawn as such, without a float64 copy of X.
+    random_state : int, Generator, SeedSequence or None, default 0
+        Seed. The same seed gives the same positions and coefficients for both dtypes.
+
+    Returns
+    -------
+    X : ndarray of shape (n, d), C order
+    y : ndarray of shape (n,)
+    w : ndarray of shape (d,)
+    """
+    n, d, k, kind = _checked(n, d, k, dtype)
+    if np.isnan(snr) or snr == -np.inf:
+        raise ValueError(f"snr must be a number of decibels or inf, got {snr}")
+    rng = np.random.default_rng(random_state)
+    positions, values = _coefficients(d, k, rng)
+    noise = rng.standard_normal(n)
+    X = _unit_columns(n, d, kind, rng)
+    signal = X[:, positions] @ values
+    y = signal + noise * np.sqrt(signal @ signal / n * 10.0 ** (-snr / 10))
+    return X, y.astype(kind), _dense(d, positions, values, kind)
+
+
+def make_logistic_signal(
+    n: int,
+    d: int,
+    k: int,
+    strength: float = 3.0,
+    dtype: DTypeLike = np.float64,
+    random_state: Seed = 0,
+) -> tuple[Array, Array, Array]:
+    """Labels -1 and +1 drawn from a sparse logistic model.
+
+    X and the positions are those of ``make_sparse_signal``; the coefficients are scaled so that the root mean
+    square of z = Xw is ``strength``, and y is +1 with probability 1 / (1 + exp(-z)).
+
+    Parameters
+    ----------
+    n, d, k, dtype, random_state
+        As in ``make_sparse_signal``.
+    strength : float, default 3.0
+        Typical size of the log-odds: 0 gives random labels, large values separable classes.
+
+    Returns
+    -------
+    X : ndarray of shape (n, d), C order
+    y : ndarray of shape (n,), of -1 and +1
+    w : ndarray of shape (d,)
+    """
+    n, d, k, kind = _checked(n, d, k, dtype)
+    if not 0 <= strength < np.inf:
+        raise ValueError(f"strength must be >= 0 and finite, got {strength}")
+    rng = np.random.default_rng(random_state)
+    positions, values = _coefficients(d, k, rng)
+    noise = rng.logistic(size=n)
+    X = _unit_columns(n, d, kind, rng)
+    signal = X[:, positions] @ values
+    scale = strength / np.sqrt(signal @ signal / n) if k else 0.0
+    # z + logistic noise > 0 has probability 1 / (1 + exp(-z)).
+    y = np.where(scale * signal + noise > 0, 1, -1).astype(kind)
+    return X, y, _dense(d, positions, scale * values, kind)
+
+
+def _checked(n: int, d: int, k: int, dtype: DTypeLike) -> tuple[int, int, int, np.dtype[Any]]:
+    n, d, k, kind = index(n), index(d), index(k), np.dtype(dtype)
+    if n < 1 or d < 1:
+        raise ValueError(f"n and d must be at least 1, got {n} and {d}")
+    if not 0 <= k <= d:
+        raise ValueError(f"k must be between 0 and d={d}, got {k}")
+    if kind not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {kind}")
+    return n, d, k, kind
+
+
+def _coefficients(d: int, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    positions = rng.choice(d, size=k, replace=False)
+    values = rng.standard_normal(k)
+    return positions, values + np.copysign(0.1, values)
+
+
+def _dense(d: int, positions: Array, values: Array, dtype: np.dtype[Any]) -> Array:
+    w = np.zeros(d, dtype)
+    w[positions] = values
+    return w
+
+
+def _unit_columns(n: int, d: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+    """Gaussian matrix with columns of unit norm, drawn and scaled in place."""
+    X = np.empty((n, d), dtype)
+    squares = np.zeros(d)
+    step = max(1, _BLOCK // d)
+    for start in range(0, n, step):
+        rows = X[start : start + step]
+        rng.standard_normal(dtype=dtype, out=rows)
+        # Short sums in the dtype of X, added up in float64: float32 columns stay unit to its rounding.
+        squares += np.einsum("ij,ij->j", rows, rows)
+    X /= np.sqrt(np.maximum(squares, np.finfo(dtype).tiny)).astype(dtype)
+    return X
