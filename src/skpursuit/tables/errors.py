@@ -1,0 +1,32 @@
+"""The one exception that a bad table raises, and how values are shown in it."""
+
+from __future__ import annotations
+
+import os
+
+
+class TableError(ValueError):
+    """A table that cannot be used: one line that names the file, what is wrong and the remedy."""
+
+    def __init__(self, path: str | os.PathLike[str], problem: str, remedy: str):
+        self.path = os.fspath(path)
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(" ".join(f"{self.path}: {problem}; {remedy}".split()))
+
+    def __reduce__(self) -> tuple:
+        """Survive the way back from a worker process (the default passes only the message)."""
+        return type(self), (self.path, self.problem, self.remedy)
+
+
+def show(value: object, limit: int = 40) -> str:
+    """Return a value quoted for a message, cut if it is long, control characters escaped."""
+    text = repr(str(value))
+    return text if len(text) <= limit else text[: limit - 4] + "...'"
+
+
+def listing(names: list[str] | tuple[str, ...], limit: int = 8) -> str:
+    """Return the first few names for a message, and how many more there are."""
+    shown = ", ".join(show(name) for name in names[:limit])
+    more = len(names) - limit
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,181 @@
+"""Bad files: always a TableError of one line that names the file."""
+
+import builtins
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from skpursuit.tables import FORMATS, EncodingOptions, ReadOptions, TableError, read_columns, read_table
+
+GOOD_ARFF = "@relation r\n@attribute x real\n@attribute c {a,b}\n@data\n"
+LONG = "x" * 200_000
+
+BAD_TEXT = {
+    "empty file": ("t.csv", b"", "the file is empty"),
+    "only a header": ("t.csv", b"a,b\n", "no rows below the header"),
+    "only blank lines": ("t.csv", b"\n\n\n", "the file is empty"),
+    "binary": ("t.csv", bytes(range(256)), "NUL bytes"),
+    "nul byte late": ("t.csv", b"a,b\n" + b"1,2\n" * 30000 + b"1,\x002\n", "line 30002 holds NUL"),
+    "picture": ("t.csv", b"\x89PNG\r\n\x1a\n....", "this is a picture"),
+    "spreadsheet": ("t.csv", b"PK\x03\x04....", "zip archive"),
+    "gzip": ("t.csv", b"\x1f\x8b\x08....", "gzip"),
+    "latin-1": ("t.csv", "a,b\né,1\n".encode("latin-1"), r"not utf-8 \(byte 0xe9\); name its encoding"),
+    "utf-16": ("t.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16"),
+    "ragged": ("t.csv", b"a,b\n1,2\n3\n4,5\n", "line 3 has 1 fields .* 2; correct that line"),
+    "too wide": ("t.csv", b"a,b\n1,2\n3,4,5\n", "line 3 has 3 fields"),
+    "cut off": ("t.csv", b"a,b\n1,2\n3", "line 3 has 1 fields .* cut off"),
+    "cut off in quotes": ("t.csv", b'a,b\n1,"2\n3,4\n', "cut off"),
+    "huge field": ("t.csv", f"a,b\n1,{LONG}\n".encode(), "line 2: field larger"),
+    "duplicate names": ("t.csv", b"a,b,a\n1,2,3\n", "more than once: 'a'"),
+    "no header": ("t.csv", b"1,2\n3,4\n", "numbers where column names should be.*--no-header"),
+    "decimal comma": ("t.csv", b"a;b\n1,5;2\n2,5;3\n", "'1,5' has a decimal comma"),
+    "unknown format": ("t.docx", b"hello", "'docx' is not a known table format; use one of csv"),
+    "npz that is text": ("t.npz", b"a,b\n1,2\n", "cannot be read as npz"),
+    "parquet that is text": ("t.parquet", b"a,b\n1,2\n", "cannot be read as Parquet"),
+    "svmlight label": ("t.svm", b"1 1:2\nspam 1:2\n", "line 2 is not LABEL INDEX:VALUE.*'spam"),
+    "svmlight cut": ("t.svm", b"1 1:2\n1 2:", "line 2 is not"),
+    "svmlight order": ("t.svm", b"1 3:2 2:1\n", "line 1 is not"),
+    "arff without data": ("t.arff", b"@relation r\n@attribute x real\n", "no @data line"),
+    "arff that is csv": ("t.arff", b"a,b\n1,2\n", "line 1 is not part of an ARFF header"),
+    "arff attribute": ("t.arff", b"@attribute x\n@data\n1\n", "line 1: cannot understand"),
+    "arff no rows": ("t.arff", GOOD_ARFF.encode(), "no rows"),
+    "arff label": ("t.arff", (GOOD_ARFF + "1,c\n").encode(), "line 5: attribute 'c': 'c' is not one of"),
+    "arff number": ("t.arff", (GOOD_ARFF + "x,a\n").encode(), "line 5: attribute 'x': 'x' is not a number"),
+    "arff ragged": ("t.arff", (GOOD_ARFF + "1\n").encode(), "line 5: 1 values where 2"),
+    "arff index": ("t.arff", (GOOD_ARFF + "{5 1}\n").encode(), "index 5 is out of order or beyond"),
+    "arff brace": ("t.arff", (GOOD_ARFF + "{0 1\n").encode(), "closing brace"),
+    "arff item": ("t.arff", (GOOD_ARFF + "{x}\n").encode(), "'x' is not INDEX VALUE"),
+    "arff mixed": ("t.arff", (GOOD_ARFF + "1,a\n{0 1}\n").encode(), "line 6: dense and sparse"),
+    "arff quote": ("t.arff", (GOOD_ARFF + "1,'a\n").encode(), "a quote is not closed"),
+}
+
+
+def refused(path, match, *args):
+    with pytest.raises(TableError, match=match) as caught:
+        read_columns(path, *args)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    assert "; " in message
+    assert len(message) < len(str(path)) + 250
+
+
+@pytest.mark.parametrize("case", BAD_TEXT)
+def test_bad_content(tmp_path, case):
+    name, content, match = BAD_TEXT[case]
+    path = tmp_path / name
+    path.write_bytes(content)
+    refused(path, match)
+
+
+def test_a_huge_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("skpursuit.tables.text.MAX_LINE", 2**20)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n" + b"1" * (2**21))
+    refused(path, "line 2 is longer than 1 million characters")
+
+
+def test_no_such_file_a_folder_and_an_unknown_encoding(tmp_path):
+    refused(tmp_path / "none.csv", "no such file")
+    (tmp_path / "folder.csv").mkdir()
+    refused(tmp_path / "folder.csv", "this is a folder")
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n")
+    refused(path, "no text encoding is called 'klingon'", ReadOptions(text_encoding="klingon"))
+
+
+def test_wrong_columns(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("price,size\n1,2\n")
+    with pytest.raises(TableError, match="there is no column 'prise'; the columns are 'price', 'size'"):
+        read_table(path, EncodingOptions(target="prise"))
+    with pytest.raises(TableError, match="not said which column is the target"):
+        read_table(path)
+    refused(path, "there is no column 'nope'", ReadOptions(drop=("nope",)))
+    refused(path, "there is no column 'nope'", ReadOptions(categorical=("nope",)))
+
+
+def npz(folder, **arrays):
+    path = folder / "t.npz"
+    np.savez(path, **arrays)
+    return path
+
+
+def test_bad_npz(tmp_path):
+    X = np.ones((3, 2))
+    refused(npz(tmp_path, Z=X), r"there is no X among the arrays \('Z'\)")
+    refused(npz(tmp_path, X=np.ones(3)), "1-dimensional")
+    refused(npz(tmp_path, X=X.astype(str)), "not a table of numbers")
+    refused(npz(tmp_path, X=X, y=np.ones(2)), "y has the shape")
+    refused(npz(tmp_path, X=X, feature_names=np.array(["a"])), "feature_names has the shape")
+    refused(npz(tmp_path, X=np.ones((0, 2))), "no rows")
+    refused(npz(tmp_path, data=X, indptr=X), "parts of the sparse matrix are missing")
+    refused(npz(tmp_path, X=np.array([{"a": 1}, 2], dtype=object)), "Python objects")
+    np.save(tmp_path / "one.npy", X)
+    (tmp_path / "one.npy").rename(tmp_path / "one.npz")
+    refused(tmp_path / "one.npz", "single array")
+
+
+def test_npz_with_indices_out_of_bounds(tmp_path):
+    X = csr_array(np.eye(3))
+    path = npz(tmp_path, data=X.data, indices=X.indices + 996, indptr=X.indptr, shape=X.shape)
+    refused(path, "do not make up a sparse matrix")
+
+
+def test_pickles_are_never_loaded(tmp_path):
+    path = tmp_path / "t.npz"
+    path.write_bytes(pickle.dumps({"X": 1}))
+    refused(path, "cannot be read as npz")
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+@pytest.mark.parametrize("kind", ["npz", "parquet"])
+def test_truncated_binaries(tmp_path, kind, share):
+    path = tmp_path / f"t.{kind}"
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    if kind == "npz":
+        np.savez_compressed(path, X=X, y=X[:, 0])
+    else:
+        pytest.importorskip("pyarrow.parquet").write_table(
+            pytest.importorskip("pyarrow").table({"a": X[:, 0], "b": X[:, 1]}), path
+        )
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+    refused(path, "damaged")
+
+
+def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
+    path = tmp_path / "t.parquet"
+    path.write_bytes(b"PAR1")
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    refused(path, r"pip install 'skpursuit\[parquet\]'")
+
+
+def test_the_error_survives_a_process_boundary():
+    error = pickle.loads(pickle.dumps(TableError("f.csv", "is bad", "repair it")))
+    assert str(error) == "f.csv: is bad; repair it"
+    assert error.remedy == "repair it"
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(content=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)))
+def test_any_bytes_give_columns_or_a_table_error(tmp_path, kind, content):
+    path = tmp_path / f"any.{kind}"
+    path.write_bytes(content)
+    try:
+        n_rows = read_columns(path).n_rows
+    except TableError:
+        n_rows = None
+    assert n_rows != 0
