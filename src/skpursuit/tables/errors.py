@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import os
+from .._files import FileError
 
 
-class TableError(ValueError):
-    """A table that cannot be used: one line that names the file, what is wrong and the remedy."""
-
-    def __init__(self, path: str | os.PathLike[str], problem: str, remedy: str):
-        self.path = os.fspath(path)
-        self.problem = problem
-        self.remedy = remedy
-        super().__init__(" ".join(f"{self.path}: {problem}; {remedy}".split()))
-
-    def __reduce__(self) -> tuple:
-        """Survive the way back from a worker process (the default passes only the message)."""
-        return type(self), (self.path, self.problem, self.remedy)
+class TableError(FileError):
+    """A table that cannot be used."""
 
 
 def show(value: object, limit: int = 40) -> str:

@@ -1,0 +1,165 @@
+"""Model files: readable, checked, whole or absent."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from skpursuit import _files, model_file
+from skpursuit.model_file import LinearModel, ModelFileError, linear_model, load_model, save_model
+from skpursuit.tables import EncodingOptions, apply_encoding, read_table
+
+TRAIN = "x,z,c,t\n1,5,a,1\n2,6,b,2\n3,7,a,3\n,8,b,2\n"
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text(TRAIN)
+    return read_table(path, EncodingOptions(target="t", impute=True))
+
+
+@pytest.fixture
+def saved(tmp_path, table):
+    path = tmp_path / "model.json"
+    save_model(path, linear_model(table, [0.1, 0, 0, -2.5], 0.25, info={"score": 0.5}))
+    return path
+
+
+def new_table(tmp_path, model, text):
+    path = tmp_path / "new.csv"
+    path.write_text(text)
+    return apply_encoding(path, model.encoding)
+
+
+def test_a_model_comes_back_and_asks_only_for_the_columns_it_uses(tmp_path, saved):
+    model = load_model(saved)
+    assert model.features == ("c=b", "x")
+    assert model.info == {"score": 0.5}
+    assert model.versions["numpy"] == np.__version__
+    table = new_table(tmp_path, model, "c,x\nb,10\na,\n")
+    np.testing.assert_array_equal(model.predict(table), [0.1 * 10 - 2.5 + 0.25, 0.1 * 2 + 0.25])
+
+
+def test_the_file_is_readable(saved):
+    body = json.loads(saved.read_text())["model"]
+    assert body["coefficients"][0] == {"feature": "c=b", "coef": [-2.5]}
+    assert body["task"] == "regression"
+    assert body["encoding"]["fill"] == {"x": 2.0, "c": "a"}
+
+
+def test_two_classes(tmp_path, table):
+    model = linear_model(table, [[1.0, 0, 0, 0]], [-2.0], classes=np.array(["no", "yes"]))
+    save_model(tmp_path / "m.json", model)
+    model = load_model(tmp_path / "m.json")
+    assert list(model.predict(new_table(tmp_path, model, "x\n1\n3\n2\n"))) == ["no", "yes", "no"]
+
+
+def test_three_classes_of_numbers(tmp_path, table):
+    coef = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
+    model = linear_model(table, coef, [0, 0, 1.5], classes=np.array([10, 20, 30]))
+    save_model(tmp_path / "m.json", model)
+    model = load_model(tmp_path / "m.json")
+    np.testing.assert_array_equal(
+        model.predict(new_table(tmp_path, model, "x,z\n5,1\n1,5\n1,1\n")), [10, 20, 30]
+    )
+
+
+def test_a_model_without_features(tmp_path, table):
+    save_model(tmp_path / "m.json", linear_model(table, np.zeros(4), 7.0))
+    model = load_model(tmp_path / "m.json")
+    assert model.coef.shape == (1, 0)
+    np.testing.assert_array_equal(model.predict(table), [7.0] * 4)
+
+
+def test_every_single_bit_of_a_coefficient_survives(tmp_path, table):
+    coef = np.random.default_rng(0).normal(size=4) * 10.0 ** np.arange(-300, 300, 150)
+    save_model(tmp_path / "m.json", linear_model(table, coef, np.pi))
+    model = load_model(tmp_path / "m.json")
+    assert sorted(model.coef[0]) == sorted(coef)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+def test_cut_off(saved, share):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ModelFileError, match="this is not JSON, or only the beginning") as caught:
+        load_model(saved)
+    assert str(caught.value).startswith(str(saved))
+
+
+def test_changed_content_is_noticed_but_not_changed_layout(saved):
+    document = json.loads(saved.read_text())
+    saved.write_text(json.dumps(document, sort_keys=True))
+    assert load_model(saved).features == ("c=b", "x")
+    document["model"]["coefficients"][0]["coef"] = [2.5]
+    saved.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match="checksum"):
+        load_model(saved)
+
+
+def test_other_version_and_other_files(tmp_path, saved):
+    document = json.loads(saved.read_text())
+    document["format_version"] = 2
+    saved.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match="format version 2, not 1"):
+        load_model(saved)
+    other = tmp_path / "other.json"
+    other.write_text('{"a": 1}')
+    with pytest.raises(ModelFileError, match="not a skpursuit model"):
+        load_model(other)
+    other.write_text("[" * 100_000)
+    with pytest.raises(ModelFileError, match="not JSON"):
+        load_model(other)
+    other.write_bytes(b"\x80\x04\x95")
+    with pytest.raises(ModelFileError, match="not text"):
+        load_model(other)
+    with pytest.raises(ModelFileError, match="no such file"):
+        load_model(tmp_path / "absent.json")
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize("part", ["coefficients", "encoding", "intercept", "classes"])
+def test_a_part_missing_under_a_valid_checksum(saved, part):
+    document = json.loads(saved.read_text())
+    del document["model"][part]
+    document["sha256"] = model_file._checksum(document["model"])
+    saved.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match="missing or wrong"):
+        load_model(saved)
+
+
+def test_nonsense_is_not_made_into_a_model(table):
+    with pytest.raises(ValueError, match="finite"):
+        linear_model(table, [np.nan, 0, 0, 0], 0.0)
+    with pytest.raises(ValueError, match="do not fit 3 outputs"):
+        linear_model(table, np.ones(4), 0.0, classes=[1, 2, 3])
+    with pytest.raises(ValueError, match="features of the encoding"):
+        LinearModel(("nope",), np.ones((1, 1)), np.zeros(1), table.encoding)
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rubbish(saved, table, monkeypatch):
+    before = saved.read_bytes()
+
+    def fail(*args):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(_files.os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save_model(saved, linear_model(table, np.ones(4), 0.0))
+    assert saved.read_bytes() == before
+    assert sorted(os.listdir(saved.parent)) == ["model.json", "train.csv"]
+
+
+def test_info_that_is_not_json_writes_nothing(tmp_path, table):
+    with pytest.raises(ValueError, match="JSON compliant"):
+        save_model(tmp_path / "m.json", linear_model(table, np.ones(4), 0.0, info={"score": float("nan")}))
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_permissions_are_those_of_an_ordinary_new_file(tmp_path, saved):
+    ordinary = tmp_path / "ordinary"
+    ordinary.write_text("")
+    assert saved.stat().st_mode == ordinary.stat().st_mode
