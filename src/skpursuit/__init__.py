@@ -1,1 +1,45 @@
 """Sparse models, found by reading a fraction of the data."""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+# Every public name and the module it lives in. Modules load on first use: importing skpursuit stays light.
+_HOME = {
+    "minimize": "loop",
+    "as_design": "design",
+    "Result": "state",
+    "Status": "state",
+    "Checkpoint": "checkpoint",
+    "MatchingPursuit": "solvers.pursuit",
+    "OMP": "solvers.pursuit",
+    "Exact": "selectors.exact",
+    "Gram": "selectors.gram",
+    "Squared": "losses",
+    "Logistic": "losses",
+    "Huber": "losses",
+    "Poisson": "losses",
+}
+_MODULES = ("datasets", "metrics")
+
+__all__ = ["__version__", *_HOME, *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"skpursuit.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'skpursuit' has no attribute {name!r}")
+    value = getattr(import_module(f"skpursuit.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,1 +1,29 @@
 """How the top entries of X^T r are found."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from skpursuit.selectors.base import Oracle, Query, Selection, Selector
+from skpursuit.selectors.score import Absolute, Group, Signed
+
+__all__ = ["Absolute", "Group", "Oracle", "Query", "Selection", "Selector", "Signed", "as_selector"]
+
+# Names callers may write, and where each selector lives. Modules load when they are used: some compile.
+NAMES: dict[str, tuple[str, str, dict[str, object]]] = {
+    "exact": ("exact", "Exact", {}),
+    "gram": ("gram", "Gram", {}),
+    "auto": ("exact", "Exact", {}),
+}
+
+
+def as_selector(selector: str | Selector) -> Selector:
+    """Turn a name into a selector; selectors pass through."""
+    if isinstance(selector, Selector):
+        return selector
+    if not isinstance(selector, str):
+        raise TypeError(f"selector must be a name or a Selector, got {type(selector).__name__}")
+    if selector not in NAMES:
+        raise ValueError(f"selector {selector!r} is not known; use one of {', '.join(NAMES)}")
+    module, name, arguments = NAMES[selector]
+    return getattr(import_module(f"skpursuit.selectors.{module}"), name)(**arguments)

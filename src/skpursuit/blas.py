@@ -1,0 +1,41 @@
+"""One BLAS thread where bits must not depend on the number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any
+
+_lock = Lock()
+_depth = 0
+_before: list[int] = []
+
+
+@cache
+def libraries() -> list[Any]:
+    """The BLAS libraries this process has loaded."""
+    from threadpoolctl import ThreadpoolController
+
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run BLAS on one thread, in every thread of the process while any is inside."""
+    global _depth, _before
+    with _lock:
+        if _depth == 0:
+            _before = [library.num_threads for library in libraries()]
+            for library in libraries():
+                library.set_num_threads(1)
+        _depth += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _depth -= 1
+            if _depth == 0:
+                for library, threads in zip(libraries(), _before):
+                    library.set_num_threads(threads)

@@ -1,0 +1,123 @@
+"""Checkpoints: a state and its history in one file, written atomically, never pickled."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skpursuit.state import Record, State, Status
+
+MAGIC = b"skpursuit checkpoint 1\n"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and how often a run is saved.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. If it exists the run goes on from it, to the same bits as if it had never stopped.
+    every : float
+        Seconds between saves; a run is also saved on Ctrl-C and when it ends.
+    """
+
+    path: str | os.PathLike[str]
+    every: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not self.every >= 0:
+            raise ValueError(f"every must be a number of seconds, at least 0, got {self.every}")
+
+
+@dataclass
+class Snapshot:
+    """What a checkpoint holds."""
+
+    state: State
+    history: list[Record]
+    seed: int
+    fingerprints: dict[str, str]
+
+
+def save(path: Path, snapshot: Snapshot) -> None:
+    """Write a snapshot so that the file is either the old one or the new one, whole."""
+    state = snapshot.state
+    arrays: dict[str, Any] = {
+        f"state.{f.name}": np.asarray(getattr(state, f.name)) for f in fields(state)[:5]
+    }
+    arrays |= {f"memory.{name}": np.asarray(value) for name, value in state.memory.items()}
+    header = {
+        "status": state.status.name if state.status else None,
+        "history": [asdict(record) for record in snapshot.history],
+        "seed": snapshot.seed,
+        "fingerprints": snapshot.fingerprints,
+    }
+    body = io.BytesIO()
+    np.savez(body, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
+    content = body.getvalue()
+    digest = hashlib.sha256(content).hexdigest().encode() + b"\n"
+    write_atomically(path, MAGIC + digest + content)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write beside the file, then rename over it."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def load(path: Path) -> Snapshot:
+    """Read a snapshot; ValueError when the file is not one, is cut short, or was changed."""
+    content = path.read_bytes()
+    if not content.startswith(MAGIC):
+        raise ValueError(f"{path} is not a checkpoint of this version; name another file or delete it")
+    digest, _, body = content[len(MAGIC) :].partition(b"\n")
+    if hashlib.sha256(body).hexdigest().encode() != digest:
+        raise ValueError(f"{path} is damaged: its checksum does not match; delete it to start again")
+    with np.load(io.BytesIO(body), allow_pickle=False) as file:
+        header = json.loads(file["header"].tobytes())
+        arrays = {name: file[name] for name in file.files if name != "header"}
+    state = State(
+        **{name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
+        | {"objective": float(arrays["state.objective"])},
+        memory={
+            name.removeprefix("memory."): array
+            for name, array in arrays.items()
+            if name.startswith("memory.")
+        },
+        status=Status[header["status"]] if header["status"] else None,
+    )
+    history = [Record(**record | {"selected": tuple(record["selected"])}) for record in header["history"]]
+    return Snapshot(state, history, header["seed"], header["fingerprints"])
+
+
+def check_same(path: Path, saved: dict[str, str], now: dict[str, str]) -> None:
+    """Refuse to go on with other data or parameters."""
+    for name, value in now.items():
+        if saved.get(name) != value:
+            raise ValueError(
+                f"checkpoint {path} was made with a different {name}; give the same one or delete the file"
+            )
+
+
+def fingerprint(value: Any) -> str:
+    """Digest of an array, or the text of a component."""
+    if isinstance(value, np.ndarray):
+        return hashlib.sha256(repr(value.shape).encode() + np.ascontiguousarray(value).tobytes()).hexdigest()
+    return repr(value)

@@ -1,0 +1,198 @@
+"""Views of a design: centred, column-scaled, row-weighted, with a constant column. Sparse X stays sparse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skpursuit.design.base import Design, Floats, Indices, Reads
+
+
+class AffineDesign(Design):
+    """diag(root) (X - 1 centre^T) diag(1 / scale), computed from products with X alone.
+
+    Parameters
+    ----------
+    inner : Design
+    centre, scale : ndarray of shape (d,), optional
+        Subtracted from, then divided into, each column.
+    root : ndarray of shape (n,), optional
+        Multiplied into each row: the square root of sample weights.
+    """
+
+    def __init__(
+        self,
+        inner: Design,
+        centre: Floats | None = None,
+        scale: Floats | None = None,
+        root: Floats | None = None,
+    ) -> None:
+        self.inner = inner
+        super().__init__(inner.shape, inner.dtype)
+        n, d = inner.shape
+        self.centre = np.zeros(d) if centre is None else np.asarray(centre, dtype=np.float64)
+        self.scale = np.ones(d) if scale is None else np.asarray(scale, dtype=np.float64)
+        self.root = np.ones(n) if root is None else np.asarray(root, dtype=np.float64)
+
+    @property
+    def reads(self) -> Reads:
+        """The inner design's counter: everything is read there."""
+        return self.inner.reads
+
+    @reads.setter
+    def reads(self, value: Reads) -> None:
+        self.inner.reads = value
+
+    def counted(self) -> AffineDesign:
+        other = AffineDesign.__new__(AffineDesign)
+        other.__dict__.update(self.__dict__)
+        other.inner = self.inner.counted()
+        return other
+
+    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> tuple[int, int]:
+        return self.inner.cost(rows, cols)
+
+    def _lift(self, u: Floats) -> Floats:
+        """Multiply residuals by the row weights."""
+        return u * (self.root if u.ndim == 1 else self.root[:, None])
+
+    def correct(self, g: Floats, total: Floats, cols: Indices | slice = slice(None)) -> Floats:
+        """Turn entries of X^T u into entries of the view's product, given sum(u)."""
+        centre, scale = self.centre[cols], self.scale[cols]
+        if g.ndim == 1:
+            return (g - centre * total) / scale
+        return (g - centre[:, None] * total) / scale[:, None]
+
+    def _correlate(self, r: Floats) -> Floats:
+        u = self._lift(r)
+        return self.correct(self.inner._correlate(u), u.sum(axis=0))
+
+    def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
+        u = self._lift(np.asarray(r, dtype=np.float64))
+        return self.correct(self.inner._correlate_columns(u, cols), u.sum(axis=0), cols)
+
+    def correlate_error(self, r: Floats) -> Floats | None:
+        u = self._lift(r)
+        inner = self.inner.correlate_error(u)
+        if not self.centre.any():
+            return None if inner is None else self._per_scale(inner)
+        unit = 2 * (len(u) + 2) * np.finfo(np.float64).eps
+        sums = unit * np.multiply.outer(np.abs(self.centre), np.abs(u).sum(axis=0))
+        return self._per_scale(sums if inner is None else inner + sums)
+
+    def _per_scale(self, error: Floats) -> Floats:
+        scale = np.abs(self.scale)
+        return error / (scale if error.ndim == 1 else scale[:, None])
+
+    def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:
+        root = self.root[rows]
+        u = weights * (root if weights.ndim == 1 else root[:, None])
+        part = np.zeros_like(out)
+        self.inner._accumulate(rows, u, part, cols)
+        out += self.correct(part, u.sum(axis=0), slice(None) if cols is None else cols)
+
+    def _gather(self, cols: Indices) -> Floats:
+        raw = self.inner._gather(cols)
+        return (raw - self.centre[cols, None]) / self.scale[cols, None] * self.root
+
+    def _norms(self, axis: int, order: float) -> Floats:
+        if not self.centre.any() and (axis == 0 or self.scale.all()):
+            simple = self._norms_without_centre(axis, order)
+            if simple is not None:
+                return simple
+        out = np.zeros(self.shape[1 - axis])
+        step = max(1, 2**20 // self.shape[0])
+        for start in range(0, self.shape[1], step):
+            cols = np.arange(start, min(start + step, self.shape[1]))
+            block = np.abs(self._gather(cols))
+            if axis == 0:
+                out[cols] = np.linalg.norm(block, ord=order, axis=1)
+            elif order == np.inf:
+                out = np.maximum(out, block.max(axis=0))
+            else:
+                out = np.hypot(out, np.linalg.norm(block, axis=0))
+        return out
+
+    def _norms_without_centre(self, axis: int, order: float) -> Floats | None:
+        """Norms that follow from the inner ones; None where only a pass over the columns tells."""
+        if axis == 0 and (self.root == self.root[0]).all():
+            return self.inner.norms(0, order) * abs(self.root[0]) / np.abs(self.scale)
+        if axis == 1 and (self.scale == self.scale[0]).all():
+            return self.inner.norms(1, order) * np.abs(self.root) / abs(self.scale[0])
+        return None
+
+    def _digest(self, digest: Any) -> None:
+        self.inner._digest(digest)
+        for part in (self.centre, self.scale, self.root):
+            digest.update(part.data)
+
+
+class InterceptDesign(Design):
+    """X with a last column of ones: the intercept of losses for which centring is not enough."""
+
+    def __init__(self, inner: Design) -> None:
+        self.inner = inner
+        super().__init__((inner.shape[0], inner.shape[1] + 1), inner.dtype)
+
+    reads = AffineDesign.reads
+
+    def counted(self) -> InterceptDesign:
+        other = InterceptDesign.__new__(InterceptDesign)
+        other.__dict__.update(self.__dict__)
+        other.inner = self.inner.counted()
+        return other
+
+    def _split(self, cols: Indices) -> tuple[Indices, Indices]:
+        """Positions in `cols` of real columns, and of the constant one."""
+        constant = np.asarray(cols) == self.inner.shape[1]
+        return np.flatnonzero(~constant), np.flatnonzero(constant)
+
+    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> tuple[int, int]:
+        if cols is not None:
+            cols = np.asarray(cols)[self._split(cols)[0]]
+        return self.inner.cost(rows, cols)
+
+    def _correlate(self, r: Floats) -> Floats:
+        return np.concatenate([self.inner._correlate(r), np.asarray(r, dtype=np.float64).sum(axis=0)[None]])
+
+    def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
+        real, constant = self._split(cols)
+        out = np.empty((len(cols), *r.shape[1:]))
+        out[real] = self.inner._correlate_columns(r, np.asarray(cols)[real])
+        out[constant] = np.asarray(r, dtype=np.float64).sum(axis=0)
+        return out
+
+    def correlate_error(self, r: Floats) -> Floats | None:
+        inner = self.inner.correlate_error(r)
+        if inner is None:
+            return None
+        last = 2 * len(r) * np.finfo(np.float64).eps * np.abs(r).sum(axis=0)
+        return np.concatenate([inner, np.asarray(last)[None]])
+
+    def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:
+        if cols is None:
+            self.inner._accumulate(rows, weights, out[:-1], None)
+            out[-1] += weights.sum(axis=0)
+            return
+        real, constant = self._split(cols)
+        part = np.zeros((len(real), *out.shape[1:]))
+        self.inner._accumulate(rows, weights, part, np.asarray(cols)[real])
+        out[real] += part
+        out[constant] += weights.sum(axis=0)
+
+    def _gather(self, cols: Indices) -> Floats:
+        real, constant = self._split(cols)
+        out = np.empty((len(cols), self.shape[0]))
+        out[real] = self.inner._gather(np.asarray(cols)[real])
+        out[constant] = 1.0
+        return out
+
+    def _norms(self, axis: int, order: float) -> Floats:
+        inner = self.inner.norms(axis, order)
+        if axis == 0:
+            return np.append(inner, 1.0 if order == np.inf else np.sqrt(self.shape[0]))
+        return np.maximum(inner, 1.0) if order == np.inf else np.hypot(inner, 1.0)
+
+    def _digest(self, digest: Any) -> None:
+        self.inner._digest(digest)

@@ -1,0 +1,222 @@
+"""What every data source offers, and the one place where reading is counted."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+Indices = NDArray[np.intp]
+
+COLUMN_CACHE_BYTES = 256 * 2**20
+BLOCK_ENTRIES = 2**25  # one BLAS call reads at most this many entries, so that Ctrl-C is prompt
+
+
+@dataclass
+class Reads:
+    """How much of X was read: by selection, and once beforehand (norms, twins, layouts)."""
+
+    entries: int = 0
+    bytes: int = 0
+    prepared_entries: int = 0
+    prepared_bytes: int = 0
+
+    def add(self, entries: int, nbytes: int) -> None:
+        """Count a read made to answer a question."""
+        self.entries += int(entries)
+        self.bytes += int(nbytes)
+
+    def prepare(self, entries: int, nbytes: int) -> None:
+        """Count a read whose result is kept for every later question."""
+        self.prepared_entries += int(entries)
+        self.prepared_bytes += int(nbytes)
+
+
+@dataclass
+class ColumnCache:
+    """Gathered columns by index, least recently used first out, bounded in bytes."""
+
+    limit: int = COLUMN_CACHE_BYTES
+    held: OrderedDict[int, Floats] = field(default_factory=OrderedDict)
+    nbytes: int = 0
+
+    def get(self, j: int) -> Floats | None:
+        """Return column j if it is held."""
+        column = self.held.get(j)
+        if column is not None:
+            self.held.move_to_end(j)
+        return column
+
+    def put(self, j: int, column: Floats) -> None:
+        """Hold column j, forgetting the oldest ones when the bound is reached."""
+        self.nbytes += column.nbytes
+        self.held[j] = column
+        while self.nbytes > self.limit and len(self.held) > 1:
+            _, old = self.held.popitem(last=False)
+            self.nbytes -= old.nbytes
+
+
+class Design(ABC):
+    """A data matrix X (n rows, d columns) behind a handful of verbs.
+
+    Public verbs count what they read in `reads` and call the underscored methods a data source gives.
+    Whatever is a pure function of X (norms, gathered columns, twins) is kept in `cache`.
+    """
+
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.reads = Reads()
+        self.cache: dict[Any, Any] = {}
+        self.column_cache = ColumnCache()
+        self.gram_cache = ColumnCache(limit=2**30)
+
+    def counted(self) -> Self:
+        """Return the same design, sharing its caches, with a counter of its own."""
+        other = copy.copy(self)
+        other.reads = Reads()
+        return other
+
+    # -- the verbs ---------------------------------------------------------------------------------
+
+    def correlate(self, r: Floats, cols: Indices | None = None) -> Floats:
+        """X^T r as float64, or only its entries at `cols`, those by one fixed-order product.
+
+        Parameters
+        ----------
+        r : ndarray of shape (n,) or (n, m)
+        cols : ndarray of int, optional
+            Equal columns give equal bits only with `cols`: BLAS does not promise that.
+        """
+        self.reads.add(*self.cost(cols=cols))
+        return self._correlate(r) if cols is None else self._correlate_columns(r, cols)
+
+    def accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
+        """out[j] += sum over rows of weights[i] * X[rows[i], j], for all j or those in `cols`.
+
+        `out` is float64 of shape (d,) or (len(cols),), with a trailing m when weights is (len(rows), m).
+        """
+        self.reads.add(*self.cost(rows=rows, cols=cols))
+        self._accumulate(rows, weights, out, cols)
+
+    def columns(self, cols: Indices) -> Floats:
+        """Gather columns as the rows of a C-contiguous float64 array of shape (len(cols), n).
+
+        Kept, because a pursuit comes back to them; not counted as selection.
+        """
+        missing = [
+            int(j) for j in dict.fromkeys(np.asarray(cols).tolist()) if self.column_cache.get(j) is None
+        ]
+        fresh: dict[int, Floats] = {}
+        if missing:
+            self.reads.prepare(*self.cost(cols=np.asarray(missing)))
+            gathered = self._gather(np.asarray(missing, dtype=np.intp))
+            fresh = {j: np.array(row) for j, row in zip(missing, gathered)}
+        out = np.empty((len(cols), self.shape[0]))
+        for i, j in enumerate(np.asarray(cols).tolist()):
+            held = fresh.get(j)
+            out[i] = held if held is not None else self.column_cache.get(j)
+        for j, column in fresh.items():
+            self.column_cache.put(j, column)
+        return out
+
+    def predict(self, support: Indices, coef: Floats) -> Floats:
+        """X_S w_S, for coef of shape (len(support),) or (len(support), m)."""
+        if len(support) == 0:
+            return np.zeros((self.shape[0], *coef.shape[1:]))
+        return np.einsum("kn,k...->n...", self.columns(support), np.asarray(coef, dtype=np.float64))
+
+    def gram(self, left: Indices | None, right: Indices, weights: Floats | None = None) -> Floats:
+        """X_L^T D X_R; with `left` None the rows of X^T X at `right`, kept and counted as selection."""
+        if left is None and weights is None:
+            return self._gram_columns(right)
+        columns = self.columns(right)
+        weighted = columns if weights is None else columns * weights
+        if left is None:
+            return self.correlate(np.ascontiguousarray(weighted.T))
+        return self.columns(left) @ weighted.T
+
+    def gram_matrix(self) -> Floats:
+        """X^T X, in blocks of columns. Kept."""
+        if "gram" not in self.cache:
+            matrix = np.empty((self.shape[1], self.shape[1]))
+            for start in range(0, self.shape[1], 128):
+                cols = np.arange(start, min(start + 128, self.shape[1]))
+                matrix[:, cols] = self.correlate(np.ascontiguousarray(self._gather(cols).T))
+            self.cache["gram"] = matrix
+        return self.cache["gram"]
+
+    def norms(self, axis: int, order: float = 2) -> Floats:
+        """Norms of the columns (axis 0) or of the rows (axis 1); order 2 or infinity. Kept."""
+        key = ("norms", axis, order)
+        if key not in self.cache:
+            self.reads.prepare(*self.cost())
+            self.cache[key] = self._norms(axis, order)
+        return self.cache[key]
+
+    def correlate_error(self, r: Floats) -> Floats | None:
+        """Bound on the rounding of `correlate(r)`, one per column; None where it is a fixed-order product."""
+        return None
+
+    def memory_estimate(self, selector: Any = "auto") -> int:
+        """Bytes a selector would keep beside X on this design."""
+        from skpursuit.selectors import as_selector
+
+        return int(as_selector(selector).memory(self))
+
+    def fingerprint(self) -> str:
+        """Hex digest of the entries of X, for checkpoints."""
+        digest = hashlib.sha256(repr((type(self).__name__, self.shape, str(self.dtype))).encode())
+        self._digest(digest)
+        return digest.hexdigest()
+
+    # -- what a data source gives -------------------------------------------------------------------
+
+    @abstractmethod
+    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> tuple[int, int]:
+        """Entries and bytes touched when reading these rows and columns."""
+
+    @abstractmethod
+    def _correlate(self, r: Floats) -> Floats: ...
+
+    @abstractmethod
+    def _correlate_columns(self, r: Floats, cols: Indices) -> Floats: ...
+
+    @abstractmethod
+    def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None: ...
+
+    @abstractmethod
+    def _gather(self, cols: Indices) -> Floats: ...
+
+    @abstractmethod
+    def _norms(self, axis: int, order: float) -> Floats: ...
+
+    @abstractmethod
+    def _digest(self, digest: Any) -> None: ...
+
+    def _gram_columns(self, cols: Indices) -> Floats:
+        """Columns of X^T X, (d, len(cols)); each new one by a product of its own."""
+        if "gram" in self.cache:
+            return self.cache["gram"][:, cols]
+        out = np.empty((self.shape[1], len(cols)))
+        for i, j in enumerate(np.asarray(cols).tolist()):
+            held = self.gram_cache.get(j)
+            if held is None:
+                held = self.correlate(self.columns(np.array([j]))[0])
+                self.gram_cache.put(j, held)
+            out[:, i] = held
+        return out
+
+
+def fixed_order_dot(columns: Floats, r: Floats) -> Floats:
+    """<column, r> for each row of `columns`, summed pairwise in an order that depends on n alone."""
+    if r.ndim == 1:
+        return np.add.reduce(columns * r, axis=1)
+    return np.stack([np.add.reduce(columns * np.ascontiguousarray(r_m), axis=1) for r_m in r.T], axis=1)

@@ -1,0 +1,108 @@
+"""Dense X in memory or memory-mapped: C order, F order or strided, float32 or float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from skpursuit.design.base import BLOCK_ENTRIES, Design, Floats, Indices, fixed_order_dot
+
+FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
+SMALL_BLOCK = 2**16  # entries: what stays in the cache while a block is looked at twice
+
+
+class DenseDesign(Design):
+    """A validated two-dimensional float array, never copied."""
+
+    def __init__(self, X: Floats) -> None:
+        super().__init__(X.shape, X.dtype)
+        self.X = X
+        self.blas_ready = X.strides[1] == X.itemsize or X.strides[0] == X.itemsize
+
+    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> tuple[int, int]:
+        n, d = self.shape
+        entries = (n if rows is None else len(rows)) * (d if cols is None else len(cols))
+        return entries, entries * self.dtype.itemsize
+
+    def _blocks(self, rows_per_block: int) -> Iterator[tuple[slice, Floats]]:
+        for start in range(0, self.shape[0], rows_per_block):
+            rows = slice(start, start + rows_per_block)
+            block = self.X[rows]
+            yield rows, block if self.blas_ready else np.ascontiguousarray(block)
+
+    def _product_rows(self) -> int:
+        """Rows of one BLAS product."""
+        fits = max(64, BLOCK_ENTRIES // max(1, self.shape[1]))
+        return min(fits, FLOAT32_ROWS) if self.dtype == np.float32 else fits
+
+    def _correlate(self, r: Floats) -> Floats:
+        out = np.zeros((self.shape[1], *r.shape[1:]))
+        r = np.asarray(r, dtype=self.dtype)
+        for rows, block in self._blocks(self._product_rows()):
+            out += block.T @ r[rows]
+        return out
+
+    def correlate_error(self, r: Floats) -> Floats:
+        """gamma_b ||x_j|| ||r||, b the rows of one product, doubled for summing blocks and casting r."""
+        b = min(self._product_rows(), self.shape[0])
+        blocks = -(-self.shape[0] // self._product_rows())
+        unit = np.finfo(self.dtype).eps
+        gamma = (b + 2) * unit + (blocks + 2) * np.finfo(np.float64).eps
+        size = np.linalg.norm(r, axis=0)
+        error = 2 * gamma * self.norms(0)
+        return error * size if r.ndim == 1 else error[:, None] * size
+
+    def _gather(self, cols: Indices) -> Floats:
+        out = np.empty((len(cols), self.shape[0]))
+        step = max(1, SMALL_BLOCK // max(1, len(cols)))
+        for start in range(0, self.shape[0], step):
+            out[:, start : start + step] = self.X[start : start + step, cols].T
+        return out
+
+    def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
+        return fixed_order_dot(self._gather(cols), np.asarray(r, dtype=np.float64))
+
+    def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:
+        step = max(8, SMALL_BLOCK // max(1, self.shape[1]))
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
+            block = self.X[part] if cols is None else self.X[np.ix_(part, cols)]
+            out += block.T.astype(np.float64, copy=False) @ weights[start : start + step]
+
+    def _norms(self, axis: int, order: float) -> Floats:
+        out = np.zeros(self.shape[1 - axis])
+        for rows, block in self._blocks(max(1, SMALL_BLOCK // max(1, self.shape[1]))):
+            part = block_norms(block, axis, order)
+            if axis == 1:
+                out[rows] = part
+            else:
+                out = np.maximum(out, part) if order == np.inf else out + part
+        if order == np.inf:
+            return out
+        return self._safe_root(out, axis)
+
+    def _safe_root(self, squares: Floats, axis: int) -> Floats:
+        """Square roots of sums of squares, recomputed with scaling where the squares left the float range."""
+        norms = np.sqrt(squares)
+        bad = np.flatnonzero(~((squares > 1e-280) & (squares < np.inf)) & ~np.isnan(squares))
+        for j in bad.tolist():
+            line = np.asarray(self.X[:, j] if axis == 0 else self.X[j], dtype=np.float64)
+            top = np.abs(line).max(initial=0.0)
+            if top > 0:
+                norms[j] = top * np.linalg.norm(line / top) if np.isfinite(top) else np.inf
+        return norms
+
+    def _digest(self, digest: Any) -> None:
+        for _, block in self._blocks(max(1, SMALL_BLOCK // max(1, self.shape[1]))):
+            digest.update(np.ascontiguousarray(block).data)
+
+
+def block_norms(block: Floats, axis: int, order: float) -> Floats:
+    """Sums of squares, or maxima of |x|, of a block's columns (axis 0) or rows (axis 1), in float64."""
+    if order == np.inf:
+        return np.maximum(block.max(axis=axis), -block.min(axis=axis)).astype(np.float64)
+    wide = block.astype(np.float64, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", wide, wide)

@@ -1,0 +1,92 @@
+"""Sparse X in CSR or CSC form. On sparse X the exact product is cheap, and is its own fixed-order product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skpursuit.design.base import Design, Floats, Indices
+
+
+class SparseDesign(Design):
+    """A checked scipy CSR or CSC matrix; the other layout is made when a verb needs it, and kept."""
+
+    def __init__(self, matrix: Any) -> None:
+        super().__init__(matrix.shape, matrix.dtype)
+        self.matrix = matrix
+        self.transposed = matrix.T
+
+    def layout(self, form: str) -> Any:
+        """Return X as "csr" or "csc"; a second layout is kept."""
+        if self.matrix.format == form:
+            return self.matrix
+        if form not in self.cache:
+            self.reads.prepare(*self.cost())
+            self.cache[form] = self.matrix.asformat(form)
+        return self.cache[form]
+
+    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> tuple[int, int]:
+        """Stored entries touched: whole rows when rows are asked for, else whole columns."""
+        if rows is not None:
+            entries = int(self._stored("csr")[rows].sum())
+        elif cols is not None:
+            entries = int(self._stored("csc")[cols].sum())
+        else:
+            entries = self.matrix.nnz
+        return entries, entries * (self.dtype.itemsize + self.matrix.indices.itemsize)
+
+    def _stored(self, form: str) -> Floats:
+        """Stored entries in each row ("csr") or column ("csc")."""
+        key = ("stored", form)
+        if key not in self.cache:
+            if self.matrix.format == form:
+                self.cache[key] = np.diff(self.matrix.indptr)
+            else:
+                lines = self.shape[0] if form == "csr" else self.shape[1]
+                self.cache[key] = np.bincount(self.matrix.indices, minlength=lines)
+        return self.cache[key]
+
+    def _correlate(self, r: Floats) -> Floats:
+        return np.asarray(self.transposed @ np.asarray(r, dtype=self.dtype), dtype=np.float64)
+
+    def correlate_error(self, r: Floats) -> Floats | None:
+        if self.dtype == np.float64:
+            return None
+        gamma = 2 * (self._stored("csc") + 2) * np.finfo(self.dtype).eps * self.norms(0)
+        size = np.linalg.norm(r, axis=0)
+        return gamma * size if r.ndim == 1 else gamma[:, None] * size
+
+    def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
+        part = self.layout("csc")[:, cols].astype(np.float64, copy=False)
+        return np.asarray(part.T @ np.asarray(r, dtype=np.float64))
+
+    def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:
+        total = self.layout("csr")[rows].astype(np.float64, copy=False).T @ weights
+        out += total if cols is None else total[cols]
+
+    def _gather(self, cols: Indices) -> Floats:
+        return np.ascontiguousarray(self.layout("csc")[:, cols].toarray().T, dtype=np.float64)
+
+    def _norms(self, axis: int, order: float) -> Floats:
+        form = "csc" if axis == 0 else "csr"
+        lines = self._line_of_entry(form)
+        values = np.abs(self.matrix.data.astype(np.float64, copy=False))
+        top = np.zeros(self.shape[1 - axis])
+        np.maximum.at(top, lines, values)
+        if order == np.inf:
+            return top
+        safe = np.where((top > 0) & np.isfinite(top), top, 1.0)
+        squares = np.bincount(lines, weights=(values / safe[lines]) ** 2, minlength=len(top))
+        return safe * np.sqrt(squares)
+
+    def _line_of_entry(self, form: str) -> Indices:
+        """Column ("csc") or row ("csr") number of each stored entry, in stored order."""
+        if self.matrix.format == form:
+            return np.repeat(np.arange(len(self.matrix.indptr) - 1), np.diff(self.matrix.indptr))
+        return self.matrix.indices
+
+    def _digest(self, digest: Any) -> None:
+        csr = self.layout("csr")
+        for part in (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), csr.data):
+            digest.update(np.ascontiguousarray(part).data)

@@ -1,0 +1,216 @@
+"""The only loop: budgets, time, status, callback, interrupt, checkpoint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skpursuit import checkpoint as files
+from skpursuit.checkpoint import Checkpoint, Snapshot
+from skpursuit.design import as_design, check_finite
+from skpursuit.losses import Loss
+from skpursuit.problem import Problem, make_problem
+from skpursuit.selectors import Oracle, Selection, Selector, as_selector
+from skpursuit.solvers.base import Solver, check_size
+from skpursuit.state import Record, Result, State, Status
+
+STRENGTH = ("none", "exact", "delta", "heuristic")
+
+
+def minimize(
+    X: Any,
+    y: Any,
+    solver: Solver,
+    selector: str | Selector = "auto",
+    loss: str | Loss = "squared",
+    *,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    callback: Callable[[Record], Any] | None = None,
+    time_limit: float | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
+) -> Result:
+    """Find a sparse w that makes sum_i loss(y_i, x_i . w) small.
+
+    Parameters
+    ----------
+    X : array-like, sparse array, LinearOperator or Design of shape (n, d)
+    y : array-like of shape (n,) or (n, targets)
+    solver : Solver
+        The outer algorithm, such as ``OMP(n_nonzero_coefs=50)``.
+    selector : str or Selector
+        How the top entries of the gradient are found: "auto" (the fastest exact way), "exact", "gram",
+        "certified", "sketch", "halving", "halving-random", "greedy", "uniform", "importance", "reject".
+    loss : str or Loss
+        "squared", "logistic", "huber" or "poisson".
+    sample_weight : array-like of shape (n,), optional
+    random_state : int, Generator or None
+        Seed of randomised selectors and solvers.
+    callback : callable, optional
+        Called with the `Record` of each iteration; the run stops when it returns True.
+    time_limit : float, optional
+        Seconds after which the run stops with what it has.
+    checkpoint : str, Path or Checkpoint, optional
+        File to save the run to, on Ctrl-C too, and to go on from if it exists.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> from skpursuit import OMP, datasets, metrics, minimize
+    >>> X, y, w = datasets.make_sparse_signal(200, 400, 5, snr=10.0, random_state=0)
+    >>> result = minimize(X, y, OMP(n_nonzero_coefs=5))
+    >>> result.status.name, metrics.f_measure(w, result.coef)
+    ('COMPLETE', 1.0)
+    """
+    if not isinstance(solver, Solver):
+        raise TypeError(f"solver must be an object such as OMP(n_nonzero_coefs=10), got {solver!r}")
+    check_size("time_limit", time_limit)
+    base = as_design(X, check=False).counted()
+    problem = make_problem(base, y, loss, sample_weight)
+    chosen = as_selector(selector).resolve(problem, solver)
+    chosen.prepare(problem.design)
+    check_finite(base)
+    run = Run(problem, solver, chosen, seed_of(random_state), callback, time_limit)
+    if checkpoint is not None:
+        run.resume(checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint))
+    run.go()
+    return run.result()
+
+
+def seed_of(random_state: Any) -> int:
+    """One whole number from anything that can seed."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**32))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    if isinstance(random_state, (int, np.integer)) and random_state >= 0:
+        return int(random_state)
+    raise ValueError(f"random_state must be None, a whole number >= 0 or a Generator, got {random_state!r}")
+
+
+@dataclass
+class Run:
+    """One run of the loop: the only mutable thing, and it lives as long as the call."""
+
+    problem: Problem
+    solver: Solver
+    selector: Selector
+    seed: int
+    callback: Callable[[Record], Any] | None = None
+    time_limit: float | None = None
+    state: State = field(init=False)
+    history: list[Record] = field(default_factory=list)
+    checkpoint: Checkpoint | None = None
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    stopped: Status | None = None
+
+    def __post_init__(self) -> None:
+        self.oracle = Oracle(self.selector, self.problem.design)
+        self.state = self.solver.init(self.problem)
+
+    def go(self) -> None:
+        """Iterate until something stops the run."""
+        self.started = self.saved = time.perf_counter()
+        try:
+            while self.stopped is None and self.state.status is None:
+                self.stopped = self._limit() or self._iterate()
+                self._save_if_due()
+        finally:  # Ctrl-C included: the last whole iteration is kept
+            self._save()
+
+    def _limit(self) -> Status | None:
+        if len(self.history) >= self.solver.iterations(self.problem):
+            return Status.MAX_ITER
+        if self.time_limit is not None and time.perf_counter() - self.started >= self.time_limit:
+            return Status.TIME_LIMIT
+        return None
+
+    def _iterate(self) -> Status | None:
+        """One iteration; the state and the history change together, or not at all."""
+        iteration, began = len(self.history), time.perf_counter()
+        rng = np.random.default_rng([self.seed, iteration])
+        after = self.solver.step(self.problem, self.state, self.oracle, rng)
+        record = make_record(iteration, after, self.oracle.take(), time.perf_counter() - began)
+        if not (np.isfinite(after.objective) and np.isfinite(after.coef).all()):
+            return Status.DIVERGED
+        self.state = after
+        self.history.append(record)
+        if self.callback is not None and self.callback(record) is True:
+            return Status.CALLBACK
+        return None
+
+    def result(self) -> Result:
+        """The outcome for the caller."""
+        state, problem = self.state, self.problem
+        coef = np.zeros((problem.design.shape[1], *problem.targets), dtype=problem.design.dtype)
+        coef[state.support] = state.coef
+        return Result(
+            coef=coef,
+            support=state.support,
+            status=state.status or self.stopped or Status.COMPLETE,
+            n_iter=len(self.history),
+            objective=state.objective,
+            entries_read=sum(record.entries_read for record in self.history),
+            bytes_read=sum(record.bytes_read for record in self.history),
+            prepared_bytes=problem.design.reads.prepared_bytes,
+            history=self.history,
+            dropped=state.dropped,
+            selector=self.selector.describe(),
+        )
+
+    # -- checkpoints --------------------------------------------------------------------------------
+
+    def resume(self, checkpoint: Checkpoint) -> None:
+        """Go on from the checkpoint's file if it is there, and save to it from now on."""
+        path = Path(checkpoint.path)
+        if not path.parent.is_dir():
+            raise ValueError(f"checkpoint {path}: the folder {path.parent} does not exist; make it first")
+        self.fingerprints = {
+            "X": self.problem.design.fingerprint(),
+            "y": files.fingerprint(self.problem.y),
+            "solver": files.fingerprint(self.solver),
+            "selector": files.fingerprint(self.selector),
+            "loss": files.fingerprint(self.problem.loss),
+        }
+        if self.problem.weights is not None:
+            self.fingerprints["sample_weight"] = files.fingerprint(self.problem.weights)
+        if path.exists():
+            saved = files.load(path)
+            files.check_same(path, saved.fingerprints, self.fingerprints)
+            self.state, self.history, self.seed = saved.state, saved.history, saved.seed
+        self.checkpoint = checkpoint
+
+    def _save_if_due(self) -> None:
+        if self.checkpoint is not None and time.perf_counter() - self.saved >= self.checkpoint.every:
+            self._save()
+
+    def _save(self) -> None:
+        if self.checkpoint is not None:
+            snapshot = Snapshot(self.state, list(self.history), self.seed, self.fingerprints)
+            files.save(Path(self.checkpoint.path), snapshot)
+            self.saved = time.perf_counter()
+
+
+def make_record(iteration: int, state: State, answers: list[Selection], seconds: float) -> Record:
+    """Sum up one iteration."""
+    gap = state.memory.get("gap")
+    return Record(
+        iteration=iteration,
+        objective=state.objective,
+        selected=tuple(int(j) for answer in answers for j in answer.indices),
+        entries_read=sum(answer.entries_read for answer in answers),
+        bytes_read=sum(answer.bytes_read for answer in answers),
+        certificate=max((answer.certificate for answer in answers), key=STRENGTH.index, default="none"),
+        seconds=seconds,
+        gap=None if gap is None else float(np.asarray(gap)),
+    )

@@ -1,0 +1,128 @@
+"""A problem: a design, targets, a loss and weights, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from skpursuit.design import AffineDesign, Design
+from skpursuit.design.base import Floats, Indices
+from skpursuit.losses import Loss, Squared, as_loss
+from skpursuit.selectors.base import Query, exclude
+from skpursuit.selectors.score import Absolute, Group, Score
+from skpursuit.state import State
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Minimise sum_i weight_i * loss(y_i, x_i . w). Weights of squared loss are already in the design.
+
+    `targets` is the trailing shape of predictions: () for one target, (m,) for several.
+    """
+
+    design: Design
+    y: Floats
+    loss: Loss
+    weights: Floats | None = None
+    score: Score = field(default_factory=Absolute)
+    targets: tuple[int, ...] = ()
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether the loss is squared, so that least squares and Gram columns apply."""
+        return isinstance(self.loss, Squared)
+
+    def value(self, z: Floats) -> float:
+        """The objective at predictions z; +inf where the loss overflows."""
+        with np.errstate(over="ignore"):
+            losses = self.loss.value(self.y, z)
+            return float(np.sum(losses if self.weights is None else _scaled(losses, self.weights)))
+
+    def residual(self, z: Floats) -> Floats:
+        """R with X^T r the gradient."""
+        r = self.loss.residual(self.y, z)
+        return r if self.weights is None else _scaled(r, self.weights)
+
+    def curvature(self, z: Floats) -> Floats:
+        """Second derivatives of the weighted losses."""
+        c = self.loss.curvature(self.y, z)
+        return c if self.weights is None else _scaled(c, self.weights)
+
+    @cached_property
+    def size(self) -> float:
+        """||y||, what residuals of squared loss are compared with."""
+        return float(np.linalg.norm(self.y))
+
+    @cached_property
+    def xty(self) -> Floats:
+        """X^T y."""
+        return self.design.correlate(self.y)
+
+    def query(self, state: State, k: int = 1, score: Score | None = None, **given: Any) -> Query:
+        """The question a pursuit asks: top k off the support."""
+        r = self.residual(state.z)
+        if self.quadratic and "known" not in given:
+            given["known"] = lambda: self.gram_gradient(state.support, state.coef)
+        off = given.pop("exclude", None)
+        off = exclude(state.support, state.dropped) if off is None else off
+        return Query(r, k, score or self.score, off, **given)
+
+    def gram_gradient(self, support: Indices, coef: Floats) -> tuple[Floats, Floats]:
+        """X^T (X_S w_S - y) by Gram columns, with a bound on its rounding."""
+        g = -self.xty
+        size = self.size
+        if len(support):
+            g = g + self.design.gram(None, support) @ coef
+            size += float((np.abs(coef.T) * self.design.norms(0)[support]).sum())
+        n = self.design.shape[0] + len(support) + 4
+        unit = np.finfo(self.design.dtype).eps
+        error = 4 * n * unit * size * self.design.norms(0)
+        return g, error if g.ndim == 1 else np.repeat(error[:, None], g.shape[1], axis=1)
+
+
+def _scaled(values: Floats, weights: Floats) -> Floats:
+    return values * (weights if values.ndim == 1 else weights[:, None])
+
+
+def make_problem(design: Design, y: Any, loss: str | Loss, sample_weight: Any = None) -> Problem:
+    """Check y, loss and weights against the design."""
+    loss = as_loss(loss)
+    y = _checked_targets(design, y)
+    loss.check_targets(y)
+    weights = None if sample_weight is None else checked_weights(sample_weight, design.shape[0])
+    if weights is not None and isinstance(loss, Squared):
+        root = np.sqrt(weights)
+        design, y, weights = AffineDesign(design, root=root), _scaled(y, root), None
+    targets = loss.outputs(y) if hasattr(loss, "outputs") else y.shape[1:]
+    return Problem(design, y, loss, weights, Group() if targets else Absolute(), targets)
+
+
+def _checked_targets(design: Design, y: Any) -> Floats:
+    y = np.asarray(y)
+    if y.dtype.kind == "c":
+        raise TypeError("y is complex; split it into real and imaginary parts")
+    if y.dtype.kind not in "fiub":
+        raise TypeError(f"y has dtype {y.dtype}; it needs numbers: encode labels first")
+    if y.ndim not in (1, 2) or y.size == 0:
+        raise ValueError(f"y must have shape (n,) or (n, targets), got {y.shape}")
+    if len(y) != design.shape[0]:
+        raise ValueError(f"y has {len(y)} rows and X has {design.shape[0]}; they must be the same samples")
+    y = y.astype(np.float64)
+    if not np.isfinite(y).all():
+        raise ValueError("y contains NaN or infinity; drop those samples")
+    return y
+
+
+def checked_weights(sample_weight: Any, n: int) -> Floats:
+    """Sample weights as float64: finite, not negative, not all zero."""
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("sample_weight must be finite and not negative")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every sample; give at least one a positive weight")
+    return weights

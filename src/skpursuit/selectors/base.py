@@ -1,0 +1,173 @@
+"""The question every selector answers, its answer, and how an answer with known error becomes exact."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.selectors.score import Absolute, Score, top
+
+NO_COLUMNS: Indices = np.empty(0, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Query:
+    """The question: which k entries of X^T r score highest.
+
+    Parameters
+    ----------
+    r : ndarray of shape (n,) or (n, m)
+    k : int
+    score : Score
+    exclude : ndarray of int
+        Columns that may not be chosen.
+    rng : numpy.random.Generator, optional
+    eps : float, optional
+        The error a Frank-Wolfe step can bear, for `ErrorBound("auto")`.
+    known : callable, optional
+        Gives (g, error): the gradient by a cheaper way than reading X, where the solver has one.
+    """
+
+    r: Floats
+    k: int = 1
+    score: Score = field(default_factory=Absolute)
+    exclude: Indices = field(default_factory=lambda: NO_COLUMNS)
+    rng: np.random.Generator | None = None
+    eps: float | None = None
+    known: Callable[[], tuple[Floats, Floats]] | None = None
+
+    def scores(self, g: Floats) -> Floats:
+        """Scores of all columns, -inf where excluded."""
+        scores = self.score.of(g)
+        scores[self.exclude] = -np.inf
+        return scores
+
+    def allowed(self, d: int) -> Indices:
+        """The columns that may be chosen, ascending."""
+        mask = np.ones(d, dtype=bool)
+        mask[self.exclude] = False
+        return np.flatnonzero(mask)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """An answer: the columns, best first, what was read to find them, and what the answer is worth.
+
+    `certificate` is "exact", "delta" (right with probability 1 - delta) or "heuristic"; `recomputed` counts
+    the columns whose entries were computed again because estimates could not tell them apart.
+    """
+
+    indices: Indices
+    estimates: Floats
+    certificate: str
+    entries_read: int = 0
+    bytes_read: int = 0
+    recomputed: int = 0
+
+
+class Selector(ABC):
+    """A way to find the top entries of X^T r. Subclasses are frozen dataclasses that give `find`."""
+
+    def select(self, design: Design, query: Query) -> Selection:
+        """Answer a query and say what was read."""
+        entries, nbytes = design.reads.entries, design.reads.bytes
+        answer = self.find(design, query)
+        return replace(
+            answer,
+            entries_read=design.reads.entries - entries,
+            bytes_read=design.reads.bytes - nbytes,
+        )
+
+    @abstractmethod
+    def find(self, design: Design, query: Query) -> Selection:
+        """Find the top entries; reading is counted by the design."""
+
+    def resolve(self, problem: Any, solver: Any) -> Selector:
+        """The selector that really runs: `Auto` picks one, the others are themselves."""
+        return self
+
+    def describe(self) -> str:
+        """One line for `Result.selector`."""
+        return repr(self)
+
+    def prepare(self, design: Design) -> None:
+        """Make what is kept on the design for all queries (twins, layouts, norms)."""
+        return
+
+    def memory(self, design: Design) -> int:
+        """Bytes kept beside X."""
+        return 0
+
+    def wants_known(self, design: Design) -> bool:
+        """Whether the solver should keep the gradient known by Gram columns."""
+        return False
+
+
+def rank(
+    design: Design, query: Query, g: Floats, error: Floats | None, certificate: str = "exact"
+) -> Selection:
+    """The exact top k from a gradient with entrywise error bounds.
+
+    Columns that the bounds cannot tell apart are computed again by the design's fixed-order product, so
+    that equal columns tie and the lowest index wins, whatever BLAS made of them.
+    """
+    scores = query.scores(g)
+    if error is None:
+        best = top(scores, query.k)
+        return Selection(best, g[best], certificate)
+    margin = query.score.error(error)
+    candidates = _candidates(scores, margin, query.k)
+    if len(candidates) == 1 or (len(candidates) <= query.k and _separated(scores, margin, candidates)):
+        best = candidates[np.lexsort((candidates, -scores[candidates]))]
+        return Selection(best, g[best], certificate)
+    exact = design.correlate(query.r, cols=candidates)
+    best = top(query.score.of(exact), query.k)
+    return Selection(candidates[best], exact[best], certificate, recomputed=len(candidates))
+
+
+def _candidates(scores: Floats, margin: Floats, k: int) -> Indices:
+    """Columns that could be among the top k, ascending."""
+    lower = scores - margin
+    if k == 1:
+        cut = lower.max()
+    else:
+        place = max(0, len(lower) - k)
+        cut = np.partition(lower, place)[place]
+    return np.flatnonzero((scores + margin >= cut) & (scores > -np.inf))
+
+
+def _separated(scores: Floats, margin: Floats, candidates: Indices) -> bool:
+    """Whether the order of the candidates is beyond doubt."""
+    order = candidates[np.argsort(-scores[candidates], kind="stable")]
+    gaps = scores[order[:-1]] - scores[order[1:]]
+    return bool((gaps > margin[order[:-1]] + margin[order[1:]]).all())
+
+
+class Oracle:
+    """A selector bound to a design: what a solver calls. Remembers the answers of one iteration."""
+
+    def __init__(self, selector: Selector, design: Design) -> None:
+        self.selector = selector
+        self.design = design
+        self.wants_known = selector.wants_known(design)
+        self.answers: list[Selection] = []
+
+    def __call__(self, query: Query) -> Selection:
+        answer = self.selector.select(self.design, query)
+        self.answers.append(answer)
+        return answer
+
+    def take(self) -> list[Selection]:
+        """The answers since the last call."""
+        answers, self.answers = self.answers, []
+        return answers
+
+
+def exclude(*groups: Any) -> Indices:
+    """One index array from several."""
+    return np.unique(np.concatenate([np.asarray(g, dtype=np.intp) for g in groups])) if groups else NO_COLUMNS

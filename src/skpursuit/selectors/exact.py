@@ -1,0 +1,28 @@
+"""Exact selection: all of X^T r, by BLAS or by the sparse product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skpursuit.design.base import Design
+from skpursuit.selectors.base import Query, Selection, Selector, rank
+
+
+@dataclass(frozen=True)
+class Exact(Selector):
+    """Compute X^T r and take its top entries, ties to the lowest index.
+
+    The baseline of every speed figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpursuit import Exact, as_design
+    >>> from skpursuit.selectors import Query
+    >>> Exact().select(as_design(np.eye(3)), Query(np.array([1.0, -5.0, 2.0]))).indices
+    array([1])
+    """
+
+    def find(self, design: Design, query: Query) -> Selection:
+        g = design.correlate(query.r)
+        return rank(design, query, g, design.correlate_error(query.r))

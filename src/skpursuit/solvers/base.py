@@ -1,0 +1,95 @@
+"""What a solver is, and the limits all solvers share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from skpursuit.problem import Problem
+from skpursuit.selectors.base import Oracle
+from skpursuit.state import State, Status
+
+
+class Solver(ABC):
+    """An outer algorithm: `init` makes a state, `step` makes the next one. The loop is elsewhere.
+
+    Subclasses are frozen dataclasses. A step sets `state.status` when it is done.
+    """
+
+    max_iter: int | None
+
+    @abstractmethod
+    def init(self, problem: Problem) -> State:
+        """Check the parameters against the problem and return the first state."""
+
+    @abstractmethod
+    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+        """One iteration."""
+
+    def iterations(self, problem: Problem) -> int:
+        """The most iterations the loop may make."""
+        return self.max_iter or 100
+
+
+def check_count(name: str, value: Any, optional: bool = True) -> None:
+    """Refuse anything but a whole number of at least 1 (or None)."""
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def check_size(name: str, value: Any, optional: bool = True) -> None:
+    """Refuse anything but a finite number of at least 0 (or None)."""
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be finite and not negative, got {value}")
+
+
+def check_sparsity(problem: Problem, k: int) -> None:
+    """Refuse more non-zero coefficients than columns."""
+    d = problem.design.shape[1]
+    if k > d:
+        raise ValueError(f"n_nonzero_coefs is {k} but X has {d} columns; use at most {d}")
+
+
+def empty_state(problem: Problem, **memory: Any) -> State:
+    """The zero model."""
+    z = np.zeros((problem.design.shape[0], *problem.targets))
+    none = np.empty(0, dtype=np.intp)
+    return State(none, np.empty((0, *problem.targets)), z, problem.value(z), memory=memory)
+
+
+def residual_status(problem: Problem, state: State, tol: float | None, rtol: float | None) -> State:
+    """Mark a squared-loss state whose residual is small enough, or zero to working precision."""
+    if not problem.quadratic:
+        return state
+    r = problem.residual(state.z)
+    top = float(np.abs(problem.y).max(initial=0.0))
+    size = float(np.linalg.norm(r / top)) if top > 0 else 0.0
+    relative = float(np.linalg.norm(problem.y / top)) if top > 0 else 1.0
+    if rtol is not None and size**2 <= rtol * relative**2:
+        return replace(state, status=Status.CONVERGED)
+    if tol is not None and (size * top) ** 2 <= tol:
+        return replace(state, status=Status.CONVERGED)
+    if size <= 8 * np.sqrt(len(r)) * np.finfo(float).eps * relative:
+        return replace(state, status=Status.ZERO_RESIDUAL)
+    return state
+
+
+def decrease_status(before: State, after: State, tol: float | None) -> State:
+    """Mark a state of a general loss whose objective fell by a relative amount below tol."""
+    if tol is None or after.status is not None:
+        return after
+    if before.objective - after.objective <= tol * abs(before.objective):
+        return replace(after, status=Status.CONVERGED)
+    return after

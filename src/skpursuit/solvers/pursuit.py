@@ -1,0 +1,211 @@
+"""Matching pursuit and orthogonal matching pursuit; with a general loss the latter is gradient pursuit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skpursuit.problem import Problem
+from skpursuit.refit import LeastSquares, Newton
+from skpursuit.selectors.base import Oracle
+from skpursuit.selectors.score import Score, Signed
+from skpursuit.solvers.base import (
+    Solver,
+    check_count,
+    check_size,
+    check_sparsity,
+    decrease_status,
+    empty_state,
+    residual_status,
+)
+from skpursuit.state import State, Status
+
+
+@dataclass(frozen=True)
+class OMP(Solver):
+    """Orthogonal matching pursuit (algorithm "gradient pursuit" of the paper).
+
+    Each step adds the column with the largest |gradient| and fits all coefficients again.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, optional
+        Columns in the final model, `forced` included. Default: a tenth of the columns, or all of them
+        when `tol` or `rtol` is given.
+    tol : float, optional
+        Stop once the squared residual norm is at most this (squared loss), or once a step lowers the
+        objective by at most this relative amount (other losses).
+    rtol : float, optional
+        As tol for squared loss, relative to ||y||^2.
+    max_iter : int, optional
+        Limit on steps.
+    positive : bool
+        Coefficients >= 0, by non-negative least squares. Squared loss, one target.
+    forced : sequence of int
+        Columns in the model from the start.
+    ridge : float
+        Quadratic penalty of fits with other losses than squared; a little keeps separable classes finite.
+
+    Examples
+    --------
+    >>> from skpursuit import OMP, datasets, minimize
+    >>> X, y, w = datasets.make_sparse_signal(100, 200, 3, snr=20.0, random_state=0)
+    >>> sorted(minimize(X, y, OMP(n_nonzero_coefs=3)).support) == sorted(w.nonzero()[0])
+    True
+    """
+
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    rtol: float | None = None
+    max_iter: int | None = None
+    positive: bool = False
+    forced: Sequence[int] = ()
+    ridge: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_count("n_nonzero_coefs", self.n_nonzero_coefs)
+        check_count("max_iter", self.max_iter)
+        check_size("tol", self.tol)
+        check_size("rtol", self.rtol)
+        check_size("ridge", self.ridge, optional=False)
+
+    def sparsity(self, problem: Problem) -> int:
+        """The number of columns this run may use."""
+        d = problem.design.shape[1]
+        if self.n_nonzero_coefs is not None:
+            return self.n_nonzero_coefs
+        return d if self.tol is not None or self.rtol is not None else max(1, d // 10, len(self.forced))
+
+    def iterations(self, problem: Problem) -> int:
+        """A step adds a column or drops a dependent one."""
+        return self.max_iter or problem.design.shape[1]
+
+    def _refit(self, problem: Problem) -> LeastSquares | Newton:
+        return LeastSquares(self.positive) if problem.quadratic else Newton(self.ridge)
+
+    def init(self, problem: Problem) -> State:
+        check_sparsity(problem, self.sparsity(problem))
+        if self.positive and (not problem.quadratic or problem.targets):
+            raise ValueError("positive=True needs squared loss and one target")
+        refit = self._refit(problem)
+        state = empty_state(problem, **refit.start(problem))
+        for j in checked_forced(self.forced, problem, self.sparsity(problem)):
+            state = refit.add(problem, state, j)
+        return self._judged(problem, state)
+
+    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+        score: Score = Signed() if self.positive else problem.score
+        query = problem.query(state, score=score, rng=rng)
+        found = select(query).indices
+        if len(found) == 0:
+            return replace(state, status=Status.OPTIMAL)
+        j = int(found[0])
+        if self._useless(problem, query.r, j):
+            return replace(state, status=Status.OPTIMAL)
+        after = self._judged(problem, self._refit(problem).add(problem, state, j))
+        return after if problem.quadratic else decrease_status(state, after, self.tol)
+
+    def _useless(self, problem: Problem, r: np.ndarray, j: int) -> bool:
+        """Whether the best column has a zero gradient (or, with positive, one that points the wrong way)."""
+        column = problem.design.columns(np.array([j]))[0]
+        g = column @ r
+        return bool(-g <= 0.0) if self.positive else not np.any(g)
+
+    def _judged(self, problem: Problem, state: State) -> State:
+        state = residual_status(problem, state, self.tol, self.rtol)
+        if state.status is None and len(state.support) >= self.sparsity(problem):
+            return replace(state, status=Status.COMPLETE)
+        return state
+
+
+def checked_forced(forced: Sequence[int], problem: Problem, k: int) -> list[int]:
+    """The forced columns as a list, refused when out of range, repeated, or more than k."""
+    columns = [int(j) for j in forced]
+    d = problem.design.shape[1]
+    if any(not 0 <= j < d for j in columns) or len(set(columns)) < len(columns):
+        raise ValueError(f"forced must name distinct columns between 0 and {d - 1}, got {columns}")
+    if len(columns) > k:
+        raise ValueError(f"forced names {len(columns)} columns but n_nonzero_coefs is {k}; raise it")
+    return columns
+
+
+@dataclass(frozen=True)
+class MatchingPursuit(Solver):
+    """Matching pursuit: move one coefficient a step, by g_j / ||x_j||^2 (squared loss).
+
+    For other losses the step is a damped Newton step along the column.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, optional
+        Stop before the model would use more columns than this.
+    tol, rtol : float, optional
+        As in `OMP`.
+    max_iter : int
+        Limit on steps; a column can be moved many times.
+    """
+
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    rtol: float | None = None
+    max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        check_count("n_nonzero_coefs", self.n_nonzero_coefs)
+        check_count("max_iter", self.max_iter, optional=False)
+        check_size("tol", self.tol)
+        check_size("rtol", self.rtol)
+
+    def init(self, problem: Problem) -> State:
+        if self.n_nonzero_coefs is not None:
+            check_sparsity(problem, self.n_nonzero_coefs)
+        return residual_status(problem, empty_state(problem), self.tol, self.rtol)
+
+    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+        query = problem.query(state, rng=rng, exclude=state.dropped)
+        found = select(query).indices
+        if len(found) == 0:
+            return replace(state, status=Status.OPTIMAL)
+        j = int(found[0])
+        place = np.flatnonzero(state.support == j)
+        if (
+            len(place) == 0
+            and self.n_nonzero_coefs is not None
+            and len(state.support) >= self.n_nonzero_coefs
+        ):
+            return replace(state, status=Status.COMPLETE)
+        column = problem.design.columns(np.array([j]))[0]
+        move, z, objective = coordinate_step(problem, state, column, query.r)
+        if not np.any(move):
+            return replace(state, status=Status.OPTIMAL)
+        support, coef = state.support, state.coef
+        if len(place) == 0:
+            support = np.append(support, j)
+            coef = np.concatenate([coef, np.zeros((1, *problem.targets))])
+        coef = coef.copy()
+        coef[place[0] if len(place) else -1] += move
+        after = replace(state, support=support, coef=coef, z=z, objective=objective)
+        after = residual_status(problem, after, self.tol, self.rtol)
+        return after if problem.quadratic else decrease_status(state, after, self.tol)
+
+
+def coordinate_step(
+    problem: Problem, state: State, column: np.ndarray, r: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """The change of one coefficient, with the predictions and objective it gives; zero if none helps."""
+    g = np.asarray(column @ r)
+    size = float(np.abs(column).max(initial=0.0))
+    if size == 0.0:
+        return np.zeros(problem.targets), state.z, state.objective
+    unit = column / size
+    bend = np.asarray((unit * unit) @ problem.curvature(state.z))
+    move = -(g / size) / np.where(bend > 0, bend, 1.0) / size
+    for _ in range(60):
+        z = state.z + (column * move if g.ndim == 0 else np.outer(column, move))
+        objective = problem.value(z)
+        if problem.quadratic or objective <= state.objective:
+            return move, z, objective
+        move = move * 0.5
+    return np.zeros(problem.targets), state.z, state.objective

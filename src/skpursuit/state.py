@@ -1,0 +1,137 @@
+"""Values that travel: the state of a run, the record of an iteration, the result, and the ways to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from skpursuit.design.base import Floats, Indices
+from skpursuit.selectors.base import NO_COLUMNS
+
+
+class Status(Enum):
+    """Why a run stopped."""
+
+    COMPLETE = "the requested number of non-zero coefficients was reached"
+    CONVERGED = "the tolerance was reached"
+    ZERO_RESIDUAL = "the residual is zero to working precision"
+    OPTIMAL = "no column that is left improves the objective"
+    STALLED = "the iterates stopped changing"
+    CYCLING = "the iterates repeat; the best one is returned"
+    MAX_ITER = "the limit on iterations was reached"
+    TIME_LIMIT = "the time limit was reached"
+    CALLBACK = "the callback asked to stop"
+    DIVERGED = "an iterate was not finite or the objective grew; the best iterate is returned"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the solver itself was done, rather than cut short."""
+        return self not in (Status.MAX_ITER, Status.TIME_LIMIT, Status.CALLBACK, Status.DIVERGED)
+
+
+class Stack:
+    """Rows that only grow, shared by the states of one run: pushing is cheap and earlier states keep theirs.
+
+    A second push onto the same state copies, so that each state remains a value.
+    """
+
+    def __init__(self, rows: np.ndarray, buffer: np.ndarray | None = None) -> None:
+        self.rows = rows
+        self._buffer = buffer
+        self._pushed = False
+
+    def push(self, row: np.ndarray) -> Stack:
+        """A stack with one more row."""
+        size = len(self.rows)
+        buffer = self._buffer
+        if buffer is None or self._pushed or size == len(buffer):
+            buffer = np.empty((max(8, 2 * size), *self.rows.shape[1:]))
+            buffer[:size] = self.rows
+        self._pushed = True
+        buffer[size] = row
+        return Stack(buffer[: size + 1], buffer)
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.rows) if copy else self.rows
+
+
+@dataclass(frozen=True)
+class State:
+    """All a run needs to go on: a small immutable value.
+
+    Attributes
+    ----------
+    support : ndarray of int
+        Columns in the model, in order of selection.
+    coef : ndarray of shape (len(support),) or (len(support), m)
+    z : ndarray of shape (n,) or (n, m)
+        Predictions.
+    objective : float
+    dropped : ndarray of int
+        Columns found to depend on the support; never asked for again.
+    memory : mapping of str to ndarray or Stack
+        What a solver carries from step to step.
+    status : Status, optional
+        Set by the solver when it is done.
+    """
+
+    support: Indices
+    coef: Floats
+    z: Floats
+    objective: float
+    dropped: Indices = field(default_factory=lambda: NO_COLUMNS)
+    memory: Mapping[str, np.ndarray | Stack] = field(default_factory=dict)
+    status: Status | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """One iteration, as callbacks and `Result.history` see it."""
+
+    iteration: int
+    objective: float
+    selected: tuple[int, ...]
+    entries_read: int
+    bytes_read: int
+    certificate: str
+    seconds: float
+    gap: float | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `minimize` returns.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (d,) or (d, m)
+    support : ndarray of int
+        Columns in order of selection.
+    status : Status
+    n_iter : int
+    objective : float
+    entries_read, bytes_read : int
+        Entries and bytes of X (or of its twin) read by selection.
+    prepared_bytes : int
+        Bytes read once beforehand: norms, layouts, twins, gathered columns.
+    history : list of Record
+    dropped : ndarray of int
+        Columns that were chosen but depend on the others, and were left out.
+    selector : str
+        The selector used, and for `auto` why.
+    """
+
+    coef: Floats
+    support: Indices
+    status: Status
+    n_iter: int
+    objective: float
+    entries_read: int
+    bytes_read: int
+    prepared_bytes: int
+    history: list[Record]
+    dropped: Indices
+    selector: str
