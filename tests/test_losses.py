@@ -310,3 +310,11 @@ def test_multinomial_keeps_float32():
     loss = Multinomial()
     for result in (loss.value(y, z), loss.residual(y, z), loss.curvature(y, z), loss.hessian(z)):
         assert result.dtype == np.float32
+
+
+def test_multinomial_takes_labels_as_floats():
+    y, z = multinomial_problem()
+    loss = Multinomial()
+    np.testing.assert_array_equal(loss.value(y.astype(float), z), loss.value(y, z))
+    np.testing.assert_array_equal(loss.residual(y.astype(float), z), loss.residual(y, z))
+    assert loss.outputs(np.array([0.0, 3.0, 1.0])) == (4,)

@@ -26,12 +26,12 @@ class Multinomial:
     def value(self, y: Array, z: Array) -> Array:
         """log(sum_k exp(z_k)) - z_y of each row, shape (n,)."""
         _, others, distance = self._shifted(z)
-        return distance[np.arange(len(z)), y] + np.log1p(others)
+        return distance[np.arange(len(z)), np.asarray(y, np.intp)] + np.log1p(others)
 
     def residual(self, y: Array, z: Array) -> Array:
         """Class probabilities minus the indicator of y, shape (n, K)."""
         e, others, _ = self._shifted(z)
-        rows, y = np.arange(len(z)), np.asarray(y)
+        rows, y = np.arange(len(z)), np.asarray(y, np.intp)
         total = (1 + others)[:, None]
         r = e / total
         # 1 - p_y as a sum of the other terms: it keeps its digits when p_y is close to 1.
@@ -62,6 +62,10 @@ class Multinomial:
         """Class probabilities exp(z_k) / sum_l exp(z_l), shape (n, K)."""
         e, others, _ = self._shifted(z)
         return e / (1 + others)[:, None]
+
+    def outputs(self, y: Array) -> tuple[int, ...]:
+        """Trailing shape (K,) of the predictions for these labels."""
+        return (int(np.max(y)) + 1,)
 
     def check_targets(self, y: ArrayLike) -> Array:
         """Return y as an integer array; ValueError unless it is a vector of whole numbers >= 0."""
