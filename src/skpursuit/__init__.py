@@ -25,8 +25,9 @@ _HOME = {
     "Logistic": "losses",
     "Huber": "losses",
     "Poisson": "losses",
+    "Multinomial": "multinomial",
 }
-_MODULES = ("datasets", "metrics")
+_MODULES = ("datasets", "metrics", "theory")
 
 __all__ = ["__version__", *_HOME, *_MODULES]
 
