@@ -187,7 +187,7 @@ def find_audio(folder: str | Path, size: int = 1024) -> Recording:
 
 
 def load_audio(path: str | Path, size: int = 1024) -> Recording:
-    """Load one WAV, FLAC or OGG file as mono pieces of ``size`` samples; an incomplete last one is left out."""
+    """Load one WAV, FLAC or OGG file as mono pieces of ``size`` samples; the rest is left out."""
     path = Path(path)
     check_readable(path)
     try:
