@@ -1,0 +1,117 @@
+import os
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from skpursuit.kernels import rows, threads
+
+
+@pytest.mark.parametrize("total", [0, 1, 63, 64, 65, 1000])
+@pytest.mark.parametrize("parts", [1, 2, 3, 50])
+def test_cut_covers_everything_once_at_aligned_places(total, parts):
+    ranges = threads.cut(total, 64, parts)
+    assert [i for lo, hi in ranges for i in range(lo, hi)] == list(range(total))
+    assert len(ranges) <= parts
+    assert all(lo % 64 == 0 for lo, _ in ranges)
+
+
+def test_count_follows_threadpool_limits():
+    with threadpool_limits(1, user_api="blas"):
+        assert threads.count() == 1
+    with threadpool_limits(2, user_api="blas"):
+        assert threads.count() == 2
+
+
+def test_without_blas_the_environment_decides(monkeypatch):
+    monkeypatch.setattr(threads, "_blas", tuple)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3,1")
+    assert threads.count() == 3
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert 1 <= threads.count() <= (os.cpu_count() or 1)
+
+
+def test_several_threads_give_the_bits_of_one(monkeypatch):
+    rng = np.random.default_rng(3)
+    X, chosen = rng.standard_normal((333, 3001)), rng.permutation(333)
+    weights = rng.standard_normal(333)
+    answers = []
+    for count in (1, 2, 7):
+        monkeypatch.setattr(threads, "count", lambda count=count: count)
+        monkeypatch.setattr(threads, "WORTH", 1000)
+        out = np.zeros(3001)
+        rows.accumulate_dense(X, chosen, weights, out)
+        answers.append(out)
+    np.testing.assert_array_equal(answers[0], answers[1])
+    np.testing.assert_array_equal(answers[0], answers[2])
+
+
+def test_all_threads_work_at_once_and_none_nests(monkeypatch):
+    monkeypatch.setattr(
+        threads, "count", lambda real=threads.count: 3 if threading.current_thread() is main else 1
+    )
+    main, meet, names = threading.current_thread(), threading.Barrier(3, timeout=30), []
+
+    def kernel(lo, hi):
+        meet.wait()
+        names.append(threading.current_thread().name)
+
+    threads.over_ranges(kernel, 3, 1, 10 * threads.WORTH, ())
+    assert len(set(names)) == 3
+
+
+def test_inside_a_task_there_is_one_thread(monkeypatch):
+    seen = []
+    with threadpool_limits(2, user_api="blas"):
+        threads.over_ranges(lambda lo, hi: seen.append(threads.count()), 2, 1, 10 * threads.WORTH, ())
+        assert seen == [1, 1]
+        assert threads.count() == 2
+
+
+def test_small_work_stays_in_the_calling_thread():
+    seen = []
+    threads.over_ranges(lambda lo, hi: seen.append((lo, hi, threading.current_thread())), 100, 1, 10, ())
+    assert seen == [(0, 100, threading.current_thread())]
+
+
+def test_long_work_is_cut_so_that_it_can_be_interrupted(monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: 1)
+    calls = []
+
+    def kernel(lo, hi):
+        calls.append((lo, hi))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.over_ranges(kernel, 100, 1, 10 * threads.CHUNK, ())
+    assert calls == [(0, 10), (10, 20)]
+
+
+def test_an_error_in_a_thread_is_raised_after_all_have_stopped(monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    busy = set()
+
+    def kernel(lo, hi):
+        busy.add(lo)
+        if lo == 50:
+            busy.discard(lo)
+            raise ValueError("from the kernel")
+        busy.discard(lo)
+
+    with pytest.raises(ValueError, match="from the kernel"):
+        threads.over_ranges(kernel, 100, 1, 2 * threads.WORTH, ())
+    assert not busy
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_makes_its_own_pool(monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    threads.over_ranges(lambda lo, hi: None, 2, 1, 10 * threads.WORTH, ())
+    assert threads._pool is not None
+    threads._forget()  # what a fork runs in the child; forking a threaded test process is not safe
+    assert threads._pool is None
+    seen = []
+    threads.over_ranges(lambda lo, hi: seen.append(lo), 2, 1, 10 * threads.WORTH, ())
+    assert sorted(seen) == [0, 1]
