@@ -209,11 +209,13 @@ def _compute_elsewhere(experiment: Experiment, todo: Mapping[str, Cell], jobs: i
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 name = running.pop(future)
-                rows = _result(experiment, todo[name], future)
+                yield name, _result(experiment, todo[name], future)
                 for following, cell in itertools.islice(waiting, 1):
                     running[pool.submit(experiment.run, cell)] = following
-                yield name, rows
         pool.shutdown()
+    except BrokenProcessPool as error:  # from a result or from a submission
+        message = "a worker process died (out of memory?); run again with fewer jobs to resume"
+        raise CellError(f"{experiment.name}: {message}") from error
     finally:
         held.close()  # the workers see this and end, whatever they are doing
         pool.shutdown(cancel_futures=True)
@@ -223,9 +225,8 @@ def _compute_elsewhere(experiment: Experiment, todo: Mapping[str, Cell], jobs: i
 def _result(experiment: Experiment, cell: Cell, future: Future) -> Sequence[Mapping[str, Any]]:
     try:
         return future.result()
-    except BrokenProcessPool as error:
-        message = "a worker process died (out of memory?); run again with fewer jobs to resume"
-        raise CellError(f"{experiment.name}: {message}") from error
+    except BrokenProcessPool:
+        raise
     except Exception as error:
         raise _cell_error(experiment, cell, error) from error
 
