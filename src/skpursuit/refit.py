@@ -107,9 +107,9 @@ def scaled_norm(x: Floats) -> float:
 
 def solve_lower_transposed(L: Floats, b: Floats) -> Floats:
     """Solve L^T w = b."""
-    from scipy.linalg import solve_triangular
+    from scipy.linalg.lapack import dtrtrs
 
-    return solve_triangular(L, b, trans=1, lower=True, check_finite=False)
+    return dtrtrs(L.T, b, lower=0)[0].reshape(b.shape)
 
 
 class Newton:

@@ -131,11 +131,12 @@ def _checked_operator(X: Any) -> Any:
 
 
 def check_finite(design: Design) -> None:
-    """Refuse NaN and infinity. The column norms tell, and every method needs them anyway."""
+    """Refuse NaN and infinity. Norms that are needed anyway tell."""
     if isinstance(design, OperatorDesign) or design.cache.get("finite"):
         return
-    norms = design.norms(0)
-    if not np.isfinite(norms).all():
+    axis = 0 if ("norms", 0, 2) in design.cache else design.fast_axis
+    if not np.isfinite(design.norms(axis)).all():
+        norms = design.norms(0)
         j = int(np.flatnonzero(~np.isfinite(norms))[0])
         if np.isfinite(design._gather(np.array([j]))).all():
             raise ValueError(

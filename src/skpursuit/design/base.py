@@ -16,7 +16,7 @@ Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
 
 COLUMN_CACHE_BYTES = 256 * 2**20
-BLOCK_ENTRIES = 2**25  # one BLAS call reads at most this many entries, so that Ctrl-C is prompt
+BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many entries, so that Ctrl-C is prompt
 
 
 @dataclass
@@ -69,6 +69,8 @@ class Design(ABC):
     Public verbs count what they read in `reads` and call the underscored methods a data source gives.
     Whatever is a pure function of X (norms, gathered columns, twins) is kept in `cache`.
     """
+
+    fast_axis = 0  # along which norms cost least: 0 columns, 1 rows
 
     def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
         self.shape = shape

@@ -11,6 +11,7 @@ from skpursuit.design.base import BLOCK_ENTRIES, Design, Floats, Indices, fixed_
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
 SMALL_BLOCK = 2**16  # entries: what stays in the cache while a block is looked at twice
+TILE = (128, 2048)  # rows and columns of the tiles of norms: their sums stay in the first cache
 
 
 class DenseDesign(Design):
@@ -20,6 +21,7 @@ class DenseDesign(Design):
         super().__init__(X.shape, X.dtype)
         self.X = X
         self.blas_ready = X.strides[1] == X.itemsize or X.strides[0] == X.itemsize
+        self.fast_axis = 0 if X.strides[0] == X.itemsize and X.shape[0] > 1 else 1
 
     def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> tuple[int, int]:
         n, d = self.shape
@@ -38,10 +40,11 @@ class DenseDesign(Design):
         return min(fits, FLOAT32_ROWS) if self.dtype == np.float32 else fits
 
     def _correlate(self, r: Floats) -> Floats:
-        out = np.zeros((self.shape[1], *r.shape[1:]))
         r = np.asarray(r, dtype=self.dtype)
-        for rows, block in self._blocks(self._product_rows()):
-            out += block.T @ r[rows]
+        parts = (block.T @ r[rows] for rows, block in self._blocks(self._product_rows()))
+        out = next(parts).astype(np.float64, copy=False)
+        for part in parts:
+            out += part
         return out
 
     def correlate_error(self, r: Floats) -> Floats:
@@ -50,9 +53,15 @@ class DenseDesign(Design):
         blocks = -(-self.shape[0] // self._product_rows())
         unit = np.finfo(self.dtype).eps
         gamma = (b + 2) * unit + (blocks + 2) * np.finfo(np.float64).eps
+        error = 2 * gamma * self._column_sizes()
         size = np.linalg.norm(r, axis=0)
-        error = 2 * gamma * self.norms(0)
         return error * size if r.ndim == 1 else error[:, None] * size
+
+    def _column_sizes(self) -> Floats:
+        """The column norms; where they would cost a pass, ||X||_F for all, close enough for float64."""
+        if ("norms", 0, 2) in self.cache or self.dtype == np.float32:
+            return self.norms(0)
+        return np.full(self.shape[1], np.linalg.norm(self.norms(1)))
 
     def _gather(self, cols: Indices) -> Floats:
         out = np.empty((len(cols), self.shape[0]))
@@ -73,15 +82,15 @@ class DenseDesign(Design):
 
     def _norms(self, axis: int, order: float) -> Floats:
         out = np.zeros(self.shape[1 - axis])
-        for rows, block in self._blocks(max(1, SMALL_BLOCK // max(1, self.shape[1]))):
-            part = block_norms(block, axis, order)
-            if axis == 1:
-                out[rows] = part
-            else:
-                out = np.maximum(out, part) if order == np.inf else out + part
-        if order == np.inf:
-            return out
-        return self._safe_root(out, axis)
+        add = np.maximum if order == np.inf else np.add
+        tall, wide = TILE if self.fast_axis == 1 else TILE[::-1]
+        for rows in range(0, self.shape[0], tall):
+            for cols in range(0, self.shape[1], wide):
+                block = self.X[rows : rows + tall, cols : cols + wide]
+                start = cols if axis == 0 else rows
+                part = out[start : start + block.shape[1 - axis]]
+                add(part, block_norms(block, axis, order), out=part)
+        return out if order == np.inf else self._safe_root(out, axis)
 
     def _safe_root(self, squares: Floats, axis: int) -> Floats:
         """Square roots of sums of squares, recomputed with scaling where the squares left the float range."""
@@ -91,7 +100,7 @@ class DenseDesign(Design):
             line = np.asarray(self.X[:, j] if axis == 0 else self.X[j], dtype=np.float64)
             top = np.abs(line).max(initial=0.0)
             if top > 0:
-                norms[j] = top * np.linalg.norm(line / top) if np.isfinite(top) else np.inf
+                norms[j] = float(top) * float(np.linalg.norm(line / top)) if np.isfinite(top) else np.inf
         return norms
 
     def _digest(self, digest: Any) -> None:
@@ -103,6 +112,9 @@ def block_norms(block: Floats, axis: int, order: float) -> Floats:
     """Sums of squares, or maxima of |x|, of a block's columns (axis 0) or rows (axis 1), in float64."""
     if order == np.inf:
         return np.maximum(block.max(axis=axis), -block.min(axis=axis)).astype(np.float64)
-    wide = block.astype(np.float64, copy=False)
+    lines = block.astype(np.float64, copy=False)
+    lines = lines.T if axis == 0 else lines
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", wide, wide)
+        if lines.strides[1] == lines.itemsize:
+            return np.vecdot(lines, lines)
+        return np.einsum("ij,ij->i", lines, lines)

@@ -73,7 +73,8 @@ class SparseDesign(Design):
         lines = self._line_of_entry(form)
         values = np.abs(self.matrix.data.astype(np.float64, copy=False))
         top = np.zeros(self.shape[1 - axis])
-        np.maximum.at(top, lines, values)
+        with np.errstate(invalid="ignore"):
+            np.maximum.at(top, lines, values)
         if order == np.inf:
             return top
         safe = np.where((top > 0) & np.isfinite(top), top, 1.0)

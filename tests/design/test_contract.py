@@ -1,0 +1,90 @@
+"""Every data source keeps the same contract: products, norms, gathers, and the adjoint test."""
+
+import numpy as np
+import pytest
+
+from tests.design.sources import NAMES, every_source, matrix
+
+
+@pytest.fixture(params=NAMES)
+def source(request, tmp_path):
+    design, dense = every_source(matrix(), tmp_path)[request.param]
+    loose = 2e-5 if design.dtype == np.float32 else 1e-11
+    return design, dense, loose
+
+
+def test_adjoint(source):
+    design, dense, loose = source
+    rng = np.random.default_rng(0)
+    support = rng.permutation(dense.shape[1])
+    u, v = rng.standard_normal(dense.shape[0]), rng.standard_normal(dense.shape[1])
+    left = design.predict(support, v[support]) @ u
+    right = v @ design.correlate(u)
+    assert abs(left - right) <= loose * (1 + abs(left))
+
+
+@pytest.mark.parametrize("targets", [(), (3,)])
+def test_products(source, targets):
+    design, dense, loose = source
+    rng = np.random.default_rng(1)
+    r = rng.standard_normal((dense.shape[0], *targets))
+    cols = np.array([5, 0, 5, 11])
+    close = dict(rtol=loose, atol=loose * 10)
+    np.testing.assert_allclose(design.correlate(r), dense.T @ r, **close)
+    np.testing.assert_allclose(design.correlate(r, cols), dense[:, cols].T @ r, **close)
+    rows = np.array([2, 9, 2, 20])
+    out = np.ones((dense.shape[1], *targets))
+    design.accumulate(rows, r[:4], out)
+    np.testing.assert_allclose(out, 1 + dense[rows].T @ r[:4], **close)
+    cols = np.array([0, 5, 11])
+    some = np.ones((3, *targets))
+    design.accumulate(rows, r[:4], some, cols)
+    np.testing.assert_allclose(some, 1 + dense[np.ix_(rows, cols)].T @ r[:4], **close)
+
+
+def test_columns_gram_and_norms(source):
+    design, dense, loose = source
+    rng = np.random.default_rng(2)
+    cols, others, weights = np.array([6, 1, 6]), np.array([0, 3]), rng.random(dense.shape[0])
+    close = dict(rtol=loose, atol=loose * 10)
+    np.testing.assert_allclose(design.columns(cols), dense[:, cols].T, **close)
+    np.testing.assert_allclose(design.gram(others, cols), dense[:, others].T @ dense[:, cols], **close)
+    weighted = dense[:, others].T @ (weights[:, None] * dense[:, cols])
+    np.testing.assert_allclose(design.gram(others, cols, weights), weighted, **close)
+    np.testing.assert_allclose(design.gram(None, cols), dense.T @ dense[:, cols], **close)
+    np.testing.assert_allclose(design.gram_matrix(), dense.T @ dense, **close)
+    for axis in (0, 1):
+        for order in (2, np.inf):
+            expected = np.linalg.norm(dense, ord=order, axis=axis)
+            np.testing.assert_allclose(design.norms(axis, order), expected, **close)
+
+
+def test_rounding_bound_covers_the_product(source):
+    design, dense, _ = source
+    r = np.random.default_rng(3).standard_normal(dense.shape[0])
+    bound = design.correlate_error(r)
+    if bound is not None:
+        assert (np.abs(design.correlate(r) - dense.T @ r) <= bound + 1e-15).all()
+        assert (bound < 1.0).all()
+
+
+def test_fingerprints_tell_designs_apart(source, tmp_path):
+    design, dense, _ = source
+    other = dense.copy()
+    other[1, 1] += 1.0
+    from skpursuit import as_design
+
+    assert design.fingerprint() == design.fingerprint()
+    assert as_design(dense).fingerprint() != as_design(other).fingerprint()
+
+
+def test_counts_start_anew_for_each_run_and_caches_are_shared(source):
+    design, dense, _ = source
+    design.norms(1)
+    other = design.counted()
+    other.correlate(np.ones(dense.shape[0]))
+    assert other.reads.entries > 0
+    assert other.norms(1) is design.norms(1)
+    before = design.reads.entries
+    other.correlate(np.ones(dense.shape[0]))
+    assert design.reads.entries == before

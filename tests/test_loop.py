@@ -1,0 +1,200 @@
+"""The loop: limits, status, callbacks, interrupts, checkpoints, and bad arguments."""
+
+import os
+import signal
+import threading
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from skpursuit import OMP, Checkpoint, MatchingPursuit, Status, as_design, minimize
+from skpursuit.losses import Squared
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 90))
+Y = RNG.standard_normal(60)
+K = 12
+
+
+def run(**given):
+    return minimize(X, Y, OMP(n_nonzero_coefs=K), random_state=0, **given)
+
+
+def test_each_way_to_stop_has_a_status():
+    assert run().status is Status.COMPLETE
+    assert minimize(X, Y, OMP(tol=1.0)).status is Status.CONVERGED
+    assert minimize(X, Y, OMP(rtol=0.1)).status is Status.CONVERGED
+    assert minimize(X, Y, OMP(n_nonzero_coefs=K, max_iter=3)).status is Status.MAX_ITER
+    assert run(time_limit=0.0).status is Status.TIME_LIMIT
+    assert run(callback=lambda record: record.iteration == 4).status is Status.CALLBACK
+    assert minimize(X, X[:, 5] * 3.0, OMP(n_nonzero_coefs=K)).status is Status.ZERO_RESIDUAL
+    assert minimize(X, np.zeros(60), OMP(n_nonzero_coefs=K)).status is Status.ZERO_RESIDUAL
+    assert Status.COMPLETE.ok
+    assert not Status.TIME_LIMIT.ok
+
+
+def test_a_loss_that_turns_infinite_is_divergence_and_the_last_finite_state_stays():
+    class Breaks(Squared):
+        def value(self, y, z):
+            return np.full_like(y, np.inf) if np.abs(z).max() > 0 else super().value(y, z)
+
+    result = minimize(X, Y, OMP(n_nonzero_coefs=3), loss=Breaks())
+    assert result.status is Status.DIVERGED
+    assert result.n_iter == 0
+    assert np.isfinite(result.objective)
+
+
+def test_callback_sees_every_record_and_only_true_stops():
+    seen = []
+    result = run(callback=lambda record: seen.append(record))
+    assert seen == result.history
+    assert [r.iteration for r in seen] == list(range(K))
+    assert all(a.objective > b.objective for a, b in pairwise(seen))
+    assert tuple(result.support) == tuple(r.selected[0] for r in seen)
+
+
+def test_tolerance_is_on_the_squared_residual_norm():
+    result = minimize(X, Y, OMP(tol=5.0))
+    assert np.sum((Y - X @ result.coef) ** 2) <= 5.0
+    shorter = minimize(X, Y, OMP(n_nonzero_coefs=len(result.support) - 1))
+    assert np.sum((Y - X @ shorter.coef) ** 2) > 5.0
+
+
+@pytest.mark.parametrize(
+    "solver", [OMP(n_nonzero_coefs=K), OMP(n_nonzero_coefs=K, positive=True), MatchingPursuit(max_iter=30)]
+)
+@pytest.mark.parametrize("stop_at", [0, 3, 7])
+def test_resume_gives_the_same_bits(tmp_path, solver, stop_at):
+    path = tmp_path / "run.ckpt"
+    whole = minimize(X, Y, solver, random_state=3)
+    first = minimize(X, Y, solver, random_state=3, checkpoint=path, callback=lambda r: r.iteration == stop_at)
+    assert first.status is Status.CALLBACK
+    second = minimize(X, Y, solver, random_state=99, checkpoint=path)
+    assert second.coef.tobytes() == whole.coef.tobytes()
+    assert second.support.tolist() == whole.support.tolist()
+    assert [r.objective for r in second.history] == [r.objective for r in whole.history]
+    assert second.entries_read == whole.entries_read
+
+
+def test_interrupt_writes_the_checkpoint_and_is_raised(tmp_path):
+    path = tmp_path / "run.ckpt"
+
+    def interrupt(record):
+        if record.iteration == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(checkpoint=path, callback=interrupt)
+    seen = []
+    resumed = run(checkpoint=path, callback=lambda r: seen.append(r.iteration))
+    assert seen[0] == 6
+    assert resumed.coef.tobytes() == run().coef.tobytes()
+
+
+def test_checkpoint_is_saved_as_time_passes(tmp_path):
+    path = tmp_path / "run.ckpt"
+    sizes = []
+    run(checkpoint=Checkpoint(path, every=0.0), callback=lambda r: sizes.append(path.exists()))
+    assert sizes[0] is False
+    assert all(sizes[1:])
+    assert [p.name for p in tmp_path.iterdir()] == ["run.ckpt"]
+
+
+def test_checkpoint_of_other_data_or_parameters_is_refused(tmp_path):
+    path = tmp_path / "run.ckpt"
+    run(checkpoint=path, callback=lambda r: r.iteration == 3)
+    saved = path.read_bytes()
+    other = X.copy()
+    other[0, 0] += 1
+    for name, call in {
+        "X": lambda: minimize(other, Y, OMP(n_nonzero_coefs=K), checkpoint=path),
+        "y": lambda: minimize(X, Y + 1, OMP(n_nonzero_coefs=K), checkpoint=path),
+        "solver": lambda: minimize(X, Y, OMP(n_nonzero_coefs=K + 1), checkpoint=path),
+        "selector": lambda: minimize(X, Y, OMP(n_nonzero_coefs=K), "gram", checkpoint=path),
+        "loss": lambda: minimize(X, Y, OMP(n_nonzero_coefs=K), loss="huber", checkpoint=path),
+    }.items():
+        with pytest.raises(ValueError, match=f"different {name}"):
+            call()
+    assert path.read_bytes() == saved
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda b: b[:-40], lambda b: b[:90] + b"x" + b[91:], lambda b: b"", lambda b: b"PK" + b]
+)
+def test_damaged_checkpoint_is_refused_and_left_alone(tmp_path, damage):
+    path = tmp_path / "run.ckpt"
+    run(checkpoint=path, callback=lambda r: r.iteration == 3)
+    path.write_bytes(damage(path.read_bytes()))
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"damaged|not a checkpoint"):
+        run(checkpoint=path)
+    assert path.read_bytes() == before
+
+
+def test_checkpoint_into_no_folder(tmp_path):
+    with pytest.raises(ValueError, match="does not exist"):
+        run(checkpoint=tmp_path / "no" / "run.ckpt")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: minimize(X, Y, "omp"), TypeError, "solver must be"),
+        (lambda: minimize(X, Y[:5], OMP()), ValueError, "y has 5 rows and X has 60"),
+        (lambda: minimize(X, np.full(60, np.nan), OMP()), ValueError, "NaN"),
+        (lambda: minimize(X, Y + 1j, OMP()), TypeError, "complex"),
+        (lambda: minimize(X, np.array(["a"] * 60), OMP()), TypeError, "encode"),
+        (lambda: minimize(X, np.ones((60, 2, 2)), OMP()), ValueError, "shape"),
+        (lambda: minimize(X, Y, OMP(n_nonzero_coefs=91)), ValueError, "at most 90"),
+        (lambda: OMP(n_nonzero_coefs=0), ValueError, "at least 1"),
+        (lambda: OMP(n_nonzero_coefs=2.5), TypeError, "whole number"),
+        (lambda: OMP(tol=-1.0), ValueError, "not negative"),
+        (lambda: OMP(tol="x"), TypeError, "number"),
+        (lambda: MatchingPursuit(max_iter=0), ValueError, "at least 1"),
+        (lambda: minimize(X, Y, OMP(forced=[90])), ValueError, "forced"),
+        (lambda: minimize(X, Y, OMP(forced=[1, 1])), ValueError, "forced"),
+        (lambda: minimize(X, Y, OMP(n_nonzero_coefs=1, forced=[1, 2])), ValueError, "forced"),
+        (lambda: minimize(X, Y, OMP(), "fastest"), ValueError, "not known"),
+        (lambda: minimize(X, Y, OMP(), 3), TypeError, "selector"),
+        (lambda: minimize(X, Y, OMP(), loss="hinge"), ValueError, "hinge"),
+        (lambda: minimize(X, Y, OMP(), loss="logistic"), ValueError, "labels -1 and"),
+        (lambda: minimize(X, Y, OMP(), sample_weight=-np.ones(60)), ValueError, "not negative"),
+        (lambda: minimize(X, Y, OMP(), sample_weight=np.zeros(60)), ValueError, "zero for every"),
+        (lambda: minimize(X, Y, OMP(), sample_weight=np.ones(5)), ValueError, "shape"),
+        (lambda: minimize(X, Y, OMP(), time_limit=-1), ValueError, "time_limit"),
+        (lambda: minimize(X, Y, OMP(), random_state=-1), ValueError, "random_state"),
+        (lambda: minimize(X, Y, OMP(positive=True), loss="huber"), ValueError, "positive"),
+        (lambda: minimize(X, np.sign(Y), OMP(n_nonzero_coefs=2), "gram", "logistic"), ValueError, "gram"),
+        (lambda: Checkpoint("x", every=-1.0), ValueError, "every"),
+    ],
+)
+def test_bad_arguments(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_one_design_serves_two_threads():
+    design, results = as_design(X), {}
+
+    def fit(seed):
+        y = np.random.default_rng(seed).standard_normal(60)
+        results[seed] = minimize(design, y, OMP(n_nonzero_coefs=K))
+
+    threads = [threading.Thread(target=fit, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for seed, result in results.items():
+        y = np.random.default_rng(seed).standard_normal(60)
+        alone = minimize(X, y, OMP(n_nonzero_coefs=K))
+        assert result.support.tolist() == alone.support.tolist()
+        assert result.entries_read == alone.entries_read
+
+
+def test_time_limit_keeps_what_was_found():
+    result = minimize(X, Y, OMP(n_nonzero_coefs=K), callback=lambda r: time.sleep(0.02), time_limit=0.05)
+    assert result.status is Status.TIME_LIMIT
+    assert 1 <= len(result.support) < K

@@ -1,0 +1,166 @@
+"""Fits on the support: degenerate data, non-negativity, forced columns, weights, general losses."""
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import nnls
+from sklearn.linear_model import LogisticRegression
+
+from skpursuit import OMP, MatchingPursuit, Status, minimize
+from skpursuit.multinomial import Multinomial
+
+RNG = np.random.default_rng(5)
+
+
+def least_squares(X, y, support):
+    return np.linalg.lstsq(X[:, support], y, rcond=None)[0]
+
+
+@pytest.mark.parametrize("selector", ["exact", "gram"])
+def test_duplicate_zero_and_collinear_columns(selector):
+    X = RNG.standard_normal((30, 8))
+    X[:, 4] = X[:, 1]
+    X[:, 5] = 0.0
+    X[:, 6] = X[:, 0] + X[:, 1]
+    y = RNG.standard_normal(30)
+    result = minimize(X, y, OMP(n_nonzero_coefs=8), selector)
+    assert np.isfinite(result.coef).all()
+    assert len(result.support) == np.linalg.matrix_rank(X) == 5
+    best = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    np.testing.assert_allclose(y - X @ result.coef, best, atol=1e-9)
+
+
+def test_ties_go_to_the_lowest_index_in_every_layout():
+    for trial in range(50):
+        rng = np.random.default_rng(trial)
+        base = rng.standard_normal((37, 6))
+        order = rng.permutation(np.repeat(np.arange(6), 4))
+        X = base[:, order]
+        y = rng.standard_normal(37)
+        for source in (X, np.asfortranarray(X), X.astype(np.float32), sp.csr_array(X), sp.csc_array(X)):
+            result = minimize(source, y, OMP(n_nonzero_coefs=3), "exact")
+            for j in result.support:
+                assert j == np.flatnonzero(order == order[j])[0]
+
+
+def test_more_columns_than_the_rank():
+    X = RNG.standard_normal((6, 20))
+    y = RNG.standard_normal(6)
+    result = minimize(X, y, OMP(n_nonzero_coefs=15))
+    assert result.status is Status.ZERO_RESIDUAL
+    assert len(result.support) == 6
+    np.testing.assert_allclose(X @ result.coef, y, atol=1e-10)
+
+
+def test_constant_target_and_single_row_or_column():
+    assert minimize(np.ones((4, 1)), np.full(4, 2.0), OMP(n_nonzero_coefs=1)).coef == pytest.approx(2.0)
+    assert minimize(np.array([[1.0, 2.0]]), np.array([4.0]), OMP(n_nonzero_coefs=2)).support.tolist() == [1]
+    assert minimize(np.zeros((4, 3)), np.ones(4), OMP(n_nonzero_coefs=2)).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("trial", range(20))
+def test_positive_is_non_negative_least_squares_on_the_support(trial):
+    rng = np.random.default_rng(trial)
+    X, y = rng.standard_normal((25, 15)), rng.standard_normal(25)
+    result = minimize(X, y, OMP(n_nonzero_coefs=6, positive=True))
+    assert (result.coef >= 0).all()
+    np.testing.assert_allclose(result.coef[result.support], nnls(X[:, result.support], y)[0], atol=1e-9)
+    full = minimize(X, y, OMP(n_nonzero_coefs=15, positive=True))
+    assert full.status in (Status.OPTIMAL, Status.COMPLETE)
+    np.testing.assert_allclose(full.coef, nnls(X, y)[0], atol=1e-8)
+
+
+def test_forced_columns_come_first_and_stay():
+    X, y = RNG.standard_normal((30, 12)), RNG.standard_normal(30)
+    result = minimize(X, y, OMP(n_nonzero_coefs=5, forced=[7, 2]))
+    assert result.support[:2].tolist() == [7, 2]
+    assert len(result.support) == 5
+    np.testing.assert_allclose(result.coef[result.support], least_squares(X, y, result.support), atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array])
+def test_weights_are_repeated_samples(kind):
+    X, y = RNG.standard_normal((20, 9)), RNG.standard_normal(20)
+    counts = RNG.integers(0, 4, 20)
+    repeated = np.repeat(np.arange(20), counts)
+    for loss, target in (("squared", y), ("logistic", np.sign(y)), ("huber", y), ("poisson", np.abs(y))):
+        weighted = minimize(kind(X), target, OMP(n_nonzero_coefs=3), loss=loss, sample_weight=counts)
+        plain = minimize(X[repeated], target[repeated], OMP(n_nonzero_coefs=3), loss=loss)
+        assert weighted.support.tolist() == plain.support.tolist()
+        np.testing.assert_allclose(weighted.coef, plain.coef, atol=1e-6)
+        assert weighted.objective == pytest.approx(plain.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("trial", range(20))
+def test_gradient_pursuit_reaches_the_logistic_optimum_on_its_support(trial):
+    rng = np.random.default_rng(trial)
+    X = rng.standard_normal((120, 30))
+    y = np.where(rng.random(120) < 1 / (1 + np.exp(-X[:, :3] @ [1.0, -1.0, 0.5])), 1.0, -1.0)
+    result = minimize(X, y, OMP(n_nonzero_coefs=4), loss="logistic")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        reference = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-12, max_iter=10_000)
+        reference.fit(X[:, result.support], y)
+    np.testing.assert_allclose(result.coef[result.support], reference.coef_[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("loss", "target"), [("huber", lambda z: z), ("poisson", lambda z: np.round(np.exp(z)))]
+)
+def test_other_losses_are_stationary_on_the_support(loss, target):
+    from skpursuit.losses import as_loss
+
+    X = RNG.standard_normal((80, 20))
+    y = target(X[:, 3] - 0.5 * X[:, 7] + 0.1 * RNG.standard_normal(80))
+    result = minimize(X, y, OMP(n_nonzero_coefs=3), loss=loss)
+    assert {3, 7} <= set(result.support)
+    r = as_loss(loss).residual(y, X @ result.coef)
+    assert np.abs(X[:, result.support].T @ r).max() < 1e-6
+
+
+def test_separable_classes_need_the_ridge_to_stay_small():
+    X = RNG.standard_normal((40, 10))
+    y = np.sign(X[:, 2])
+    plain = minimize(X, y, OMP(n_nonzero_coefs=2), loss="logistic")
+    ridged = minimize(X, y, OMP(n_nonzero_coefs=2, ridge=1e-3), loss="logistic")
+    assert np.isfinite(plain.coef).all()
+    assert 0 < ridged.coef[2] < 100
+    assert np.abs(plain.coef).max() > np.abs(ridged.coef).max()
+
+
+def test_several_targets_share_a_support():
+    X, Y = RNG.standard_normal((40, 15)), RNG.standard_normal((40, 3))
+    result = minimize(X, Y, OMP(n_nonzero_coefs=4))
+    first = np.argmax(np.linalg.norm(X.T @ Y, axis=1))
+    assert result.support[0] == first
+    assert result.coef.shape == (15, 3)
+    np.testing.assert_allclose(result.coef[result.support], least_squares(X, Y, result.support), atol=1e-10)
+    moved = minimize(X, Y, MatchingPursuit(max_iter=5))
+    assert moved.objective < 0.5 * np.sum(Y**2)
+
+
+def test_multinomial_shares_a_support():
+    X = RNG.standard_normal((90, 12))
+    y = np.argmax(X[:, [1, 5, 8]] + 0.3 * RNG.standard_normal((90, 3)), axis=1)
+    result = minimize(X, y, OMP(n_nonzero_coefs=3, ridge=1e-6), loss=Multinomial())
+    assert set(result.support) == {1, 5, 8}
+    assert result.coef.shape == (12, 3)
+
+
+def test_matching_pursuit_with_other_losses_descends():
+    X = RNG.standard_normal((50, 10))
+    for loss, y in (
+        ("logistic", np.sign(X[:, 1])),
+        ("poisson", np.round(np.exp(X[:, 2]))),
+        ("huber", X[:, 3]),
+    ):
+        result = minimize(X, y, MatchingPursuit(max_iter=20), loss=loss)
+        values = [record.objective for record in result.history]
+        assert all(b <= a for a, b in pairwise(values))
+        assert values[-1] < values[0]
+    limited = minimize(X, X[:, 0] + X[:, 1] + X[:, 2], MatchingPursuit(n_nonzero_coefs=2))
+    assert limited.status is Status.COMPLETE
+    assert len(limited.support) == 2
