@@ -28,7 +28,7 @@ def f_measure(w: ArrayLike, coef: ArrayLike, threshold: float = 1e-3) -> float:
         raise ValueError(f"threshold must be >= 0, got {threshold}")
     A, B = _support(truth, "w", threshold), _support(found, "coef", threshold)
     total = np.count_nonzero(A) + np.count_nonzero(B)
-    return 2.0 * np.count_nonzero(A & B) / total if total else 1.0
+    return float(2.0 * np.count_nonzero(A & B) / total) if total else 1.0
 
 
 def support_overlap(reference: ArrayLike, support: ArrayLike) -> float:

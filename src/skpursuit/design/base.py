@@ -16,6 +16,7 @@ Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
 
 COLUMN_CACHE_BYTES = 256 * 2**20
+GRAM_SHARE = 8  # d / 8 products X^T x_j cost as much as all of X^T X by one matrix product
 BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many entries, so that Ctrl-C is prompt
 
 
@@ -203,10 +204,14 @@ class Design(ABC):
     @abstractmethod
     def _digest(self, digest: Any) -> None: ...
 
+    def _gram_fits(self) -> bool:
+        return self.shape[1] ** 2 * 8 <= self.gram_cache.limit
+
     def _gram_columns(self, cols: Indices) -> Floats:
         """Columns of X^T X, (d, len(cols)); each new one by a product of its own."""
-        if "gram" in self.cache:
-            return self.cache["gram"][:, cols]
+        visited = len(self.gram_cache.held) + len(cols)
+        if "gram" in self.cache or (visited >= self.shape[1] // GRAM_SHARE and self._gram_fits()):
+            return self.gram_matrix()[:, cols]
         out = np.empty((self.shape[1], len(cols)))
         for i, j in enumerate(np.asarray(cols).tolist()):
             held = self.gram_cache.get(j)

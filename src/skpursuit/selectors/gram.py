@@ -12,8 +12,8 @@ from skpursuit.selectors.base import Query, Selection, Selector, rank
 class Gram(Selector):
     """Keep X^T x_j of every visited column: g = X^T X_S w_S - X^T y costs d |S|, not n d.
 
-    The whole d x d matrix is formed at once where it fits in `memory_limit` bytes, else only the visited
-    columns are kept, at most that many bytes of them. Squared loss only. It pays when many targets or many
+    Visited columns are kept, at most `memory_limit` bytes of them; once an eighth of the columns was
+    visited and the whole d x d matrix fits in that bound, it is formed at once. Squared loss only. It pays when many targets or many
     iterations share a design (Frank-Wolfe, coding); a single orthogonal pursuit gains nothing.
 
     Parameters
@@ -34,8 +34,6 @@ class Gram(Selector):
                 "gram selection needs squared loss and a solver that keeps its support; use 'exact'"
             )
         design.gram_cache.limit = self.memory_limit
-        if self.memory(design) < self.memory_limit:
-            design.gram_matrix()
         g, error = query.known()
         return rank(design, query, g, error)
 

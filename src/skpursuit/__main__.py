@@ -1,0 +1,6 @@
+"""``python -m skpursuit``."""
+
+from skpursuit.cli import main
+
+if __name__ == "__main__":
+    main()
