@@ -13,8 +13,9 @@ class Gram(Selector):
     """Keep X^T x_j of every visited column: g = X^T X_S w_S - X^T y costs d |S|, not n d.
 
     Visited columns are kept, at most `memory_limit` bytes of them; once an eighth of the columns was
-    visited and the whole d x d matrix fits in that bound, it is formed at once. Squared loss only. It pays when many targets or many
-    iterations share a design (Frank-Wolfe, coding); a single orthogonal pursuit gains nothing.
+    visited and the whole d x d matrix fits in that bound, it is formed at once. Squared loss only.
+    It pays when many targets or many iterations share a design (Frank-Wolfe, coding); a single orthogonal
+    pursuit gains nothing.
 
     Parameters
     ----------
