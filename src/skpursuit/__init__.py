@@ -26,6 +26,10 @@ _HOME = {
     "Huber": "losses",
     "Poisson": "losses",
     "Multinomial": "multinomial",
+    "OrthogonalMatchingPursuit": "estimators.omp",
+    "OrthogonalMatchingPursuitCV": "estimators.omp_cv",
+    "orthogonal_mp": "estimators.omp_functions",
+    "orthogonal_mp_gram": "estimators.omp_functions",
 }
 _MODULES = ("datasets", "metrics", "theory")
 

@@ -70,19 +70,33 @@ def minimize(
     >>> result.status.name, metrics.f_measure(w, result.coef)
     ('COMPLETE', 1.0)
     """
+    check_size("time_limit", time_limit)
+    run = make_run(X, y, solver, selector, loss, sample_weight, random_state)
+    run.callback, run.time_limit = callback, time_limit
+    if checkpoint is not None:
+        run.resume(checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint))
+    run.go()
+    return run.result()
+
+
+def make_run(
+    X: Any,
+    y: Any,
+    solver: Solver,
+    selector: str | Selector,
+    loss: str | Loss,
+    sample_weight: Any = None,
+    random_state: Any = None,
+) -> Run:
+    """A run that is checked and ready to go; parameters as in `minimize`."""
     if not isinstance(solver, Solver):
         raise TypeError(f"solver must be an object such as OMP(n_nonzero_coefs=10), got {solver!r}")
-    check_size("time_limit", time_limit)
     base = as_design(X, check=False).counted()
     problem = make_problem(base, y, loss, sample_weight)
     chosen = as_selector(selector).resolve(problem, solver)
     chosen.prepare(problem.design)
     check_finite(base)
-    run = Run(problem, solver, chosen, seed_of(random_state), callback, time_limit)
-    if checkpoint is not None:
-        run.resume(checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint))
-    run.go()
-    return run.result()
+    return Run(problem, solver, chosen, seed_of(random_state))
 
 
 def seed_of(random_state: Any) -> int:
@@ -108,6 +122,7 @@ class Run:
     seed: int
     callback: Callable[[Record], Any] | None = None
     time_limit: float | None = None
+    watch: Callable[[State], Any] | None = None
     state: State = field(init=False)
     history: list[Record] = field(default_factory=list)
     checkpoint: Checkpoint | None = None
@@ -145,6 +160,8 @@ class Run:
             return Status.DIVERGED
         self.state = after
         self.history.append(record)
+        if self.watch is not None:
+            self.watch(after)
         if self.callback is not None and self.callback(record) is True:
             return Status.CALLBACK
         return None

@@ -90,8 +90,7 @@ def _scaled(values: Floats, weights: Floats) -> Floats:
 def make_problem(design: Design, y: Any, loss: str | Loss, sample_weight: Any = None) -> Problem:
     """Check y, loss and weights against the design."""
     loss = as_loss(loss)
-    y = _checked_targets(design, y)
-    loss.check_targets(y)
+    y = loss.check_targets(_checked_targets(design, y))
     weights = None if sample_weight is None else checked_weights(sample_weight, design.shape[0])
     if weights is not None and isinstance(loss, Squared):
         root = np.sqrt(weights)

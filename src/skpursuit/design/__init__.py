@@ -132,6 +132,8 @@ def _checked_operator(X: Any) -> Any:
 
 def check_finite(design: Design) -> None:
     """Refuse NaN and infinity. Norms that are needed anyway tell."""
+    if isinstance(design, (AffineDesign, InterceptDesign)):
+        return check_finite(design.inner)
     if isinstance(design, OperatorDesign) or design.cache.get("finite"):
         return
     axis = 0 if ("norms", 0, 2) in design.cache else design.fast_axis

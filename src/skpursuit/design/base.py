@@ -164,6 +164,12 @@ class Design(ABC):
             self.cache[key] = self._norms(axis, order)
         return self.cache[key]
 
+    def means(self, weights: Floats | None = None) -> Floats:
+        """(Weighted) column means, counted as preparation."""
+        weights = np.ones(self.shape[0]) if weights is None else weights
+        self.reads.prepare(*self.cost())
+        return self._correlate(weights / weights.sum())
+
     def correlate_error(self, r: Floats) -> Floats | None:
         """Bound on the rounding of `correlate(r)`, one per column; None where it is a fixed-order product."""
         return None

@@ -1,0 +1,135 @@
+"""What the linear estimators share: checked data, centring and scaling, and how a run becomes a model."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skpursuit.design import AffineDesign, Design, InterceptDesign, as_design, check_finite
+from skpursuit.design.base import Floats, Indices
+from skpursuit.losses import Loss, Squared
+from skpursuit.problem import checked_weights
+
+FLOATS = (np.float64, np.float32)
+
+
+class LinearMixin:
+    """Predictions X w + b of a model with `coef_` and `intercept_`; sparse X is welcome."""
+
+    coef_: Floats
+    intercept_: Any
+
+    def _linear(self, X: Any) -> Floats:
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], dtype=FLOATS, reset=False)
+        return np.asarray(X @ self.coef_.T) + self.intercept_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        return tags
+
+
+def read_data(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, **checks: Any
+) -> tuple[Design, Any, Floats | None]:
+    """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse=["csr", "csc"],
+        dtype=FLOATS,
+        ensure_all_finite=False,  # the column norms tell, and every method needs them anyway
+        **checks,
+    )
+    design = as_design(X)
+    if sample_weight is None:
+        return design, y, None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = np.full(design.shape[0], weights) if weights.ndim == 0 else weights
+    return design, y, checked_weights(weights, design.shape[0])
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The view of X and y a solver works on, and the way back to coefficients of X.
+
+    With squared loss the intercept is had by centring; other losses get a last column of ones that is
+    always in the model (`forced`).
+    """
+
+    design: Design
+    y: Any
+    weights: Floats | None
+    centre: Floats
+    scale: Floats
+    offset: Any
+    forced: tuple[int, ...] = ()
+
+    def model(self, support: Indices, coef: Floats) -> tuple[Indices, Floats, Any]:
+        """Columns of X in order of selection, their coefficients, and the intercept."""
+        real = np.asarray(support) < len(self.centre)
+        columns, coef, constant = support[real], coef[real], coef[~real]
+        scale = self.scale[columns]
+        coef = coef / (scale if coef.ndim == 1 else scale[:, None])
+        intercept = self.offset - self.centre[columns] @ coef + constant.sum(axis=0)
+        return columns, coef, intercept
+
+
+def make_frame(
+    base: Design,
+    y: Any,
+    loss: Loss,
+    weights: Floats | None = None,
+    fit_intercept: bool = True,
+    normalize: bool = False,
+) -> Frame:
+    """Centre, scale and weight without touching X."""
+    d = base.shape[1]
+    check_finite(base)
+    centred = fit_intercept and (isinstance(loss, Squared) or normalize)
+    centre = base.means(weights) if centred else np.zeros(d)
+    root = None if weights is None else np.sqrt(weights)
+    scale = _scale(base, centre, root) if normalize else np.ones(d)
+    if isinstance(loss, Squared):
+        offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
+        plain = not (fit_intercept or normalize) and root is None
+        view = base if plain else AffineDesign(base, centre, scale, root)
+        y = np.asarray(y, dtype=np.float64) - offset
+        y = y if root is None else y * (root if y.ndim == 1 else root[:, None])
+        return Frame(view, y, None, centre, scale, offset)
+    view = AffineDesign(base, centre, scale) if normalize else base
+    if not fit_intercept:
+        return Frame(view, y, weights, centre, scale, 0.0)
+    return Frame(InterceptDesign(view), y, weights, centre, scale, 0.0, forced=(d,))
+
+
+def _scale(base: Design, centre: Floats, root: Floats | None) -> Floats:
+    """Norms of the centred and weighted columns, 1 for those that are constant to working precision."""
+    norms = AffineDesign(base, centre, root=root).norms(0)
+    floor = 8 * np.finfo(base.dtype).eps * base.norms(0)
+    return np.where(norms > floor, norms, 1.0)
+
+
+def clipped(n_nonzero_coefs: int, limit: int) -> int:
+    """The number of coefficients, not more than there are columns."""
+    if n_nonzero_coefs <= limit:
+        return int(n_nonzero_coefs)
+    warnings.warn(
+        f"n_nonzero_coefs is {n_nonzero_coefs} but X has {limit} columns; using {limit}",
+        UserWarning,
+        stacklevel=3,
+    )
+    return limit
+
+
+def spread(columns: Indices, coef: Floats, d: int, dtype: Any) -> Floats:
+    """Coefficients of all d columns, shape (d,) or (targets, d)."""
+    full = np.zeros((d, *coef.shape[1:]), dtype=dtype)
+    full[columns] = coef
+    return np.ascontiguousarray(full.T)

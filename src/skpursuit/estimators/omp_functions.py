@@ -1,0 +1,226 @@
+"""`orthogonal_mp` and `orthogonal_mp_gram`, called as scikit-learn's."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+from skpursuit.design import Design, as_design
+from skpursuit.design.base import Floats
+from skpursuit.estimators.gram_omp import FactorPath, gram_omp
+from skpursuit.estimators.linear import FLOATS, clipped
+from skpursuit.loop import make_run
+from skpursuit.selectors import Selector
+from skpursuit.solvers.base import check_count, check_size
+from skpursuit.solvers.pursuit import OMP
+from skpursuit.state import Status
+
+PREMATURE = (
+    "Orthogonal matching pursuit ended prematurely due to linear dependence in the dictionary. "
+    "The requested precision might not have been met."
+)
+
+
+def orthogonal_mp(
+    X: Any,
+    y: Any,
+    *,
+    n_nonzero_coefs: int | None = None,
+    tol: float | None = None,
+    precompute: bool | str = False,
+    copy_X: bool = True,
+    return_path: bool = False,
+    return_n_iter: bool = False,
+    selector: str | Selector = "auto",
+) -> Any:
+    """Orthogonal matching pursuit of each target, as scikit-learn's function of the same name.
+
+    Parameters
+    ----------
+    X : array-like, sparse array or Design of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+    n_nonzero_coefs : int, optional
+        Default: a tenth of the features. More than there are features is clipped with a warning.
+    tol : float, optional
+        Largest squared norm of the residual; overrides `n_nonzero_coefs`.
+    precompute : bool or "auto"
+        True: use the Gram matrix. Otherwise the selector decides.
+    copy_X : bool
+        Of no effect: X is never changed nor copied.
+    return_path : bool
+        Return the coefficients of every step, along a last axis.
+    return_n_iter : bool
+        Return the number of active features of each target too.
+    selector : str or Selector
+        How the best atom is found; see `minimize`.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_features,) or (n_features, n_targets), with a last axis of steps for a path
+    n_iters : int or list of int
+        Only with `return_n_iter`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from skpursuit import orthogonal_mp
+    >>> X, y = make_regression(noise=4, random_state=0)
+    >>> orthogonal_mp(X, y).shape
+    (100,)
+    """
+    _check_limits(n_nonzero_coefs, tol)
+    design = X if isinstance(X, Design) else as_design(_checked(X))
+    y = check_array(np.asarray(y).reshape(len(y), -1), dtype=np.float64)
+    targets = pursue_targets(design, y, n_nonzero_coefs, tol, precompute is True, selector)
+    warn_if_premature(targets)
+    return _packed(targets, design.shape[1], return_path, return_n_iter)
+
+
+def orthogonal_mp_gram(
+    Gram: Any,
+    Xy: Any,
+    *,
+    n_nonzero_coefs: int | None = None,
+    tol: float | None = None,
+    norms_squared: Any = None,
+    copy_Gram: bool = True,
+    copy_Xy: bool = True,
+    return_path: bool = False,
+    return_n_iter: bool = False,
+) -> Any:
+    """Orthogonal matching pursuit from X^T X and X^T y, as scikit-learn's function of the same name.
+
+    Parameters
+    ----------
+    Gram : array-like of shape (n_features, n_features)
+    Xy : array-like of shape (n_features,) or (n_features, n_targets)
+    n_nonzero_coefs : int, optional
+        Default: a tenth of the features. More than there are features is clipped with a warning.
+    tol : float, optional
+        Largest squared norm of the residual; overrides `n_nonzero_coefs`.
+    norms_squared : array-like of shape (n_targets,), optional
+        Squared norms of the targets; needed with `tol`.
+    copy_Gram, copy_Xy : bool
+        Of no effect: nothing is overwritten.
+    return_path, return_n_iter : bool
+        As in `orthogonal_mp`.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_features,) or (n_features, n_targets), with a last axis of steps for a path
+    n_iters : int or list of int
+        Only with `return_n_iter`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpursuit import orthogonal_mp_gram
+    >>> orthogonal_mp_gram(np.eye(3), np.array([1.0, -5.0, 2.0]), n_nonzero_coefs=1)
+    array([ 0., -5.,  0.])
+    """
+    _check_limits(n_nonzero_coefs, tol)
+    gram = check_array(Gram, dtype=np.float64)
+    d = len(gram)
+    if gram.shape != (d, d):
+        raise ValueError(f"Gram must be square, got shape {gram.shape}")
+    xty = check_array(np.asarray(Xy).reshape(len(Xy), -1), dtype=np.float64)
+    if len(xty) != d:
+        raise ValueError(f"Xy has {len(xty)} rows and Gram has {d}; they must be the same features")
+    if tol is not None and norms_squared is None:
+        raise ValueError(
+            "Gram OMP needs the squared norms of the targets to evaluate tol: give norms_squared"
+        )
+    energies = (
+        np.zeros(xty.shape[1])
+        if tol is None
+        else np.atleast_1d(np.asarray(norms_squared, np.float64)).ravel()
+    )
+    k = _sparsity(n_nonzero_coefs, tol, d)
+    targets = [
+        gram_omp(gram, column, *_limits(k, tol, energy), energy) for column, energy in zip(xty.T, energies)
+    ]
+    warn_if_premature(targets)
+    return _packed(targets, d, return_path, return_n_iter)
+
+
+def pursue_targets(
+    design: Design,
+    y: Floats,
+    n_nonzero_coefs: int | None,
+    tol: float | None,
+    by_gram: bool = False,
+    selector: str | Selector = "auto",
+) -> list[FactorPath]:
+    """The path of each column of y."""
+    k = _sparsity(n_nonzero_coefs, tol, design.shape[1])
+    limits = [(*_limits(k, tol, energy), energy) for energy in np.sum(y * y, axis=0).tolist()]
+    if not by_gram:
+        return [_pursue(design, column, OMP(k, tol), selector) for column, (k, tol, _) in zip(y.T, limits)]
+    gram, xty = design.gram_matrix(), design.correlate(y)
+    return [gram_omp(gram, column, *limit) for column, limit in zip(xty.T, limits)]
+
+
+def _limits(k: int, tol: float | None, energy: float) -> tuple[int, float | None]:
+    """At least one atom, as scikit-learn does, even where the zero model is within `tol`."""
+    return (1, None) if tol is not None and energy <= tol else (k, tol)
+
+
+def _pursue(design: Design, y: Floats, solver: OMP, selector: str | Selector) -> FactorPath:
+    run = make_run(design, y, solver, selector, "squared")
+    run.go()
+    state = run.state
+    premature = state.status is not (Status.COMPLETE if solver.tol is None else Status.CONVERGED)
+    return FactorPath(state.support, np.asarray(state.memory["L"]), np.asarray(state.memory["b"]), premature)
+
+
+def _check_limits(n_nonzero_coefs: int | None, tol: float | None) -> None:
+    check_count("n_nonzero_coefs", n_nonzero_coefs)
+    check_size("tol", tol)
+
+
+def _checked(X: Any) -> Any:
+    return check_array(X, accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
+
+
+def default_sparsity(d: int) -> int:
+    """A tenth of the columns, but at least one."""
+    return max(int(0.1 * d), 1)
+
+
+def _sparsity(n_nonzero_coefs: int | None, tol: float | None, d: int) -> int:
+    if tol is not None:
+        return d
+    return default_sparsity(d) if n_nonzero_coefs is None else clipped(n_nonzero_coefs, d)
+
+
+def warn_if_premature(targets: list[FactorPath]) -> None:
+    """Warn, as scikit-learn does, when a target ran out of independent columns that help."""
+    if any(path.premature for path in targets):
+        warnings.warn(PREMATURE, RuntimeWarning, stacklevel=3)
+
+
+def _packed(targets: list[FactorPath], d: int, return_path: bool, return_n_iter: bool) -> Any:
+    sizes = [len(path) for path in targets]
+    if return_path:
+        coef = path_array(targets, d)
+    else:
+        coef = np.zeros((d, len(targets)))
+        for t, path in enumerate(targets):
+            coef[path.support, t] = path.coef(len(path))
+    coef = np.squeeze(coef)
+    if not return_n_iter:
+        return coef
+    return coef, sizes[0] if len(sizes) == 1 else sizes
+
+
+def path_array(targets: list[FactorPath], d: int) -> Floats:
+    """Coefficients (d, targets, steps), as many steps as the shortest path has."""
+    length = min(len(path) for path in targets)
+    coef = np.zeros((d, len(targets), length))
+    for t, path in enumerate(targets):
+        for i in range(length):
+            coef[path.support[: i + 1], t, i] = path.coef(i + 1)
+    return coef

@@ -1,0 +1,18 @@
+"""scikit-learn's own estimator checks, on every estimator: none fails, none is skipped."""
+
+import pytest
+from sklearn.utils.estimator_checks import check_estimator
+
+import skpursuit as sp
+
+ESTIMATORS = [sp.OrthogonalMatchingPursuit(), sp.OrthogonalMatchingPursuitCV()]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+# Some checks ask for more atoms than their data bear, and scikit-learn's own OMP warns there too.
+@pytest.mark.filterwarnings("ignore:Orthogonal matching pursuit ended prematurely:RuntimeWarning")
+def test_estimator_checks(estimator):
+    results = check_estimator(estimator, on_skip=None, on_fail=None)
+    assert len(results) > 40
+    wrong = [(r["check_name"], r["status"], r["exception"]) for r in results if r["status"] != "passed"]
+    assert wrong == []
