@@ -25,7 +25,7 @@ def test_count_follows_threadpool_limits():
 
 
 def test_without_blas_the_environment_decides(monkeypatch):
-    monkeypatch.setattr(threads, "_blas", tuple)
+    monkeypatch.setattr(threads, "libraries", list)
     monkeypatch.setenv("OMP_NUM_THREADS", "3,1")
     assert threads.count() == 3
     monkeypatch.delenv("OMP_NUM_THREADS")

@@ -9,11 +9,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+from skpursuit.blas import libraries
 
 # Multiply-adds below which handing work to another thread costs more than it saves: 1e6 take about
 # 0.3 ms on one core, waking a thread 0.02 to 0.05 ms.
@@ -25,12 +24,6 @@ _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
 _inside = threading.local()
-
-
-@lru_cache(maxsize=1)
-def _blas() -> tuple[Any, ...]:
-    """Find the BLAS libraries of the process. Finding them takes milliseconds, asking them does not."""
-    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 def _fallback() -> int:
@@ -53,7 +46,7 @@ def count() -> int:
     """
     if getattr(_inside, "task", False):
         return 1
-    counts = [library.num_threads for library in _blas()]
+    counts = [library.num_threads for library in libraries()]
     return max(1, min((c for c in counts if c), default=_fallback()))
 
 
