@@ -53,7 +53,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, B
     >>> from skpursuit import OrthogonalMatchingPursuit
     >>> X, y = make_regression(noise=4, random_state=0)
     >>> round(OrthogonalMatchingPursuit().fit(X, y).score(X, y), 4)
-    0.9991
+    0.9992
     """
 
     def __init__(
