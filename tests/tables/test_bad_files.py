@@ -54,7 +54,7 @@ BAD_TEXT = {
 }
 
 
-def refused(path, match, *args):
+def check_refused(path, match, *args):
     with pytest.raises(TableError, match=match) as caught:
         read_columns(path, *args)
     message = str(caught.value)
@@ -69,23 +69,23 @@ def test_bad_content(tmp_path, case):
     name, content, match = BAD_TEXT[case]
     path = tmp_path / name
     path.write_bytes(content)
-    refused(path, match)
+    check_refused(path, match)
 
 
 def test_a_huge_line(tmp_path, monkeypatch):
     monkeypatch.setattr("skpursuit.tables.text.MAX_LINE", 2**20)
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n" + b"1" * (2**21))
-    refused(path, "line 2 is longer than 1 million characters")
+    check_refused(path, "line 2 is longer than 1 million characters")
 
 
 def test_no_such_file_a_folder_and_an_unknown_encoding(tmp_path):
-    refused(tmp_path / "none.csv", "no such file")
+    check_refused(tmp_path / "none.csv", "no such file")
     (tmp_path / "folder.csv").mkdir()
-    refused(tmp_path / "folder.csv", "this is a folder")
+    check_refused(tmp_path / "folder.csv", "this is a folder")
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n")
-    refused(path, "no text encoding is called 'klingon'", ReadOptions(text_encoding="klingon"))
+    check_refused(path, "no text encoding is called 'klingon'", ReadOptions(text_encoding="klingon"))
 
 
 def test_wrong_columns(tmp_path):
@@ -95,8 +95,8 @@ def test_wrong_columns(tmp_path):
         read_table(path, EncodingOptions(target="prise"))
     with pytest.raises(TableError, match="not said which column is the target"):
         read_table(path)
-    refused(path, "there is no column 'nope'", ReadOptions(drop=("nope",)))
-    refused(path, "there is no column 'nope'", ReadOptions(categorical=("nope",)))
+    check_refused(path, "there is no column 'nope'", ReadOptions(drop=("nope",)))
+    check_refused(path, "there is no column 'nope'", ReadOptions(categorical=("nope",)))
 
 
 def npz(folder, **arrays):
@@ -107,29 +107,29 @@ def npz(folder, **arrays):
 
 def test_bad_npz(tmp_path):
     X = np.ones((3, 2))
-    refused(npz(tmp_path, Z=X), r"there is no X among the arrays \('Z'\)")
-    refused(npz(tmp_path, X=np.ones(3)), "1-dimensional")
-    refused(npz(tmp_path, X=X.astype(str)), "not a table of numbers")
-    refused(npz(tmp_path, X=X, y=np.ones(2)), "y has the shape")
-    refused(npz(tmp_path, X=X, feature_names=np.array(["a"])), "feature_names has the shape")
-    refused(npz(tmp_path, X=np.ones((0, 2))), "no rows")
-    refused(npz(tmp_path, data=X, indptr=X), "parts of the sparse matrix are missing")
-    refused(npz(tmp_path, X=np.array([{"a": 1}, 2], dtype=object)), "Python objects")
+    check_refused(npz(tmp_path, Z=X), r"there is no X among the arrays \('Z'\)")
+    check_refused(npz(tmp_path, X=np.ones(3)), "1-dimensional")
+    check_refused(npz(tmp_path, X=X.astype(str)), "not a table of numbers")
+    check_refused(npz(tmp_path, X=X, y=np.ones(2)), "y has the shape")
+    check_refused(npz(tmp_path, X=X, feature_names=np.array(["a"])), "feature_names has the shape")
+    check_refused(npz(tmp_path, X=np.ones((0, 2))), "no rows")
+    check_refused(npz(tmp_path, data=X, indptr=X), "parts of the sparse matrix are missing")
+    check_refused(npz(tmp_path, X=np.array([{"a": 1}, 2], dtype=object)), "Python objects")
     np.save(tmp_path / "one.npy", X)
     (tmp_path / "one.npy").rename(tmp_path / "one.npz")
-    refused(tmp_path / "one.npz", "single array")
+    check_refused(tmp_path / "one.npz", "single array")
 
 
 def test_npz_with_indices_out_of_bounds(tmp_path):
     X = csr_array(np.eye(3))
     path = npz(tmp_path, data=X.data, indices=X.indices + 996, indptr=X.indptr, shape=X.shape)
-    refused(path, "do not make up a sparse matrix")
+    check_refused(path, "do not make up a sparse matrix")
 
 
 def test_pickles_are_never_loaded(tmp_path):
     path = tmp_path / "t.npz"
     path.write_bytes(pickle.dumps({"X": 1}))
-    refused(path, "cannot be read as npz")
+    check_refused(path, "cannot be read as npz")
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
@@ -145,7 +145,7 @@ def test_truncated_binaries(tmp_path, kind, share):
         )
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
-    refused(path, "damaged")
+    check_refused(path, "damaged")
 
 
 def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
@@ -159,7 +159,7 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    refused(path, r"pip install 'skpursuit\[parquet\]'")
+    check_refused(path, r"pip install 'skpursuit\[parquet\]'")
 
 
 def test_the_error_survives_a_process_boundary():

@@ -30,7 +30,7 @@ def write(folder, name, content):
     return path
 
 
-def colours_of(path, read=None):
+def check_colours(path, read=None):
     table = read_table(path, EncodingOptions(target="price"), read)
     assert table.features == ("size", "colour=blue", "colour=red")
     np.testing.assert_array_equal(table.X, [[1.5, 0, 1], [2, 1, 0], [0.25, 0, 1]])
@@ -38,22 +38,22 @@ def colours_of(path, read=None):
 
 
 def test_csv(tmp_path):
-    colours_of(write(tmp_path, "t.csv", CSV))
+    check_colours(write(tmp_path, "t.csv", CSV))
 
 
 def test_csv_with_byte_order_mark_carriage_returns_and_blank_lines(tmp_path):
-    colours_of(write(tmp_path, "t.csv", b"\xef\xbb\xbf" + CSV.replace("\n", "\r\n\r\n").encode()))
+    check_colours(write(tmp_path, "t.csv", b"\xef\xbb\xbf" + CSV.replace("\n", "\r\n\r\n").encode()))
 
 
 def test_csv_with_semicolons_and_quotes(tmp_path):
     text = CSV.replace(",", ";").replace("red", '"red"')
-    colours_of(write(tmp_path, "t.csv", text))
+    check_colours(write(tmp_path, "t.csv", text))
 
 
 def test_tsv_and_a_format_that_is_said(tmp_path):
     text = CSV.replace(",", "\t")
-    colours_of(write(tmp_path, "t.tsv", text))
-    colours_of(write(tmp_path, "t.weird", text), ReadOptions(format="tsv"))
+    check_colours(write(tmp_path, "t.tsv", text))
+    check_colours(write(tmp_path, "t.weird", text), ReadOptions(format="tsv"))
 
 
 def test_latin_1_when_said(tmp_path):
@@ -94,7 +94,7 @@ def test_parquet(tmp_path):
     sizes, colours, prices = zip(*ROWS)
     table = pa.table({"size": sizes, "colour": pa.array(colours).dictionary_encode(), "price": prices})
     pq.write_table(table, tmp_path / "t.parquet")
-    colours_of(tmp_path / "t.parquet")
+    check_colours(tmp_path / "t.parquet")
 
 
 def test_parquet_kinds(tmp_path):
@@ -117,7 +117,7 @@ def test_parquet_kinds(tmp_path):
 
 
 def test_dense_arff(tmp_path):
-    colours_of(write(tmp_path, "t.arff", ARFF))
+    check_colours(write(tmp_path, "t.arff", ARFF))
 
 
 def test_sparse_arff_takes_the_first_label_and_zero_where_nothing_is_written(tmp_path):
