@@ -81,6 +81,22 @@ class AffineDesign(Design):
         sums = unit * np.multiply.outer(np.abs(self.centre), np.abs(u).sum(axis=0))
         return self._per_scale(sums if inner is None else inner + sums)
 
+    def accumulate_error(self, r: Floats) -> Floats:
+        u = self._lift(r)
+        sums = np.multiply.outer(np.abs(self.centre), np.abs(u).sum(axis=0))
+        unit = 4 * (len(u) + 8) * np.finfo(np.float64).eps
+        return self._per_scale(self.inner.accumulate_error(u) + unit * sums)
+
+    def prepare_rows(self) -> None:
+        super().prepare_rows()
+        self.inner.prepare_rows()
+
+    def row_layout_bytes(self) -> int:
+        return self.inner.row_layout_bytes()
+
+    def _pick(self, rows: Indices, cols: Indices) -> Floats:
+        return (self.inner._pick(rows, cols) - self.centre[cols]) / self.scale[cols] * self.root[rows]
+
     def _per_scale(self, error: Floats) -> Floats:
         scale = np.abs(self.scale)
         return error / (scale if error.ndim == 1 else scale[:, None])
@@ -180,6 +196,12 @@ class InterceptDesign(Design):
         self.inner._accumulate(rows, weights, part, np.asarray(cols)[real])
         out[real] += part
         out[constant] += weights.sum(axis=0)
+
+    def prepare_rows(self) -> None:
+        super().prepare_rows()
+        self.inner.prepare_rows()
+
+    row_layout_bytes = AffineDesign.row_layout_bytes
 
     def _gather(self, cols: Indices) -> Floats:
         real, constant = self._split(cols)

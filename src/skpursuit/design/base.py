@@ -109,6 +109,11 @@ class Design(ABC):
         self.reads.add(*self.cost(rows=rows, cols=cols))
         self._accumulate(rows, weights, out, cols)
 
+    def pick(self, rows: Indices, cols: Indices) -> Floats:
+        """Single entries X[rows[i], cols[i]]: the pulls of a bandit."""
+        self.reads.add(len(rows), len(rows) * self.dtype.itemsize)
+        return self._pick(rows, cols)
+
     def columns(self, cols: Indices) -> Floats:
         """Gather columns as the rows of a C-contiguous float64 array of shape (len(cols), n).
 
@@ -174,6 +179,22 @@ class Design(ABC):
         """Bound on the rounding of `correlate(r)`, one per column; None where it is a fixed-order product."""
         return None
 
+    def accumulate_error(self, r: Floats) -> Floats:
+        """Bound on the rounding of a float64 sum over all rows in any order, one per column."""
+        return self._sum_error(r, self.norms(0))
+
+    def _sum_error(self, r: Floats, sizes: Floats) -> Floats:
+        error = 2 * (self.shape[0] + 8) * np.finfo(np.float64).eps * sizes
+        return np.multiply.outer(error, np.linalg.norm(r, axis=0))
+
+    def prepare_rows(self) -> None:
+        """Make what row-wise reading needs: row norms, and a row-major layout where X has none."""
+        self.norms(1)
+
+    def row_layout_bytes(self) -> int:
+        """Bytes of the layout that `prepare_rows` keeps beside X."""
+        return 0
+
     def memory_estimate(self, selector: Any = "auto") -> int:
         """Bytes a selector would keep beside X on this design."""
         from skpursuit.selectors import as_selector
@@ -209,6 +230,9 @@ class Design(ABC):
 
     @abstractmethod
     def _digest(self, digest: Any) -> None: ...
+
+    def _pick(self, rows: Indices, cols: Indices) -> Floats:
+        return self._gather(cols)[np.arange(len(rows)), rows]
 
     def _gram_fits(self) -> bool:
         return self.shape[1] ** 2 * 8 <= self.gram_cache.limit

@@ -25,8 +25,30 @@ class DenseDesign(Design):
 
     def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> tuple[int, int]:
         n, d = self.shape
-        entries = (n if rows is None else len(rows)) * (d if cols is None else len(cols))
-        return entries, entries * self.dtype.itemsize
+        height, width = n if rows is None else len(rows), d if cols is None else len(cols)
+        if rows is not None and cols is not None:
+            if self.fast_axis == 0:
+                height = n
+            elif self._whole_rows_pay(width):
+                width = d
+        return height * width, height * width * self.dtype.itemsize
+
+    def _whole_rows_pay(self, width: int) -> bool:
+        """Whether this many listed columns touch so many cache lines that whole rows are read instead."""
+        from skpursuit.kernels.columns import crowded
+
+        return not self.blas_ready or crowded(self.X, width)
+
+    def prepare_rows(self) -> None:
+        super().prepare_rows()
+        if self.fast_axis == 0 and "rows" not in self.cache:
+            from skpursuit.kernels.columns import transposed
+
+            self.reads.prepare(*self.cost())
+            self.cache["rows"] = transposed(self.X.T)
+
+    def row_layout_bytes(self) -> int:
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize if self.fast_axis == 0 else 0
 
     def _blocks(self, rows_per_block: int) -> Iterator[tuple[slice, Floats]]:
         for start in range(0, self.shape[0], rows_per_block):
@@ -57,9 +79,12 @@ class DenseDesign(Design):
         size = np.linalg.norm(r, axis=0)
         return error * size if r.ndim == 1 else error[:, None] * size
 
-    def _column_sizes(self) -> Floats:
+    def accumulate_error(self, r: Floats) -> Floats:
+        return self._sum_error(r, self._column_sizes(coarse=True))
+
+    def _column_sizes(self, coarse: bool = False) -> Floats:
         """The column norms; where they would cost a pass, ||X||_F for all, close enough for float64."""
-        if ("norms", 0, 2) in self.cache or self.dtype == np.float32:
+        if ("norms", 0, 2) in self.cache or (self.dtype == np.float32 and not coarse):
             return self.norms(0)
         return np.full(self.shape[1], np.linalg.norm(self.norms(1)))
 
@@ -74,11 +99,21 @@ class DenseDesign(Design):
         return fixed_order_dot(self._gather(cols), np.asarray(r, dtype=np.float64))
 
     def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:
-        step = max(8, SMALL_BLOCK // max(1, self.shape[1]))
-        for start in range(0, len(rows), step):
-            part = rows[start : start + step]
-            block = self.X[part] if cols is None else self.X[np.ix_(part, cols)]
-            out += block.T.astype(np.float64, copy=False) @ weights[start : start + step]
+        from skpursuit.kernels.columns import accumulate_dense_columns
+        from skpursuit.kernels.rows import accumulate_dense
+
+        rows, weights = np.asarray(rows, dtype=np.int64), np.ascontiguousarray(weights, dtype=np.float64)
+        sums = np.ascontiguousarray(out.T)  # out itself where each target is contiguous already
+        if cols is None:
+            self.prepare_rows()
+            accumulate_dense(self.cache.get("rows", self.X), rows, weights, sums)
+        else:
+            accumulate_dense_columns(self.X, rows, weights, np.asarray(cols, dtype=np.int64), sums)
+        if not np.shares_memory(sums, out):
+            out[...] = sums.T
+
+    def _pick(self, rows: Indices, cols: Indices) -> Floats:
+        return self.X[rows, cols].astype(np.float64, copy=False)
 
     def _norms(self, axis: int, order: float) -> Floats:
         out = np.zeros(self.shape[1 - axis])

@@ -62,8 +62,33 @@ class SparseDesign(Design):
         return np.asarray(part.T @ np.asarray(r, dtype=np.float64))
 
     def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:
-        total = self.layout("csr")[rows].astype(np.float64, copy=False).T @ weights
-        out += total if cols is None else total[cols]
+        from skpursuit.kernels.columns import pick_csr
+        from skpursuit.kernels.rows import accumulate_csr, targets
+
+        csr = self.layout("csr")
+        sums = np.ascontiguousarray(out.T)
+        weights, by_target = targets(np.ascontiguousarray(weights, dtype=np.float64), sums)
+        rows = np.asarray(rows, dtype=np.int64)
+        if cols is None:
+            accumulate_csr(csr.indptr, csr.indices, csr.data, rows, weights, by_target)
+        else:
+            place = np.full(self.shape[1], -1)
+            place[cols] = np.arange(len(cols))
+            pick_csr(csr.indptr, csr.indices, csr.data, rows, weights, place, by_target)
+        if not np.shares_memory(sums, out):
+            out[...] = sums.T
+
+    def _pick(self, rows: Indices, cols: Indices) -> Floats:
+        return np.asarray(self.layout("csr")[rows, cols], dtype=np.float64).ravel()
+
+    def prepare_rows(self) -> None:
+        super().prepare_rows()
+        self.layout("csr")
+
+    def row_layout_bytes(self) -> int:
+        if self.matrix.format == "csr":
+            return 0
+        return int(self.matrix.data.nbytes + self.matrix.indices.nbytes + 8 * (self.shape[0] + 1))
 
     def _gather(self, cols: Indices) -> Floats:
         return np.ascontiguousarray(self.layout("csc")[:, cols].toarray().T, dtype=np.float64)

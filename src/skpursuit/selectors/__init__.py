@@ -13,6 +13,12 @@ __all__ = ["Absolute", "Group", "Oracle", "Query", "Selection", "Selector", "Sig
 NAMES: dict[str, tuple[str, str, dict[str, object]]] = {
     "exact": ("exact", "Exact", {}),
     "gram": ("gram", "Gram", {}),
+    "greedy": ("greedy", "Greedy", {}),
+    "uniform": ("greedy", "Uniform", {}),
+    "importance": ("greedy", "Importance", {}),
+    "reject": ("reject", "SuccessiveReject", {}),
+    "halving": ("halving", "SuccessiveHalving", {}),
+    "halving-random": ("halving", "SuccessiveHalving", {"order": "random"}),
     "auto": ("exact", "Exact", {}),
 }
 

@@ -1,0 +1,171 @@
+"""Partial sums of X^T r over some rows: in decreasing order of energy, or drawn at random."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.selectors.base import Query, Selection, Selector, rank
+from skpursuit.selectors.score import top
+from skpursuit.selectors.stop import Progress, Stability, StopRule
+
+
+def energies(design: Design, r: Floats) -> Floats:
+    """|r_i| ||x_i||, the most a row can add to the gradient; with several targets the norm of r_i."""
+    size = np.abs(r) if r.ndim == 1 else np.sqrt(np.einsum("im,im->i", r, r))
+    return size * design.norms(1)
+
+
+def by_energy(design: Design, r: Floats) -> Indices:
+    """Rows in decreasing order of energy; rows that add nothing are left out."""
+    energy = energies(design, r)
+    order = np.argsort(-energy, kind="stable")
+    return order[: int(np.count_nonzero(energy))]
+
+
+def empty_sums(design: Design, r: Floats) -> Floats:
+    """Zeros shaped as X^T r, each target contiguous as the kernels want it."""
+    return np.zeros((*r.shape[1:], design.shape[1])).T
+
+
+@dataclass(frozen=True)
+class RowSelector(Selector):
+    """Adds rows until a stop rule fires. Subclasses say which rows, with which weights."""
+
+    stop: StopRule = field(default_factory=Stability)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.stop, StopRule):
+            raise TypeError(f"stop must be a stop rule such as Stability(0.02), got {self.stop!r}")
+
+    def prepare(self, design: Design) -> None:
+        design.prepare_rows()
+
+    def memory(self, design: Design) -> int:
+        return design.row_layout_bytes()
+
+    @abstractmethod
+    def draws(self, design: Design, query: Query) -> tuple[Indices, Floats]:
+        """All rows that may be used, in order, and the weight of each."""
+
+    def accumulate(self, design: Design, query: Query) -> Iterator[tuple[int, int, Floats]]:
+        """Yield (rows used, rows there are, partial sums) at every look, until the rule fires."""
+        n = design.shape[0]
+        rows, weights = self.draws(design, query)
+        sums = empty_sums(design, query.r)
+        watch, used = self.stop.watch(query, n), 0
+        while used < len(rows):
+            until = min(self.stop.next_look(used, n), len(rows))
+            design.accumulate(rows[used:until], weights[used:until], sums)
+            used = until
+            yield used, len(rows), sums
+            estimates = self.scaled(sums, used)
+            progress = Progress(query, n, used, estimates, lambda: self.left(design, query, rows, used))  # noqa: B023
+            if watch.done(progress):
+                return
+
+    def scaled(self, sums: Floats, used: int) -> Floats:
+        """Estimates of X^T r from the sums."""
+        return sums
+
+    def left(self, design: Design, query: Query, rows: Indices, used: int) -> float:
+        """Bound on what the unused rows can add to any entry."""
+        size = np.abs(query.r) if query.r.ndim == 1 else np.linalg.norm(query.r, axis=1)
+        bound = size * design.norms(1, np.inf)
+        bound[rows[:used]] = 0.0
+        return float(bound.sum())
+
+
+@dataclass(frozen=True)
+class Greedy(RowSelector):
+    """Rows in decreasing |r_i| ||x_i||, accumulated until a stop rule fires (algorithm "greedy").
+
+    With all rows used the answer is exact.
+
+    Parameters
+    ----------
+    stop : StopRule
+        Default ``Stability(0.02)``.
+    """
+
+    def draws(self, design: Design, query: Query) -> tuple[Indices, Floats]:
+        rows = by_energy(design, query.r)
+        return rows, query.r[rows]
+
+    def find(self, design: Design, query: Query) -> Selection:
+        used, available, sums = 0, 0, empty_sums(design, query.r)
+        for used, available, sums in self.accumulate(design, query):  # noqa: B007
+            pass
+        if used == available:
+            return rank(design, query, sums, design.accumulate_error(query.r))
+        best = top(query.scores(sums), query.k)
+        return Selection(best, sums[best], "heuristic")
+
+
+@dataclass(frozen=True)
+class Uniform(RowSelector):
+    """Rows drawn uniformly with replacement: an unbiased estimate of X^T r (algorithm "empirical").
+
+    At most n draws; never called exact.
+
+    Parameters
+    ----------
+    stop : StopRule
+        Default ``Stability(0.02)``.
+    """
+
+    def probabilities(self, design: Design, query: Query) -> Floats:
+        """Chance of each row to be drawn."""
+        return np.full(design.shape[0], 1.0 / design.shape[0])
+
+    def draws(self, design: Design, query: Query) -> tuple[Indices, Floats]:
+        n = design.shape[0]
+        p = self.probabilities(design, query)
+        if not p.any():
+            return np.empty(0, dtype=np.intp), query.r[:0]
+        rng = query.rng or np.random.default_rng(0)
+        steps = np.cumsum(p)
+        rows = np.searchsorted(steps, rng.random(n) * steps[-1], side="right")
+        rows = np.minimum(rows, int(np.flatnonzero(p)[-1]))
+        weight = query.r[rows].T / p[rows]
+        return rows, weight.T
+
+    def scaled(self, sums: Floats, used: int) -> Floats:
+        return sums / used
+
+    def find(self, design: Design, query: Query) -> Selection:
+        g, _ = self.estimate(design, query)
+        best = top(query.scores(g), query.k)
+        return Selection(best, g[best], "heuristic")
+
+    def estimate(self, design: Design, query: Query) -> tuple[Floats, int]:
+        """The estimate of X^T r, and the number of draws it took."""
+        used, sums = 1, empty_sums(design, query.r)
+        for used, _, sums in self.accumulate(design, query):  # noqa: B007
+            pass
+        return self.scaled(sums, used), used
+
+
+@dataclass(frozen=True)
+class Importance(Uniform):
+    """As `Uniform`, with chances proportional to |r_i| ||x_i||: the smallest variance (the paper's `best`).
+
+    Rows with zero chance add nothing and are never drawn.
+
+    Parameters
+    ----------
+    stop : StopRule
+        Default ``Stability(0.02)``.
+    """
+
+    def probabilities(self, design: Design, query: Query) -> Floats:
+        energy = energies(design, query.r)
+        top_energy = energy.max(initial=0.0)
+        if top_energy == 0.0:
+            return energy
+        energy = energy / top_energy
+        return energy / energy.sum()

@@ -1,0 +1,61 @@
+"""Successive reject: one column dropped per phase, single-entry pulls: the slow baseline of the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from numbers import Real
+
+import numpy as np
+
+from skpursuit.design.base import Design
+from skpursuit.selectors.base import Query, Selection, Selector
+from skpursuit.selectors.score import top
+
+
+@dataclass(frozen=True)
+class SuccessiveReject(Selector):
+    """Successive reject (Audibert, Bubeck and Munos, 2010): every column is pulled on rows of its own.
+
+    Parameters
+    ----------
+    budget : float
+        Pulls, as a fraction of n d; at least one pull per column is made.
+    """
+
+    budget: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.budget, Real) or not 0 < self.budget < np.inf:
+            raise ValueError(f"budget must be a positive fraction of n d, got {self.budget!r}")
+
+    def find(self, design: Design, query: Query) -> Selection:
+        n, d = design.shape
+        rng = query.rng or np.random.default_rng(0)
+        alive = query.allowed(d)
+        sums = np.zeros((d, *query.r.shape[1:]))
+        pulled = 0
+        for wanted, left in phases(len(alive), self.budget * n * d, query.k):
+            for _ in range(wanted - pulled):
+                rows = rng.integers(n, size=len(alive))
+                entries = design.pick(rows, alive)
+                sums[alive] += (query.r[rows].T * (n * entries)).T
+            pulled = max(pulled, wanted)
+            scores = query.score.of(sums[alive])
+            alive = alive[np.sort(top(scores, left))]
+        best = top(query.score.of(sums[alive]), query.k)
+        return Selection(alive[best], sums[alive[best]] / max(1, pulled), "heuristic")
+
+
+def phases(arms: int, pulls: float, k: int) -> list[tuple[int, int]]:
+    """(pulls of each surviving arm so far, arms that survive): phases without new pulls are merged."""
+    harmonic = 0.5 + sum(1.0 / i for i in range(2, arms + 1))
+    out: list[tuple[int, int]] = []
+    for phase in range(1, arms - k + 1):
+        wanted = max(1, ceil((pulls - arms) / (harmonic * (arms + 1 - phase))))
+        left = arms - phase
+        if out and out[-1][0] == wanted:
+            out[-1] = (wanted, left)
+        else:
+            out.append((wanted, left))
+    return out

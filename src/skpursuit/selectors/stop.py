@@ -1,0 +1,201 @@
+"""When to stop adding rows: stability of the leader, a bound on the error, a budget; they combine with |."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from skpursuit.design.base import Floats
+from skpursuit.selectors.base import Query
+from skpursuit.selectors.score import top
+
+LOOK = 16  # rows between two looks at the estimates
+
+
+@dataclass
+class Progress:
+    """What a stop rule may look at while rows are added."""
+
+    query: Query
+    n: int
+    rows_used: int
+    estimates: Floats
+    left: Callable[[], float]  # sum over unused rows of ||x_i||_inf |r_i|
+
+
+class Watch(ABC):
+    """A stop rule at work on one selection."""
+
+    @abstractmethod
+    def done(self, progress: Progress) -> bool:
+        """Whether enough rows were added."""
+
+
+class StopRule(ABC):
+    """A rule for Greedy, Uniform and Importance. ``a | b`` stops when either would."""
+
+    @abstractmethod
+    def watch(self, query: Query, n: int) -> Watch:
+        """Start watching one selection over n rows."""
+
+    @abstractmethod
+    def next_look(self, rows_used: int, n: int) -> int:
+        """The number of rows at which the rule wants to look next."""
+
+    def __or__(self, other: StopRule) -> StopRule:
+        if not isinstance(other, StopRule):
+            return NotImplemented
+        return AnyOf((self, other))
+
+
+@dataclass(frozen=True)
+class AnyOf(StopRule):
+    """Stop as soon as one of several rules does."""
+
+    rules: tuple[StopRule, ...]
+
+    def watch(self, query: Query, n: int) -> Watch:
+        watches = [rule.watch(query, n) for rule in self.rules]
+
+        class Any_(Watch):
+            def done(self, progress: Progress) -> bool:
+                return any([watch.done(progress) for watch in watches])  # every rule must see every look
+
+        return Any_()
+
+    def next_look(self, rows_used: int, n: int) -> int:
+        return min(rule.next_look(rows_used, n) for rule in self.rules)
+
+
+@dataclass(frozen=True)
+class Stability(StopRule):
+    """Stop once the top index has not changed during the last rows.
+
+    Parameters
+    ----------
+    rows : int or float
+        N_s of the paper: a number of rows, or a fraction of n when below 1.
+    track : int
+        Follow the set of the top `track` indices instead of the first alone (that needs nearly all rows).
+    """
+
+    rows: float = 0.02
+    track: int = 1
+
+    def __post_init__(self) -> None:
+        _check_share("rows", self.rows)
+        if isinstance(self.track, bool) or not isinstance(self.track, Integral) or self.track < 1:
+            raise ValueError(f"track must be a whole number of at least 1, got {self.track!r}")
+
+    def patience(self, n: int) -> int:
+        """N_s as a number of rows."""
+        return max(1, ceil(self.rows * n) if self.rows < 1 else int(self.rows))
+
+    def watch(self, query: Query, n: int) -> Watch:
+        return _StabilityWatch(self.patience(n), self.track)
+
+    def next_look(self, rows_used: int, n: int) -> int:
+        return rows_used + min(LOOK, self.patience(n))
+
+
+@dataclass
+class _StabilityWatch(Watch):
+    patience: int
+    track: int
+    leaders: Any = None
+    since: int = 0
+
+    def done(self, progress: Progress) -> bool:
+        scores = progress.query.scores(progress.estimates)
+        leaders = int(scores.argmax()) if self.track == 1 else frozenset(top(scores, self.track).tolist())
+        if leaders != self.leaders:
+            self.leaders, self.since = leaders, progress.rows_used
+        return progress.rows_used - self.since >= self.patience
+
+
+@dataclass(frozen=True)
+class ErrorBound(StopRule):
+    """Stop once the rows not yet used can move no entry by more than eps.
+
+    Parameters
+    ----------
+    eps : float or "auto"
+        The bound on sum of ||x_i||_inf |r_i| over unused rows. "auto" takes what a Frank-Wolfe step can bear:
+        delta gamma_t C_f / (4 radius).
+    delta : float
+        Factor of the automatic bound; the guaranteed gap is 2 C_f (1 + delta) / (t + 2).
+    """
+
+    eps: float | str = "auto"
+    delta: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.eps, str):
+            if self.eps != "auto":
+                raise ValueError(f"eps must be a number or 'auto', got {self.eps!r}")
+        elif not isinstance(self.eps, Real) or not self.eps >= 0:
+            raise ValueError(f"eps must be at least 0, got {self.eps!r}")
+        if not self.delta > 0:
+            raise ValueError(f"delta must be positive, got {self.delta!r}")
+
+    def watch(self, query: Query, n: int) -> Watch:
+        if self.eps != "auto":
+            return _ErrorWatch(float(self.eps))
+        if query.eps is None:
+            raise ValueError(
+                "ErrorBound('auto') needs Frank-Wolfe and a loss with bounded curvature; give eps as a number"
+            )
+        return _ErrorWatch(self.delta * query.eps)
+
+    def next_look(self, rows_used: int, n: int) -> int:
+        return rows_used + LOOK
+
+
+@dataclass
+class _ErrorWatch(Watch):
+    eps: float
+
+    def done(self, progress: Progress) -> bool:
+        return progress.left() <= self.eps
+
+
+@dataclass(frozen=True)
+class Budget(StopRule):
+    """Stop after a fixed share of the rows.
+
+    Parameters
+    ----------
+    fraction : float
+        Between 0 (excluded) and 1.
+    """
+
+    fraction: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.fraction, Real) or not 0 < self.fraction <= 1:
+            raise ValueError(f"fraction must be above 0 and at most 1, got {self.fraction!r}")
+
+    def watch(self, query: Query, n: int) -> Watch:
+        return _BudgetWatch(ceil(self.fraction * n))
+
+    def next_look(self, rows_used: int, n: int) -> int:
+        return max(rows_used + 1, ceil(self.fraction * n))
+
+
+@dataclass
+class _BudgetWatch(Watch):
+    rows: int
+
+    def done(self, progress: Progress) -> bool:
+        return progress.rows_used >= self.rows
+
+
+def _check_share(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name} must be a positive fraction of n or a number of rows, got {value!r}")
