@@ -38,6 +38,9 @@ class Problem:
     def value(self, z: Floats) -> float:
         """The objective at predictions z; +inf where the loss overflows."""
         with np.errstate(over="ignore"):
+            if type(self.loss) is Squared:
+                r = z - self.y
+                return 0.5 * dot(r.ravel(), r.ravel())
             losses = self.loss.value(self.y, z)
             return float(np.sum(losses if self.weights is None else _scaled(losses, self.weights)))
 
@@ -61,6 +64,11 @@ class Problem:
         """X^T y."""
         return self.design.correlate(self.y)
 
+    @cached_property
+    def widest(self) -> float:
+        """The largest column norm."""
+        return float(self.design.norms(0).max())
+
     def query(self, state: State, k: int = 1, score: Score | None = None, **given: Any) -> Query:
         """The question a pursuit asks: top k off the support."""
         r = self.residual(state.z)
@@ -81,6 +89,11 @@ class Problem:
         unit = np.finfo(self.design.dtype).eps
         error = 4 * n * unit * size * self.design.norms(0)
         return g, error if g.ndim == 1 else np.repeat(error[:, None], g.shape[1], axis=1)
+
+
+def dot(a: Floats, b: Floats) -> float:
+    """<a, b> in an order that does not depend on the number of BLAS threads."""
+    return float(np.einsum("i,i->", a, b))
 
 
 def _scaled(values: Floats, weights: Floats) -> Floats:

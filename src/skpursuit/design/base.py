@@ -6,6 +6,7 @@ import copy
 import hashlib
 from abc import ABC, abstractmethod
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ Indices = NDArray[np.intp]
 
 COLUMN_CACHE_BYTES = 256 * 2**20
 GRAM_SHARE = 8  # d / 8 products X^T x_j cost as much as all of X^T X by one matrix product
+GRAM_WIDTH = 16  # columns of X^T X made in one product: as cheap as four by single products
 BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many entries, so that Ctrl-C is prompt
 
 
@@ -160,6 +162,29 @@ class Design(ABC):
                 matrix[:, cols] = self.correlate(np.ascontiguousarray(self._gather(cols).T))
             self.cache["gram"] = matrix
         return self.cache["gram"]
+
+    def gram_column(self, j: int, guesses: Callable[[], Indices]) -> Floats:
+        """X^T x_j. Kept; when it has to be made, so are those of the columns guessed to be asked for next.
+
+        All in one product of `GRAM_WIDTH` columns, fewer of them being filled up with zeros, so that the bits
+        of a column do not depend on the others.
+        """
+        if "gram" in self.cache:
+            return self.cache["gram"][j]
+        held = self.gram_cache.get(j)
+        if held is None:
+            block = np.append(j, guesses()[: GRAM_WIDTH - 1])
+            columns = np.zeros((GRAM_WIDTH, self.shape[0]))
+            columns[: len(block)] = self.columns(block)
+            products = self.correlate(columns.T)
+            for i, column in enumerate(block.tolist()):
+                self.gram_cache.put(column, np.array(products[:, i]))
+            held = np.array(products[:, 0])
+        return held
+
+    def gram_held(self) -> Indices:
+        """The columns whose column of X^T X is kept."""
+        return np.fromiter(self.gram_cache.held, dtype=np.intp)
 
     def norms(self, axis: int, order: float = 2) -> Floats:
         """Norms of the columns (axis 0) or of the rows (axis 1); order 2 or infinity. Kept."""

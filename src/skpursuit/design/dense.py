@@ -63,7 +63,8 @@ class DenseDesign(Design):
 
     def _correlate(self, r: Floats) -> Floats:
         r = np.asarray(r, dtype=self.dtype)
-        parts = (block.T @ r[rows] for rows, block in self._blocks(self._product_rows()))
+        # (r^T X)^T: with few targets BLAS is faster this way round than with X^T r.
+        parts = ((r[rows].T @ block).T for rows, block in self._blocks(self._product_rows()))
         out = next(parts).astype(np.float64, copy=False)
         for part in parts:
             out += part

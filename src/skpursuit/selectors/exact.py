@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from skpursuit.design.base import Design
 from skpursuit.selectors.base import Query, Selection, Selector, rank
 
@@ -24,5 +26,11 @@ class Exact(Selector):
     """
 
     def find(self, design: Design, query: Query) -> Selection:
-        g = design.correlate(query.r)
-        return rank(design, query, g, design.correlate_error(query.r))
+        r = query.r
+        rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
+        if 2 * len(rows) < len(r):  # a batch of rows, a fold: the others add nothing
+            g = np.zeros((design.shape[1], *r.shape[1:]))
+            design.accumulate(rows, r[rows], g)
+        else:
+            g = design.correlate(r)
+        return rank(design, query, g, design.correlate_error(r))
