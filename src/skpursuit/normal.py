@@ -1,0 +1,186 @@
+"""Least squares on a merged support: normal equations whose Gram blocks are reused between iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skpursuit.blas import one_thread
+from skpursuit.design.base import Floats, Indices
+from skpursuit.problem import Problem
+from skpursuit.refit import EPS, LeastSquares, Newton, scaled_norm
+from skpursuit.solvers.base import empty_state
+from skpursuit.state import State
+
+DOUBT = 1e-8  # squared share of a unit column left over by the others, below which its Gram entry is noise
+SHARP = 1e-2  # above which plain normal equations lose no digits worth a refinement
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Coefficients on a merged support, zero where a column was dropped, and what the next fit can reuse."""
+
+    columns: Floats
+    coef: Floats
+    dropped: Indices
+    memory: Mapping[str, Any]
+
+
+class NormalEquations:
+    """Solve X_T^T X_T b = X_T^T y by Cholesky; columns that depend on lower-numbered ones are dropped.
+
+    Memory of the state: `merged` (the columns T), `gram` (their Gram matrix) and `moments` (X_T^T y). Entries
+    of columns that were merged before are copied, so that an iteration pays for its new columns only.
+    """
+
+    def fit(self, problem: Problem, merged: Indices, state: State) -> Fit:
+        """Fit on the columns `merged`, which ascend."""
+        A = problem.design.columns(merged)
+        with one_thread():
+            memory = self._products(problem, merged, A, state.memory)
+            coef, dropped = solve(problem, merged, A, memory["gram"], memory["moments"])
+        return Fit(A, coef, dropped, memory)
+
+    def again(self, problem: Problem, fit: Fit, keep: Indices) -> Floats:
+        """Coefficients fitted on some of the merged columns only (positions), from the same products."""
+        gram, moments = fit.memory["gram"], fit.memory["moments"]
+        merged = fit.memory["merged"]
+        with one_thread():
+            return solve(problem, merged[keep], fit.columns[keep], gram[np.ix_(keep, keep)], moments[keep])[0]
+
+    def _products(
+        self, problem: Problem, merged: Indices, A: Floats, memory: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The Gram matrix and moments of the merged columns, the old ones copied."""
+        old = np.asarray(memory.get("merged", merged[:0]))
+        _, at, was = np.intersect1d(merged, old, assume_unique=True, return_indices=True)
+        new = np.setdiff1d(np.arange(len(merged)), at, assume_unique=True)
+        gram = np.empty((len(merged), len(merged)))
+        moments = np.empty((len(merged), *problem.targets))
+        if len(at):
+            gram[np.ix_(at, at)] = np.asarray(memory["gram"])[np.ix_(was, was)]
+            moments[at] = np.asarray(memory["moments"])[was]
+        fresh = A[new] if len(at) else A
+        gram[new] = fresh @ A.T
+        gram[:, new] = gram[new].T
+        moments[new] = fresh @ problem.y
+        return {"merged": merged, "gram": gram, "moments": moments}
+
+
+class NewtonMerged:
+    """Minimise any loss on a merged support by Newton, from the coefficients of the last iterate."""
+
+    def __init__(self, ridge: float = 0.0) -> None:
+        self.newton = Newton(ridge)
+
+    def fit(self, problem: Problem, merged: Indices, state: State) -> Fit:
+        """Fit on the columns `merged`, which ascend."""
+        A = problem.design.columns(merged)
+        keep = self._independent(A)
+        start = np.zeros((len(merged), *problem.targets))
+        start[np.searchsorted(merged, state.support)] = state.coef
+        coef = np.zeros_like(start)
+        coef[keep] = self.newton.fit(problem, A[keep], start[keep])[0]
+        return Fit(A, coef, np.delete(merged, keep), {"merged": merged})
+
+    def again(self, problem: Problem, fit: Fit, keep: Indices) -> Floats:
+        """Coefficients fitted on some of the merged columns only (positions)."""
+        return self.newton.fit(problem, fit.columns[keep], fit.coef[keep])[0]
+
+    def _independent(self, A: Floats) -> Indices:
+        """Positions of the columns that are not combinations of earlier ones."""
+        sizes = np.array([scaled_norm(a) for a in A])
+        alive = np.flatnonzero(sizes > 0)
+        unit = A[alive] / sizes[alive, None]
+        with one_thread():
+            keep, factor = independent(unit @ unit.T)
+            doubtful = np.setdiff1d(np.arange(len(alive)), keep, assume_unique=True)
+            if len(doubtful):
+                near = ~dependent(unit[doubtful], unit[keep], factor, np.ones(len(keep)))
+                keep = np.sort(np.concatenate([keep, doubtful[near]]))
+        return alive[keep]
+
+
+def solve(
+    problem: Problem, merged: Indices, A: Floats, gram: Floats, moments: Floats
+) -> tuple[Floats, Indices]:
+    """Coefficients of the merged columns, and the columns that were dropped."""
+    sizes = np.sqrt(np.diag(gram))
+    if not (sizes.min() > 1e-140 and sizes.max() < 1e140):
+        return careful(problem, merged)
+    scaled = gram / np.multiply.outer(sizes, sizes)
+    keep, factor = independent(scaled)
+    doubtful = np.setdiff1d(np.arange(len(merged)), keep, assume_unique=True)
+    if len(doubtful) and not dependent(A[doubtful], A[keep], factor, sizes[keep]).all():
+        return careful(problem, merged)
+    coef = np.zeros(moments.shape)
+    size = per_row(sizes[keep], moments)
+    coef[keep] = both_triangles(factor, moments[keep] / size) / size
+    if np.diag(factor).min() ** 2 < SHARP:
+        rest = problem.y - np.einsum("kn,k...->n...", A, coef)
+        coef[keep] += both_triangles(factor, (A @ rest)[keep] / size) / size
+    return coef, merged[doubtful]
+
+
+def independent(scaled: Floats) -> tuple[Indices, Floats]:
+    """The first columns that do not depend on earlier ones, and the Cholesky factor of their Gram matrix."""
+    try:
+        factor = np.linalg.cholesky(scaled)
+        if np.diag(factor).min() ** 2 > DOUBT:
+            return np.arange(len(scaled)), factor
+    except np.linalg.LinAlgError:
+        pass
+    return skipping_cholesky(scaled)
+
+
+def skipping_cholesky(scaled: Floats) -> tuple[Indices, Floats]:
+    """Cholesky row by row, leaving out rows whose pivot is lost in rounding."""
+    from scipy.linalg import solve_triangular
+
+    keep: list[int] = []
+    factor = np.zeros_like(scaled)
+    for j in range(len(scaled)):
+        k = len(keep)
+        row = solve_triangular(factor[:k, :k], scaled[keep, j], lower=True, check_finite=False)
+        pivot = scaled[j, j] - row @ row
+        if pivot > DOUBT:
+            factor[k, :k], factor[k, k] = row, np.sqrt(pivot)
+            keep.append(j)
+    k = len(keep)
+    return np.array(keep, dtype=np.intp), factor[:k, :k]
+
+
+def dependent(doubtful: Floats, kept: Floats, factor: Floats, sizes: Floats) -> np.ndarray:
+    """Whether each doubtful column is a combination of the kept ones, by its remainder after projection."""
+    rest = doubtful
+    for _ in range(3):
+        share = both_triangles(factor, (kept @ rest.T) / sizes[:, None]) / sizes[:, None]
+        rest = rest - share.T @ kept
+    tiny = 64 * max(16, kept.shape[1]) * EPS
+    return np.linalg.norm(rest, axis=1) <= tiny * np.linalg.norm(doubtful, axis=1)
+
+
+def careful(problem: Problem, merged: Indices) -> tuple[Floats, Indices]:
+    """Grow an orthogonal factorisation column by column: slower, for what normal equations cannot resolve."""
+    refit = LeastSquares()
+    state = empty_state(problem, **refit.start(problem))
+    for j in merged.tolist():
+        state = refit.add(problem, state, j)
+    coef = np.zeros((len(merged), *problem.targets))
+    coef[np.searchsorted(merged, state.support)] = state.coef
+    return coef, state.dropped
+
+
+def both_triangles(factor: Floats, b: Floats) -> Floats:
+    """Solve L L^T x = b."""
+    from scipy.linalg import cho_solve
+
+    return cho_solve((factor, True), b, check_finite=False)
+
+
+def per_row(sizes: Floats, like: Floats) -> Floats:
+    """Shape sizes so that they divide the rows of `like`."""
+    return sizes if like.ndim == 1 else sizes[:, None]

@@ -1,0 +1,213 @@
+"""Merge, fit, prune: CoSaMP for squared loss and GraSP for any."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from skpursuit.design.base import Floats, Indices
+from skpursuit.normal import NewtonMerged, NormalEquations
+from skpursuit.problem import Problem
+from skpursuit.selectors.base import NO_COLUMNS, Oracle
+from skpursuit.selectors.score import top
+from skpursuit.solvers.base import (
+    Solver,
+    check_count,
+    check_size,
+    check_sparsity,
+    decrease_status,
+    empty_state,
+    residual_status,
+)
+from skpursuit.state import State, Status
+
+BLOWN_UP = 100.0  # times the objective of the zero model: what no useful iterate reaches
+
+
+@dataclass(frozen=True)
+class CoSaMP(Solver):
+    """Compressive sampling matching pursuit (Needell, Tropp), for squared loss.
+
+    Each step merges the support with the 2k columns of largest |gradient|, solves least squares on the merged
+    columns and keeps the k largest coefficients, without fitting again unless `refit` is given. Columns that
+    depend on others of the merged support are dropped by a relative test.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, optional
+        k, the columns in the model. Default: a tenth of the columns.
+    tol : float, optional
+        Stop once the squared residual norm is at most this.
+    rtol : float, optional
+        As tol, relative to ||y||^2.
+    max_iter : int
+        Limit on steps. The run also stops when the iterates repeat (the best one is returned), stand still,
+        or blow up (the best one is returned).
+    refit : bool
+        Fit the kept coefficients again after pruning (debiasing).
+
+    Examples
+    --------
+    >>> from skpursuit import CoSaMP, datasets, metrics, minimize
+    >>> X, y, w = datasets.make_sparse_signal(200, 400, 5, snr=20.0, random_state=0)
+    >>> metrics.f_measure(w, minimize(X, y, CoSaMP(n_nonzero_coefs=5)).coef)
+    1.0
+    """
+
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    rtol: float | None = None
+    max_iter: int = 100
+    refit: bool = False
+
+    def __post_init__(self) -> None:
+        check_count("n_nonzero_coefs", self.n_nonzero_coefs)
+        check_count("max_iter", self.max_iter, optional=False)
+        for name in ("tol", "rtol"):
+            check_size(name, getattr(self, name))
+
+    def sparsity(self, problem: Problem) -> int:
+        """The number of columns in the model."""
+        return self.n_nonzero_coefs or max(1, problem.design.shape[1] // 10)
+
+    def init(self, problem: Problem) -> State:
+        self._check(problem)
+        check_sparsity(problem, self.sparsity(problem))
+        return residual_status(problem, start(problem), self.tol, self.rtol)
+
+    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+        before = rng.bit_generator.state
+        found = self._select(problem, state, select, rng)
+        random = rng.bit_generator.state != before
+        merged = np.union1d(state.support, found)
+        key = digest(merged)
+        seen = np.asarray(state.memory["seen"])
+        if key in seen and not random:
+            # What follows depends on the merged columns alone, so the iterates would repeat for ever.
+            return standing(state) if key == seen[-1] else best(problem, state, Status.CYCLING)
+        after = self._merge(problem, state, merged)
+        memory = {**after.memory, "seen": np.append(seen, key)}
+        after = watched(problem, state, replace(after, memory=memory))
+        after = residual_status(problem, after, self.tol, self.rtol) if after.status is None else after
+        return after if problem.quadratic else decrease_status(state, after, self.tol)
+
+    def _select(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> Indices:
+        """The columns to merge: the top 2k, those of the support not excluded."""
+        query = problem.query(state, 2 * self.sparsity(problem), exclude=NO_COLUMNS, rng=rng)
+        return select(query).indices
+
+    def _check(self, problem: Problem) -> None:
+        if not problem.quadratic:
+            raise ValueError("CoSaMP is least squares; use GraSP for other losses than squared")
+
+    def _refit(self, problem: Problem) -> NormalEquations | NewtonMerged:
+        return NormalEquations()
+
+    def _merge(self, problem: Problem, state: State, merged: Indices) -> State:
+        """Fit on the merged columns and keep the k largest coefficients."""
+        refit = self._refit(problem)
+        fit = refit.fit(problem, merged, state)
+        keep = np.sort(top(problem.score.of(fit.coef), self.sparsity(problem)))
+        keep = keep[problem.score.of(fit.coef[keep]) > 0]
+        coef = refit.again(problem, fit, keep) if self.refit and len(keep) else fit.coef[keep]
+        z = combined(fit.columns, keep, coef)
+        memory = {**state.memory, **fit.memory}
+        return State(merged[keep], coef, z, problem.value(z), fit.dropped, memory)
+
+
+@dataclass(frozen=True)
+class GraSP(CoSaMP):
+    """Gradient support pursuit: CoSaMP for any loss (Bahmani, Raj, Boufounos).
+
+    Each step merges the support with the 2k columns of largest |gradient|, fits on the merged columns and
+    keeps the k largest coefficients. With squared loss it is CoSaMP.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, optional
+        k, the columns in the model. Default: a tenth of the columns.
+    tol : float, optional
+        Stop once the squared residual norm is at most this (squared loss), or once a step lowers the
+        objective by at most this relative amount (other losses).
+    rtol : float, optional
+        As tol for squared loss, relative to ||y||^2.
+    max_iter : int
+        Limit on steps. The run also stops when the iterates repeat (the best one is returned), stand still,
+        or blow up (the best one is returned).
+    refit : bool
+        Fit the kept coefficients again after pruning.
+    ridge : float
+        Quadratic penalty of fits with other losses than squared; a little keeps separable classes finite.
+
+    Examples
+    --------
+    >>> from skpursuit import GraSP, datasets, metrics, minimize
+    >>> X, y, w = datasets.make_logistic_signal(2000, 50, 3, random_state=0)
+    >>> metrics.f_measure(w, minimize(X, y, GraSP(n_nonzero_coefs=3), loss="logistic").coef)
+    1.0
+    """
+
+    ridge: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_size("ridge", self.ridge, optional=False)
+
+    def _check(self, problem: Problem) -> None:
+        """Any loss will do."""
+
+    def _refit(self, problem: Problem) -> NormalEquations | NewtonMerged:
+        return NormalEquations() if problem.quadratic else NewtonMerged(self.ridge)
+
+
+def start(problem: Problem, **memory: Any) -> State:
+    """The zero model, which is the best one so far."""
+    state = empty_state(problem, seen=np.empty(0, dtype=np.int64), **memory)
+    return replace(state, memory={**state.memory, **best_so_far(state), "start": np.array(state.objective)})
+
+
+def best_so_far(state: State) -> dict[str, Any]:
+    """What is kept of the best iterate."""
+    return {
+        "best_support": state.support,
+        "best_coef": state.coef,
+        "best_objective": np.array(state.objective),
+    }
+
+
+def watched(problem: Problem, before: State, after: State) -> State:
+    """Remember the best iterate; go back to it when this one has blown up."""
+    limit = BLOWN_UP * float(np.asarray(before.memory["start"]))
+    if not after.objective <= limit or not np.isfinite(after.coef).all():
+        return best(problem, before, Status.DIVERGED)
+    if after.objective < float(np.asarray(before.memory["best_objective"])):
+        return replace(after, memory={**after.memory, **best_so_far(after)})
+    return after
+
+
+def best(problem: Problem, state: State, status: Status) -> State:
+    """The best iterate so far, as the last one."""
+    support, coef = np.asarray(state.memory["best_support"]), np.asarray(state.memory["best_coef"])
+    z = problem.design.predict(support, coef)
+    return replace(state, support=support, coef=coef, z=z, objective=problem.value(z), status=status)
+
+
+def standing(state: State) -> State:
+    """The same iterate, done."""
+    return replace(state, status=Status.STALLED)
+
+
+def digest(columns: Indices) -> int:
+    """A 64-bit name for a set of columns."""
+    name = hashlib.blake2b(columns.astype(np.int64).tobytes(), digest_size=8).digest()
+    return int(np.frombuffer(name, dtype=np.int64)[0])
+
+
+def combined(columns: Floats, keep: Indices, coef: Floats) -> Floats:
+    """Predictions of the kept columns; the others get a zero, which is cheaper than copying those kept."""
+    full = np.zeros((len(columns), *coef.shape[1:]))
+    full[keep] = coef
+    return (full.T @ columns).T

@@ -1,0 +1,119 @@
+"""The stochastic rivals of the paper: StoIHT and StoGradMP (Nguyen, Needell, Woolf)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skpursuit.design.base import Floats, Indices
+from skpursuit.problem import Problem
+from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
+from skpursuit.selectors.score import top
+from skpursuit.solvers.base import Solver, check_count, check_size, check_sparsity, residual_status
+from skpursuit.solvers.cosamp import GraSP, start, watched
+from skpursuit.state import State
+
+
+@dataclass(frozen=True)
+class StoGradMP(GraSP):
+    """Stochastic gradient matching pursuit: GraSP whose 2k columns come from the gradient of a few rows.
+
+    Each step draws `batch_size` rows B without replacement, merges the support with the top 2k of
+    |X_B^T r_B|, minimises the full objective on the merged columns and keeps the k largest coefficients.
+
+    Parameters
+    ----------
+    n_nonzero_coefs, tol, rtol, max_iter, refit, ridge
+        As in `GraSP`.
+    batch_size : int, optional
+        Rows in B. Default: k, as in the paper's experiments.
+    """
+
+    batch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("batch_size", self.batch_size)
+
+    def _select(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> Indices:
+        r = batch_residual(problem, state, self.batch_size or self.sparsity(problem), rng)
+        return select(Query(r, 2 * self.sparsity(problem), problem.score, NO_COLUMNS, rng)).indices
+
+
+@dataclass(frozen=True)
+class StoIHT(Solver):
+    """Stochastic iterative hard thresholding: w <- H_k(w - step (n / b) X_B^T r_B).
+
+    Each step draws b = `batch_size` rows B without replacement; H_k keeps the k largest entries.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, optional
+        k. Default: a tenth of the columns.
+    tol, rtol : float, optional
+        Stop once the squared residual norm is at most tol, or rtol ||y||^2. Squared loss only: the objective
+        of a stochastic run is too rough for a relative test, so with other losses `max_iter` stops it.
+    max_iter : int
+        Limit on steps.
+    batch_size : int, optional
+        b. Default: k.
+    step_size : float, optional
+        The step gamma. Default: b / n, for columns of unit norm.
+    """
+
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    rtol: float | None = None
+    max_iter: int = 1000
+    batch_size: int | None = None
+    step_size: float | None = None
+
+    def __post_init__(self) -> None:
+        check_count("n_nonzero_coefs", self.n_nonzero_coefs)
+        check_count("max_iter", self.max_iter, optional=False)
+        check_count("batch_size", self.batch_size)
+        for name in ("tol", "rtol", "step_size"):
+            check_size(name, getattr(self, name))
+
+    def sparsity(self, problem: Problem) -> int:
+        """The number of columns in the model."""
+        return self.n_nonzero_coefs or max(1, problem.design.shape[1] // 10)
+
+    def init(self, problem: Problem) -> State:
+        check_sparsity(problem, self.sparsity(problem))
+        return residual_status(problem, start(problem), self.tol, self.rtol)
+
+    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+        k, n = self.sparsity(problem), problem.design.shape[0]
+        b = min(self.batch_size or k, n)
+        r = batch_residual(problem, state, b, rng)
+        # Entries off the support are the gradient's alone, so the k largest of them are all H_k can keep.
+        found = select(Query(r, k, problem.score, state.support, rng)).indices
+        columns = np.concatenate([state.support, found])
+        w = np.zeros((len(columns), *problem.targets))
+        w[: len(state.support)] = state.coef
+        step = (b / n if self.step_size is None else self.step_size) * n / b
+        w -= step * batch_gradient(problem, r, columns)
+        order = np.argsort(columns)
+        keep = np.sort(order[top(problem.score.of(w[order]), k)])
+        keep = keep[problem.score.of(w[keep]) > 0]
+        z = problem.design.predict(columns[keep], w[keep])
+        after = replace(state, support=columns[keep], coef=w[keep], z=z, objective=problem.value(z))
+        after = watched(problem, state, after)
+        return after if after.status else residual_status(problem, after, self.tol, self.rtol)
+
+
+def batch_residual(problem: Problem, state: State, b: int, rng: np.random.Generator) -> Floats:
+    """The residual on b random rows, zero on the others: what X^T r then needs is those rows of X."""
+    n = problem.design.shape[0]
+    rows = rng.choice(n, size=min(b, n), replace=False)
+    r = np.zeros((n, *problem.targets))
+    r[rows] = problem.residual(state.z)[rows]
+    return r
+
+
+def batch_gradient(problem: Problem, r: Floats, columns: Indices) -> Floats:
+    """Gradient entries of some columns for a residual that is zero on most rows."""
+    rows = np.flatnonzero(r if r.ndim == 1 else np.abs(r).sum(axis=1))
+    return problem.design.columns(columns)[:, rows] @ r[rows]

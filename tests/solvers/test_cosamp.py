@@ -1,0 +1,210 @@
+"""CoSaMP and GraSP against plain NumPy, and what they do where plain NumPy breaks."""
+
+import numpy as np
+import pytest
+
+from skpursuit import CoSaMP, GraSP, Status, as_design, datasets, minimize
+
+
+def logistic_fit(A, y, ridge=0.0):
+    w = np.zeros(A.shape[1])
+    for _ in range(100):
+        p = 1 / (1 + np.exp(y * (A @ w)))
+        g = -A.T @ (y * p) + ridge * w
+        H = (A.T * (p * (1 - p))) @ A + ridge * np.eye(len(w))
+        step = np.linalg.solve(H, g)
+        w -= step
+        if np.abs(step).max() < 1e-12:
+            break
+    return w
+
+
+LOSSES = {
+    "squared": (
+        lambda y, z: 0.5 * np.sum((z - y) ** 2),
+        lambda y, z: z - y,
+        lambda A, y: np.linalg.lstsq(A, y, rcond=None)[0],
+    ),
+    "logistic": (
+        lambda y, z: np.sum(np.logaddexp(0, -y * z)),
+        lambda y, z: -y / (1 + np.exp(y * z)),
+        lambda A, y: logistic_fit(A, y, ridge=1e-3),
+    ),
+}
+
+
+def reference(X, y, k, max_iter, loss="squared"):
+    """Needell and Tropp's algorithm as printed; when it returns to an old merged set, its best iterate."""
+    value, slope, fit = LOSSES[loss]
+    w, merged_sets, iterates = np.zeros(X.shape[1]), [], []
+    for _ in range(max_iter):
+        g = X.T @ slope(y, X @ w)
+        merged = np.union1d(np.argsort(-np.abs(g), kind="stable")[: 2 * k], np.flatnonzero(w))
+        if any(np.array_equal(merged, old) for old in merged_sets):
+            if np.array_equal(merged, merged_sets[-1]):
+                return w
+            return min(iterates, key=lambda v: value(y, X @ v))
+        merged_sets.append(merged)
+        b = fit(X[:, merged], y)
+        keep = np.argsort(-np.abs(b), kind="stable")[:k]
+        w = np.zeros(X.shape[1])
+        w[merged[keep]] = b[keep]
+        iterates.append(w)
+    return w
+
+
+@pytest.mark.parametrize("selector", ["exact", "gram"])
+def test_cosamp_equals_plain_numpy_on_200_problems(selector):
+    stopped = set()
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(24, 80)), int(rng.integers(20, 120))
+        k = int(rng.integers(1, n // 6))
+        X, y, _ = datasets.make_sparse_signal(
+            n, d, min(k, d // 3), snr=rng.choice([0, 3, 10, 30]), random_state=seed
+        )
+        k = min(k, d // 3)
+        result = minimize(X, y, CoSaMP(k, max_iter=12), selector)
+        expected = reference(X, y, k, 12)
+        assert set(result.support) == set(np.flatnonzero(expected))
+        np.testing.assert_allclose(result.coef, expected, atol=1e-9)
+        stopped.add(result.status)
+    assert Status.CYCLING in stopped
+    assert Status.STALLED in stopped
+
+
+def test_grasp_equals_plain_numpy_on_200_problems():
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        n, d, k = int(rng.integers(60, 120)), int(rng.integers(10, 40)), int(rng.integers(1, 4))
+        if seed % 2:
+            X, y, _ = datasets.make_sparse_signal(n, d, k, random_state=seed)
+            result, loss = minimize(X, y, GraSP(k, max_iter=6)), "squared"
+        else:
+            X, y, _ = datasets.make_logistic_signal(n, d, k, random_state=seed)
+            result, loss = minimize(X, y, GraSP(k, max_iter=6, ridge=1e-3), loss="logistic"), "logistic"
+        expected = reference(X, y, k, 6, loss)
+        assert set(result.support) == set(np.flatnonzero(expected))
+        np.testing.assert_allclose(result.coef, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_refit_gives_least_squares_on_the_support():
+    X, y, _ = datasets.make_sparse_signal(100, 200, 5, random_state=0)
+    result = minimize(X, y, CoSaMP(5, refit=True))
+    A = X[:, result.support]
+    np.testing.assert_allclose(result.coef[result.support], np.linalg.lstsq(A, y, rcond=None)[0], atol=1e-12)
+    plain = minimize(X, y, CoSaMP(5))
+    assert result.objective < plain.objective
+
+
+def test_grasp_refit_leaves_no_gradient_on_the_support():
+    X, y, _ = datasets.make_logistic_signal(500, 50, 4, random_state=0)
+    result = minimize(X, y, GraSP(4, refit=True), loss="logistic")
+    r = -y / (1 + np.exp(y * (X @ result.coef)))
+    assert np.abs(X[:, result.support].T @ r).max() < 1e-6
+
+
+@pytest.mark.parametrize(("solver", "loss"), [(CoSaMP(4), "squared"), (GraSP(4, ridge=1e-3), "logistic")])
+def test_dependent_columns_are_dropped_lowest_index_kept(solver, loss):
+    X, y, w = datasets.make_sparse_signal(120, 40, 4, snr=20, random_state=1)
+    y = np.sign(y) if loss == "logistic" else y
+    doubled = np.hstack([X, X, np.zeros((120, 2)), X[:, :1] + X[:, 1:2]])
+    alone = minimize(X, y, solver, "exact", loss)
+    result = minimize(doubled, y, solver, "exact", loss)
+    assert (result.support < 40).all()
+    assert len(result.dropped) > 0
+    assert np.isfinite(result.coef).all()
+    if loss == "squared":
+        assert set(result.support) == set(np.flatnonzero(w))
+        assert result.objective <= alone.objective * 1.1
+
+
+def test_nearly_dependent_columns_are_fitted_not_dropped():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 6))
+    X[:, 1] = X[:, 0] + 1e-6 * rng.standard_normal(50)
+    w = np.array([1.0, -1.0, 0, 0, 0, 0])
+    result = minimize(X, X @ w, CoSaMP(2), "exact")
+    assert len(result.dropped) == 0
+    np.testing.assert_allclose(X @ result.coef, X @ w, atol=1e-12)
+
+
+def test_more_merged_columns_than_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((10, 60)), rng.standard_normal(10)
+    result = minimize(X, y, CoSaMP(8, max_iter=20))
+    assert np.isfinite(result.coef).all()
+    assert len(result.support) <= 8
+
+
+@pytest.mark.parametrize("k", [1, 5, 12])
+def test_supports_as_large_as_all_columns(k):
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((40, 12)), rng.standard_normal(40)
+    result = minimize(X, y, CoSaMP(k), "exact")
+    assert result.status.ok
+    assert len(result.support) == k
+    if k == 12:
+        np.testing.assert_allclose(result.coef, np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-10)
+
+
+@pytest.mark.parametrize("factor", [1e-150, 1e-8, 1e8, 1e150])
+def test_scaling_X_or_y_keeps_the_support(factor):
+    X, y, _ = datasets.make_sparse_signal(60, 90, 4, random_state=5)
+    plain = minimize(X, y, CoSaMP(4), "exact")
+    for scaled in (minimize(X * factor, y, CoSaMP(4), "exact"), minimize(X, y * factor, CoSaMP(4), "exact")):
+        assert scaled.support.tolist() == plain.support.tolist()
+
+
+def blowing_up(n=60):
+    """Columns that nearly cancel: the merged fit needs pairs that pruning tears apart."""
+    rng = np.random.default_rng(0)
+    base = rng.standard_normal((n, 1))
+    X = base + 1e-4 * rng.standard_normal((n, 30))
+    return X, rng.standard_normal(n)
+
+
+def test_an_iterate_that_blows_up_is_not_returned():
+    X, y = blowing_up()
+    result = minimize(X, y, CoSaMP(3), "exact")
+    assert result.status is Status.DIVERGED
+    assert result.objective <= 0.5 * (y @ y) * (1 + 1e-12)
+    assert result.objective <= min(record.objective for record in result.history) + 1e-9
+
+
+def test_tol_and_rtol_are_on_the_squared_residual():
+    X, y, _ = datasets.make_sparse_signal(100, 150, 5, snr=10, random_state=0)
+    full = minimize(X, y, CoSaMP(5))
+    residual = np.sum((y - X @ full.coef) ** 2)
+    assert minimize(X, y, CoSaMP(5, tol=1.001 * residual)).status is Status.CONVERGED
+    assert minimize(X, y, CoSaMP(5, rtol=1.001 * residual / (y @ y))).status is Status.CONVERGED
+    assert minimize(X, y, CoSaMP(5, tol=0.5 * residual)).status is not Status.CONVERGED
+
+
+def test_several_targets_share_a_support():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 40))
+    W = np.zeros((40, 3))
+    W[[3, 17, 30]] = rng.standard_normal((3, 3)) + 2
+    result = minimize(X, X @ W, CoSaMP(3), "exact")
+    assert sorted(result.support) == [3, 17, 30]
+    np.testing.assert_allclose(result.coef, W, atol=1e-10)
+
+
+def test_columns_merged_before_are_not_read_again():
+    X, y, _ = datasets.make_sparse_signal(100, 150, 5, random_state=0)
+    design = as_design(X)
+    result = minimize(design, y, CoSaMP(5), "exact")
+    merged = 3 * 5 * result.n_iter
+    assert result.n_iter > 2
+    assert len(design.column_cache.held) < merged
+
+
+def test_cosamp_refuses_other_losses_and_bad_sizes():
+    X, y, _ = datasets.make_logistic_signal(30, 10, 2, random_state=0)
+    with pytest.raises(ValueError, match="use GraSP"):
+        minimize(X, y, CoSaMP(2), loss="logistic")
+    with pytest.raises(ValueError, match="10 columns"):
+        minimize(X, y, CoSaMP(11))
+    with pytest.raises(ValueError, match="at least 1"):
+        CoSaMP(0)
