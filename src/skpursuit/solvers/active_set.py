@@ -1,0 +1,184 @@
+"""Where Frank-Wolfe can go: the vertices an iterate leans on, and the directions of the variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+
+import numpy as np
+
+from skpursuit.design.base import Floats, Indices
+from skpursuit.problem import Problem, dot
+from skpursuit.sets import ConvexSet
+from skpursuit.solvers.gram_recurrence import EPS, KnownGradient
+from skpursuit.state import State
+
+ORIGIN = -1  # the column of the origin, which the l1 ball's points may lean on like on a vertex
+NO_WEIGHT = 1e-12
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A vertex c e_j, or the origin: <g, vertex> and, where it is active, its weight."""
+
+    column: int
+    coef: float
+    value: float
+    weight: float = 0.0
+
+
+@dataclass(frozen=True)
+class Way:
+    """The direction factor * w + sum of c e_j, feasible up to a limit, at which one column may be emptied."""
+
+    factor: float
+    moves: tuple[tuple[int, float], ...]
+    limit: float = 1.0
+    emptied: int = ORIGIN
+
+
+class Point:
+    """An iterate and what the gradient says about it."""
+
+    def __init__(
+        self, problem: Problem, state: State, constraint: ConvexSet, known: KnownGradient | None
+    ) -> None:
+        self.problem = problem
+        self.state = state
+        self.constraint = constraint
+        self.known = known
+        self.r = problem.residual(state.z)
+        self.value = dot(self.r, state.z)
+        self._columns: dict[int, Floats] = {}
+
+    def column(self, j: int) -> Floats:
+        """Column j of X."""
+        if j not in self._columns:
+            self._columns[j] = self.problem.design.columns(np.array([j]))[0]
+        return self._columns[j]
+
+    def vertex(self, j: int) -> Atom:
+        """The better vertex of column j."""
+        slope = dot(self.column(j), self.r)
+        c = self.constraint.vertex(slope)
+        return Atom(j, c, c * slope)
+
+    def rounding(self) -> float:
+        """A gap that is lost in rounding."""
+        reach = sqrt(dot(self.state.z, self.state.z)) + self.constraint.radius * self.problem.widest
+        return 4 * len(self.r) * EPS * sqrt(dot(self.r, self.r)) * reach
+
+    @cached_property
+    def doubt(self) -> float:
+        """Rounding of <g, vertex>. A pairwise step makes two atoms equal up to it: those ties are real."""
+        size = sqrt(dot(self.r, self.r)) * self.problem.widest * self.constraint.radius
+        return 4 * (len(self.r) + 8) * EPS * size
+
+    @cached_property
+    def extremes(self) -> tuple[Atom, Atom]:
+        """The active atoms with the largest and the smallest <g, atom>, ties to the lowest column."""
+        state = self.state
+        spare = self.constraint.origin_weight(state.coef)
+        origin = Atom(ORIGIN, 0.0, 0.0, spare)
+        if len(state.support) == 0:
+            return origin, origin
+        coefs = np.copysign(self.constraint.radius, state.coef)
+        slopes, error = self._slopes()
+        values = coefs * slopes
+        most = self._largest(coefs, values, error, 1.0)
+        least = self._largest(coefs, values, error, -1.0)
+        if spare > NO_WEIGHT:
+            most = origin if most.value < 0 else most
+            least = origin if least.value > 0 else least
+        return most, least
+
+    def _slopes(self) -> tuple[Floats, float]:
+        """Gradient entries of the active columns, and how wrong they may be."""
+        support = self.state.support
+        if self.known is None:
+            return self.problem.design.columns(support) @ self.r, 0.0
+        gradient, errors = self.known()
+        return gradient[support], self.constraint.radius * float(errors[support].max())
+
+    def _largest(self, coefs: Floats, values: Floats, error: float, sign: float) -> Atom:
+        """The active atom of largest sign * value, made sure of by products with the columns themselves."""
+        signed = sign * values
+        close = np.flatnonzero(signed >= signed.max() - 2 * error - self.doubt)
+        close = close[np.argsort(self.state.support[close])]
+        exact = [self.active(i, float(coefs[i])) for i in close.tolist()]
+        top = max(sign * atom.value for atom in exact)
+        return next(atom for atom in exact if sign * atom.value >= top - self.doubt)
+
+    def active(self, i: int, coef: float) -> Atom:
+        """The active atom at position i of the support."""
+        j = int(self.state.support[i])
+        weight = abs(float(self.state.coef[i])) / self.constraint.radius
+        return Atom(j, coef, coef * dot(self.column(j), self.r), weight)
+
+
+def frank_wolfe_way(point: Point, toward: Atom) -> Way:
+    """Towards the vertex: s - w."""
+    return Way(-1.0, ends(toward))
+
+
+def better(point: Point, toward: Atom) -> Atom:
+    """The new vertex, unless an active one is as good: of equal atoms it must be the same one each time."""
+    best = point.extremes[1]
+    return best if best.value <= toward.value + point.doubt and best.column != ORIGIN else toward
+
+
+def away_way(point: Point, toward: Atom) -> Way:
+    """Towards the vertex, or away from the worst active one, w - a, whichever promises more."""
+    worst, toward = point.extremes[0], better(point, toward)
+    if point.value - toward.value >= worst.value - point.value or worst.weight >= 1.0 - NO_WEIGHT:
+        return frank_wolfe_way(point, toward)
+    return Way(1.0, ends(worst, -1.0), worst.weight / (1.0 - worst.weight), worst.column)
+
+
+def pairwise_way(point: Point, toward: Atom) -> Way:
+    """Weight from the worst active vertex to the new one: s - a."""
+    worst, toward = point.extremes[0], better(point, toward)
+    if worst.column == toward.column and worst.coef == toward.coef:
+        return frank_wolfe_way(point, toward)
+    return Way(0.0, ends(toward) + ends(worst, -1.0), worst.weight, worst.column)
+
+
+def blended_way(point: Point, toward: Atom) -> Way:
+    """Weight from the worst active vertex to the best active one, unless the new vertex promises more."""
+    worst, best = point.extremes
+    if worst.value - best.value >= point.value - toward.value and worst.column != best.column:
+        return pairwise_way(point, best)
+    return frank_wolfe_way(point, better(point, toward))
+
+
+VARIANTS: dict[str, Callable[[Point, Atom], Way]] = {
+    "vanilla": frank_wolfe_way,
+    "away": away_way,
+    "pairwise": pairwise_way,
+    "blended": blended_way,
+}
+
+
+def ends(atom: Atom, sign: float = 1.0) -> tuple[tuple[int, float], ...]:
+    """The move of one coefficient that an atom makes; none for the origin."""
+    return () if atom.column == ORIGIN else ((atom.column, sign * atom.coef),)
+
+
+def moved(state: State, way: Way, gamma: float) -> tuple[Indices, Floats]:
+    """Support and coefficients after the step; coefficients that became zero leave."""
+    support, coef = state.support, (1.0 + gamma * way.factor) * state.coef
+    for j, c in way.moves:
+        place = np.flatnonzero(support == j)
+        if len(place):
+            coef[place[0]] += gamma * c
+        else:
+            support, coef = np.append(support, j), np.append(coef, gamma * c)
+    if way.emptied != ORIGIN:
+        i = np.flatnonzero(support == way.emptied)[0]
+        if gamma == way.limit or coef[i] * state.coef[i] < 0:
+            coef[i] = 0.0
+    if not coef.all():
+        support, coef = support[coef != 0], coef[coef != 0]
+    return support, coef

@@ -1,0 +1,165 @@
+"""Frank-Wolfe on the l1 ball and the simplex: vanilla, away steps, pairwise, blended pairwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from skpursuit.problem import Problem, dot
+from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
+from skpursuit.sets import ConvexSet
+from skpursuit.solvers.active_set import VARIANTS, Atom, Point, moved
+from skpursuit.solvers.base import Solver, check_count, check_size
+from skpursuit.solvers.gram_recurrence import KnownGradient
+from skpursuit.solvers.line_search import RULES, Line
+from skpursuit.state import State, Status
+
+
+@dataclass(frozen=True, init=False)
+class FrankWolfe(Solver):
+    """Frank-Wolfe (conditional gradient): move towards the vertex that the gradient points away from.
+
+    The coefficients are the active set: a point of the l1 ball is the mean of the vertices of its non-zero
+    coefficients and the origin, so that no other list of vertices is kept. The origin counts as an atom that
+    away and pairwise steps may leave. `Record.gap` is the duality gap <g, w - s> of the iterate that the step
+    starts from, an upper bound of its distance to the minimum when the selection is exact.
+
+    Parameters
+    ----------
+    constraint : L1Ball or Simplex
+    max_iter : int
+        Limit on steps.
+    step : {"exact", "open-loop", "backtracking"}
+        Step sizes: the minimum along the direction (closed form for squared loss, safeguarded Newton on the
+        predictions for others); 2 / (t + 2), for which with variants other than vanilla no rate is known;
+        or by a running estimate of the curvature (Pedregosa et al.).
+    variant : {"vanilla", "away", "pairwise", "blended"}
+        "away" may also move away from the worst active vertex, "pairwise" moves weight from it to the new
+        one, "blended" prefers such moves between active vertices while they promise more (Tsuji et al.).
+    tol : float, optional
+        Stop once the duality gap is at most this. An answer of a selector that is not exact is checked by an
+        exact one before the run stops.
+    lazy : bool
+        Take the best active vertex without asking the selector while it promises at least half of the last
+        known gap. Steps that did not ask have no `Record.gap`.
+
+    Examples
+    --------
+    >>> from skpursuit import FrankWolfe, L1Ball, datasets, minimize
+    >>> X, y, w = datasets.make_sparse_signal(100, 200, 3, snr=20.0, random_state=0)
+    >>> result = minimize(X, y, FrankWolfe(L1Ball(abs(w).sum()), variant="blended", tol=1e-6))
+    >>> result.status.name, bool(abs(result.coef).sum() <= abs(w).sum() * (1 + 1e-9))
+    ('CONVERGED', True)
+    """
+
+    constraint: ConvexSet
+    max_iter: int
+    rule: str
+    variant: str
+    tol: float | None
+    lazy: bool
+
+    def __init__(
+        self,
+        constraint: ConvexSet,
+        max_iter: int = 1000,
+        step: str = "exact",
+        variant: str = "vanilla",
+        tol: float | None = None,
+        lazy: bool = False,
+    ) -> None:
+        # Written out because callers say `step` for the step sizes, which is also a solver's method.
+        if not hasattr(constraint, "vertex"):
+            raise TypeError(f"constraint must be a set such as L1Ball(2.0), got {constraint!r}")
+        check_count("max_iter", max_iter, optional=False)
+        check_choice("step", step, RULES)
+        check_choice("variant", variant, VARIANTS)
+        check_size("tol", tol)
+        given = {"constraint": constraint, "max_iter": max_iter, "rule": step, "variant": variant}
+        for name, value in {**given, "tol": tol, "lazy": lazy}.items():
+            object.__setattr__(self, name, value)
+
+    def init(self, problem: Problem) -> State:
+        if problem.targets:
+            raise ValueError("Frank-Wolfe fits one target; loop over the columns of y")
+        support, coef = self.constraint.start()
+        z = problem.design.predict(support, coef)
+        return State(support, coef, z, problem.value(z), memory={"t": np.array(0)})
+
+    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+        t = int(np.asarray(state.memory["t"]))
+        keeps = problem.quadratic and select.wants_known
+        known = KnownGradient(problem, state, self.constraint) if keeps else None
+        point = Point(problem, state, self.constraint, known)
+        memory: dict[str, Any] = {"t": np.array(t + 1)}
+        if self.lazy and known is not None:
+            select.counting(known)
+        toward = self._good_enough(state, point) if self.lazy else None
+        if toward is None:
+            eps = tolerated_error(problem, self.constraint, t)
+            query = Query(point.r, 1, self.constraint.score, NO_COLUMNS, rng, eps, known)
+            toward, gap, status = self._ask(point, query, select)
+            memory["gap"] = memory["phi"] = np.array(gap)
+            if status is not None:
+                return replace(state, status=status, memory={**state.memory, **memory})
+        else:
+            memory["phi"] = state.memory["phi"]
+        return self._move(point, toward, memory, known)
+
+    def _good_enough(self, state: State, point: Point) -> Atom | None:
+        """The best active vertex, if it promises half of the last gap that was asked for."""
+        phi = state.memory.get("phi")
+        if phi is None or len(state.support) == 0:
+            return None
+        local = point.extremes[1]
+        return local if point.value - local.value >= 0.5 * float(np.asarray(phi)) else None
+
+    def _ask(self, point: Point, query: Query, select: Oracle) -> tuple[Atom, float, Status | None]:
+        """The selector's vertex and gap; a gap small enough to stop is made sure of by an exact answer."""
+        floor = point.rounding()
+        answer = select(query)
+        for _ in range(2):
+            toward = point.vertex(int(answer.indices[0]))
+            gap = point.value - toward.value
+            if gap > max(floor, self.tol or 0.0):
+                return toward, gap, None
+            if answer.certificate == "exact":
+                break
+            answer = select.exactly(query)
+        return toward, gap, Status.OPTIMAL if gap <= floor else Status.CONVERGED
+
+    def _move(self, point: Point, toward: Atom, memory: dict[str, Any], known: KnownGradient | None) -> State:
+        """Go along the variant's direction as far as the step rule says."""
+        problem, state = point.problem, point.state
+        way = VARIANTS[self.variant](point, toward)
+        dz = way.factor * state.z
+        for j, c in way.moves:
+            dz += c * point.column(j)
+        line = Line(problem, state, dz, dot(point.r, dz), way.limit)
+        gamma, kept = RULES[self.rule](line, int(memory["t"]) - 1)
+        if not gamma > 0:
+            return replace(state, status=Status.STALLED, memory={**state.memory, **memory})
+        support, coef = moved(state, way, gamma)
+        z = state.z + gamma * dz
+        memory |= kept
+        if known is not None:
+            memory |= known.after(gamma, way.factor, way.moves)
+        return State(support, coef, z, problem.value(z), memory=memory)
+
+
+def tolerated_error(problem: Problem, constraint: ConvexSet, t: int) -> float | None:
+    """gamma_t C_f / (4 radius): delta times this gradient error costs the rate a factor 1 + delta."""
+    smoothness = getattr(problem.loss, "smoothness", None)
+    if smoothness is None:
+        return None
+    if problem.weights is not None:
+        smoothness = smoothness * float(problem.weights.max())
+    return 2 / (t + 2) * constraint.radius * problem.widest**2 * smoothness
+
+
+def check_choice(name: str, value: str, known: dict[str, Any]) -> None:
+    """Refuse a name that is not known."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")

@@ -1,0 +1,99 @@
+"""Step sizes of Frank-Wolfe, all on predictions: a trial costs n, not n d."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skpursuit.design.base import Floats
+from skpursuit.problem import Problem, dot
+from skpursuit.state import State
+
+
+@dataclass(frozen=True)
+class Line:
+    """Predictions z + gamma dz for gamma in [0, limit], and the slope of the objective at gamma = 0."""
+
+    problem: Problem
+    state: State
+    dz: Floats
+    slope: float
+    limit: float
+
+    def value(self, gamma: float) -> float:
+        """The objective at gamma."""
+        return self.problem.value(self.state.z + gamma * self.dz)
+
+    def slopes(self, gamma: float) -> tuple[float, float]:
+        """First and second derivative of the objective at gamma."""
+        z = self.state.z + gamma * self.dz
+        with np.errstate(invalid="ignore", over="ignore"):
+            first = dot(self.problem.residual(z), self.dz)
+            return first, dot(self.problem.curvature(z), self.dz * self.dz)
+
+    @property
+    def size(self) -> float:
+        """||dz||^2."""
+        return dot(self.dz, self.dz)
+
+
+Step = tuple[float, Mapping[str, Any]]
+
+
+def open_loop(line: Line, t: int) -> Step:
+    """2 / (t + 2)."""
+    return min(line.limit, 2.0 / (t + 2.0)), {}
+
+
+def exact(line: Line, t: int) -> Step:
+    """The minimum along the line."""
+    if line.slope >= 0.0:
+        return 0.0, {}
+    if line.problem.quadratic:
+        size = line.size
+        return (min(line.limit, -line.slope / size) if size > 0 else 0.0), {}
+    return newton(line), {}
+
+
+def newton(line: Line) -> float:
+    """A root of the slope by Newton, kept in a bracket that shrinks by bisection where Newton leaves it."""
+    low, high = 0.0, line.limit
+    first, second = line.slopes(high)
+    if first <= 0.0:
+        return high
+    gamma = 0.0
+    first, second = line.slopes(gamma)
+    for _ in range(60):
+        gamma = gamma - first / second if second > 0 and np.isfinite(first / second) else low
+        if not low < gamma < high:
+            gamma = 0.5 * (low + high)
+        first, second = line.slopes(gamma)
+        low, high = (gamma, high) if first < 0 else (low, gamma)
+        if abs(first) <= 1e-12 * abs(line.slope) or high - low <= 1e-15 * high:
+            break
+    return gamma
+
+
+def backtracking(line: Line, t: int) -> Step:
+    """By a curvature estimate that shrinks by a tenth each step and doubles until it bounds the objective."""
+    curvature = 0.9 * float(np.asarray(line.state.memory.get("curvature", 1.0)))
+    size, start = line.size, line.state.objective
+    if line.slope >= 0.0 or size == 0.0:
+        return 0.0, {"curvature": np.array(curvature)}
+    slack = 1e-14 * abs(start)  # rounding of the objective: without it the estimate doubles at the minimum
+    for _ in range(200):
+        gamma = min(line.limit, -line.slope / (curvature * size))
+        if line.value(gamma) <= start + gamma * line.slope + 0.5 * gamma * gamma * curvature * size + slack:
+            return gamma, {"curvature": np.array(curvature)}
+        curvature *= 2.0
+    return 0.0, {"curvature": np.array(curvature)}
+
+
+RULES: dict[str, Callable[[Line, int], Step]] = {
+    "exact": exact,
+    "open-loop": open_loop,
+    "backtracking": backtracking,
+}

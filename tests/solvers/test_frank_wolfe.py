@@ -1,0 +1,232 @@
+"""Frank-Wolfe: its proven rate, its iterates, its gap, and the Lasso it must agree with."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Lasso
+
+from skpursuit import Checkpoint, FrankWolfe, L1Ball, Simplex, Status, as_design, datasets, minimize
+from skpursuit.selectors import Selection, Selector
+
+STEPS = ["exact", "open-loop", "backtracking"]
+VARIANTS = ["vanilla", "away", "pairwise", "blended"]
+FAST = ["away", "pairwise", "blended"]
+
+
+def problem(seed=0, n=60, d=100, k=5):
+    X, y, w = datasets.make_sparse_signal(n, d, k, snr=10.0, random_state=seed)
+    return X, y, float(np.abs(w).sum())
+
+
+def minimum(X, y, constraint, loss="squared"):
+    result = minimize(X, y, FrankWolfe(constraint, 20000, "exact", "pairwise", tol=1e-11), "exact", loss)
+    assert result.status.ok
+    return result.objective
+
+
+def feasible(w, constraint):
+    if isinstance(constraint, Simplex):
+        return (w >= 0).all() and abs(w.sum() - constraint.radius) <= 1e-10 * constraint.radius
+    return np.abs(w).sum() <= constraint.radius * (1 + 1e-10)
+
+
+class Noisy(Selector):
+    """A gradient with errors up to the query's eps times delta: the worst a bound allows."""
+
+    delta = 0.5
+
+    def find(self, design, query):
+        g = design.correlate(query.r)
+        g = g + query.rng.uniform(-1, 1, g.shape) * self.delta * query.eps
+        best = np.argmax(query.score.of(g))
+        return Selection(np.array([best]), g[[best]], "heuristic")
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber"])
+@pytest.mark.parametrize("constraint", [L1Ball, Simplex])
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("inexact", [False, True])
+def test_gap_is_within_the_proven_rate(loss, constraint, step, inexact):
+    X, y, radius = problem()
+    y = np.sign(y) if loss == "logistic" else y
+    domain = constraint(radius)
+    smoothness = 0.25 if loss == "logistic" else 1.0
+    curvature = 4 * radius**2 * np.max(np.sum(X**2, axis=0)) * smoothness
+    best = minimum(X, y, domain, loss)
+    selector, slack = (Noisy(), 1 + Noisy.delta) if inexact else ("exact", 1.0)
+    result = minimize(X, y, FrankWolfe(domain, 200, step), selector, loss, random_state=0)
+    for record in result.history:
+        t = record.iteration + 1  # the objective is that of iterate t
+        assert record.objective - best <= 2 * curvature * slack / (t + 2) + 1e-9
+
+
+@pytest.mark.parametrize("constraint", [L1Ball(3.0), Simplex(3.0)])
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("step", STEPS)
+def test_every_iterate_is_feasible_and_its_gap_is_a_bound(constraint, variant, step):
+    X, y, _ = problem(1)
+    best = minimum(X, y, constraint)
+    for selector in ("exact", "gram"):
+        for iterations in (1, 2, 3, 7, 20, 60):
+            solver = FrankWolfe(constraint, iterations, step, variant)
+            result = minimize(X, y, solver, selector)
+            assert feasible(result.coef, constraint)
+        objectives = [record.objective for record in result.history]
+        gaps = [record.gap for record in result.history]
+        for before, gap in zip(objectives, gaps[1:]):
+            assert gap >= before - best - 1e-9
+
+
+@pytest.mark.parametrize("variant", FAST)
+@pytest.mark.parametrize("share", [0.3, 0.9, 3.0])
+def test_the_fast_variants_agree_with_the_lasso(variant, share):
+    X, y, _ = problem(2, n=100, d=60)
+    lasso = Lasso(
+        alpha=share * 0.1 * np.abs(X.T @ y).max() / len(y), fit_intercept=False, tol=1e-14, max_iter=10**6
+    )
+    w = lasso.fit(X, y).coef_
+    expected = 0.5 * np.sum((X @ w - y) ** 2)
+    for selector in ("exact", "gram"):
+        solver = FrankWolfe(L1Ball(np.abs(w).sum()), 5000, variant=variant, tol=1e-8)
+        result = minimize(X, y, solver, selector)
+        assert result.status is Status.CONVERGED
+        assert result.objective == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_ball_that_holds_the_least_squares_solution():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 8)), rng.standard_normal(50)
+    w = np.linalg.lstsq(X, y, rcond=None)[0]
+    for variant in FAST:
+        result = minimize(
+            X, y, FrankWolfe(L1Ball(3 * np.abs(w).sum()), 5000, variant=variant, tol=1e-12), "exact"
+        )
+        np.testing.assert_allclose(result.coef, w, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber", "poisson"])
+@pytest.mark.parametrize("step", ["exact", "backtracking"])
+def test_all_variants_reach_the_same_minimum(loss, step):
+    X, y, radius = problem(3)
+    y = {"logistic": np.sign(y), "poisson": np.floor(np.exp(np.clip(y, None, 2)))}.get(loss, y)
+    objectives = [
+        minimize(X, y, FrankWolfe(L1Ball(radius), 4000, step, variant, tol=1e-7), "exact", loss).objective
+        for variant in FAST
+    ]
+    np.testing.assert_allclose(objectives, objectives[0], atol=2e-7)
+
+
+def plain_frank_wolfe(X, y, radius, iterations):
+    w, z = np.zeros(X.shape[1]), np.zeros(len(y))
+    for _ in range(iterations):
+        g = X.T @ (z - y)
+        j = np.argmax(np.abs(g))
+        vertex = -radius * np.sign(g[j])
+        dz = vertex * X[:, j] - z
+        gamma = np.clip((y - z) @ dz / (dz @ dz), 0, 1)
+        w *= 1 - gamma
+        w[j] += gamma * vertex
+        z += gamma * dz
+    return w
+
+
+@pytest.mark.parametrize("selector", ["exact", "gram"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_iterates_equal_plain_numpy(selector, dtype):
+    X, y, w = datasets.make_sparse_signal(200, 400, 10, dtype=dtype, random_state=4)
+    radius = float(np.abs(w).sum())
+    for iterations in (1, 10, 1000):
+        result = minimize(X, y, FrankWolfe(L1Ball(radius), iterations), selector)
+        expected = plain_frank_wolfe(X.astype(float), y.astype(float), radius, iterations)
+        np.testing.assert_allclose(result.coef, expected, atol=1e-8 if dtype == np.float64 else 1e-3)
+
+
+def test_a_visited_atom_is_not_read_again():
+    X, y, w = datasets.make_sparse_signal(200, 400, 10, random_state=4)
+    design = as_design(X)
+    result = minimize(design, y, FrankWolfe(L1Ball(float(np.abs(w).sum())), 1000), "gram")
+    blocks = len(design.gram_cache.held) / 16
+    recomputed = sum(r.entries_read < X.size and r.entries_read > 0 for r in result.history)
+    assert result.entries_read <= (1 + np.ceil(blocks)) * X.size + recomputed * 100 * len(y)
+    assert sum(record.entries_read == 0 for record in result.history) > 900
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_lazy_asks_less_and_ends_at_the_same_place(variant):
+    X, y, radius = problem(5)
+    tol = 0.03 if variant == "vanilla" else 1e-3
+    runs = [
+        minimize(X, y, FrankWolfe(L1Ball(radius), 3000, variant=variant, tol=tol, lazy=lazy), "exact")
+        for lazy in (False, True)
+    ]
+    assert all(run.status is Status.CONVERGED for run in runs)
+    assert runs[1].entries_read < 0.7 * runs[0].entries_read
+    assert runs[1].objective == pytest.approx(runs[0].objective, abs=tol)
+    assert any(record.gap is None for record in runs[1].history)
+
+
+class Misleading(Selector):
+    """Names the worst column: its gap would stop any run at once."""
+
+    def find(self, design, query):
+        g = query.score.of(design.correlate(query.r))
+        return Selection(np.array([np.argmin(g)]), g[[0]], "heuristic")
+
+
+def test_a_heuristic_gap_does_not_stop_a_run_before_an_exact_one_agrees():
+    X, y, radius = problem(6)
+    result = minimize(X, y, FrankWolfe(L1Ball(radius), 4000, variant="pairwise", tol=1e-5), Misleading())
+    assert result.status is Status.CONVERGED
+    assert result.objective - minimum(X, y, L1Ball(radius)) <= 1e-5
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("selector", ["exact", "gram"])
+def test_resumed_runs_give_the_same_bits(variant, selector, tmp_path):
+    X, y, radius = problem(7)
+    solver = FrankWolfe(L1Ball(radius), 60, variant=variant)
+    whole = minimize(X, y, solver, selector, random_state=0)
+    path = Checkpoint(tmp_path / "run")
+    stopped = minimize(
+        X,
+        y,
+        solver,
+        selector,
+        random_state=0,
+        checkpoint=path,
+        callback=lambda record: record.iteration == 23,
+    )
+    assert stopped.status is Status.CALLBACK
+    resumed = minimize(X, y, solver, selector, random_state=0, checkpoint=path)
+    assert resumed.n_iter == whole.n_iter
+    assert resumed.coef.tobytes() == whole.coef.tobytes()
+
+
+def test_the_minimum_at_a_vertex_is_found_and_recognised():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 10))
+    y = 100 * X[:, 4]
+    for variant in VARIANTS:
+        result = minimize(X, y, FrankWolfe(L1Ball(1.0), 500, variant=variant, tol=1e-9), "exact")
+        assert result.status.ok
+        np.testing.assert_allclose(result.coef, np.eye(10)[4], atol=1e-9)
+        if variant != "vanilla":
+            assert len(result.support) == 1
+
+
+def test_wrong_arguments_are_refused():
+    X, y, _ = problem()
+    with pytest.raises(TypeError, match="L1Ball"):
+        FrankWolfe(2.0)
+    with pytest.raises(ValueError, match="open-loop"):
+        FrankWolfe(L1Ball(1.0), step="armijo")
+    with pytest.raises(ValueError, match="blended"):
+        FrankWolfe(L1Ball(1.0), variant="lazy")
+    with pytest.raises(ValueError, match="one target"):
+        minimize(X, np.column_stack([y, y]), FrankWolfe(L1Ball(1.0)))
+    for radius in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="radius"):
+            L1Ball(radius)
+        with pytest.raises(ValueError, match="radius"):
+            Simplex(radius)
+    with pytest.raises(TypeError, match="radius"):
+        Simplex("1")

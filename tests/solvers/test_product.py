@@ -1,0 +1,132 @@
+"""Every solver with every loss, every data source and every selector: pairs of them always, all on demand."""
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pytest
+
+from skpursuit import (
+    OMP,
+    CoSaMP,
+    FrankWolfe,
+    GraSP,
+    L1Ball,
+    MatchingPursuit,
+    Simplex,
+    StoGradMP,
+    StoIHT,
+    minimize,
+)
+from skpursuit.selectors import NAMES as SELECTORS
+from tests.design.sources import NAMES as SOURCES
+from tests.design.sources import every_source, matrix
+
+K = 3
+RADIUS = 2.0
+SOLVERS = {
+    "omp": OMP(K, ridge=1e-2),
+    "matching pursuit": MatchingPursuit(K, max_iter=6),
+    "cosamp": CoSaMP(K, max_iter=5),
+    "grasp": GraSP(K, max_iter=5, ridge=1e-2),
+    "frank-wolfe": FrankWolfe(L1Ball(RADIUS), 15),
+    "frank-wolfe simplex": FrankWolfe(Simplex(RADIUS), 15, "open-loop"),
+    "away": FrankWolfe(L1Ball(RADIUS), 15, "backtracking", "away"),
+    "pairwise": FrankWolfe(Simplex(RADIUS), 15, "exact", "pairwise", lazy=True),
+    "blended": FrankWolfe(L1Ball(RADIUS), 15, "exact", "blended"),
+    "stoiht": StoIHT(K, max_iter=8, batch_size=12, step_size=0.02),
+    "stogradmp": StoGradMP(K, max_iter=4, batch_size=12, ridge=1e-2),
+}
+LOSSES = ("squared", "logistic", "huber", "poisson")
+READ_ALL = ("exact", "gram", "certified", "auto")
+AXES = (tuple(SOLVERS), LOSSES, tuple(SOURCES), tuple(SELECTORS))
+
+
+def pairs_of(case):
+    return set(itertools.combinations(enumerate(case), 2))
+
+
+def covered(needed, case):
+    return len(pairs_of(case) & needed)
+
+
+def pairwise_cases():
+    """A few cases in which every pair of choices occurs."""
+    needed = {
+        ((i, a), (j, b)) for i, j in itertools.combinations(range(4), 2) for a in AXES[i] for b in AXES[j]
+    }
+    cases = []
+    while needed:
+        (i, a), (j, b) = min(needed)
+        axes = [[a] if axis == i else [b] if axis == j else AXES[axis] for axis in range(4)]
+        cases.append(max(itertools.product(*axes), key=partial(covered, needed)))
+        needed -= pairs_of(cases[-1])
+    return cases
+
+
+def targets(loss, n):
+    z = np.random.default_rng(3).standard_normal(n)
+    return {"logistic": np.where(z > 0, 1.0, -1.0), "poisson": np.floor(np.exp(z))}.get(loss, z)
+
+
+def undefined(solver, loss, selector):
+    """The sentence a combination is refused with, if it is."""
+    if solver == "cosamp" and loss != "squared":
+        return "use GraSP"
+    if selector == "gram" and (loss != "squared" or solver in ("stoiht", "stogradmp")):
+        return "gram selection needs"
+    return None
+
+
+def check(case, designs):
+    solver, loss, source, selector = case
+    design, dense = designs[source]
+    y = targets(loss, len(dense))
+    refusal = undefined(solver, loss, selector)
+    if refusal:
+        with pytest.raises(ValueError, match=refusal):
+            minimize(design, y, SOLVERS[solver], selector, loss, random_state=0)
+        return
+    result = minimize(design, y, SOLVERS[solver], selector, loss, random_state=0)
+    w = result.coef
+    assert np.isfinite(w).all()
+    assert set(np.flatnonzero(w)) <= set(result.support)
+    z = dense @ w
+    assert result.objective == pytest.approx(value(loss, y, z), rel=1e-5, abs=1e-9)
+    if "constraint" in vars(SOLVERS[solver]):
+        assert np.abs(w).sum() <= RADIUS * (1 + 1e-6)
+    else:
+        assert len(result.support) <= K
+    if selector in READ_ALL:
+        expected = minimize(dense, y, SOLVERS[solver], "exact", loss, random_state=0)
+        np.testing.assert_allclose(w, expected.coef, rtol=1e-4, atol=1e-6)
+        assert all(record.certificate in ("exact", "none") for record in result.history)
+
+
+def value(loss, y, z):
+    if loss == "logistic":
+        return np.logaddexp(0, -y * z).sum()
+    if loss == "huber":
+        a = np.abs(z - y)
+        return np.where(a <= 1.35, 0.5 * a * a, 1.35 * (a - 0.675)).sum()
+    if loss == "poisson":
+        return (np.exp(z) - y * z + np.where(y > 0, y * np.log(np.maximum(y, 1)), 0) - y).sum()
+    return 0.5 * np.sum((z - y) ** 2)
+
+
+@pytest.fixture(scope="module")
+def designs(tmp_path_factory):
+    return every_source(matrix(), tmp_path_factory.mktemp("sources"))
+
+
+@pytest.mark.parametrize("case", pairwise_cases(), ids="-".join)
+def test_every_pair(case, designs):
+    check(case, designs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_everything(solver, selector, designs):
+    for loss, source in itertools.product(LOSSES, SOURCES):
+        check((solver, loss, source, selector), designs)
