@@ -1,10 +1,9 @@
-"""Whole OMP fits by selector against exact BLAS: python benchmarks/omp_selectors.py [n d k seeds [name ...]]."""
+"""Whole OMP fits against exact BLAS: python benchmarks/omp_selectors.py [n d k seeds [selector ...]]."""
 
 import sys
 
-from timing import best_times  # sets one thread before NumPy loads
-
 import numpy as np
+from timing import best_times  # sets one thread before NumPy loads
 
 from skpursuit import OMP, Greedy, Stability, as_design, datasets, minimize
 
@@ -43,9 +42,8 @@ for seed in range(seeds):
             result.bytes_read / result.n_iter / X.nbytes,
         ))  # fmt: skip
 print(f"OMP n={n} d={d} k={k} SNR 3, float64, one thread, best of 3, mean of {seeds} seeds")
-print(
-    f"{'selector':<16}{'ratio':>8}{'prepared':>10}{'atoms':>8}{'sequence':>10}{'entries':>9}{'bytes':>8}   a step"
-)
+heads = f"{'ratio':>8}{'prepared':>10}{'atoms':>8}{'sequence':>10}{'entries':>9}{'bytes':>8}"
+print(f"{'selector':<16}{heads}   (entries and bytes: share of X a step)")
 for name, rows in figures.items():
     fresh, prepared, atoms, same, entries, nbytes = np.mean(rows, axis=0)
     print(f"{name:<16}{fresh:>7.2f}x{prepared:>9.2f}x{atoms:>8.1%}{same:>10.1%}{entries:>9.3f}{nbytes:>8.3f}")
