@@ -1,0 +1,270 @@
+"""The quantised twin of a dense matrix: products with a residual from one byte an entry, with a proof.
+
+In blocks of 256 rows ``x = c + s (q + l / 128) + error``: `Twin.estimate` reads the bytes q of all columns,
+`Twin.refine` the bytes q and l of a few. Both return intervals that hold for the real-number product.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpursuit.kernels import quantized as kernel
+
+Floats = NDArray[np.floating]
+Run = Callable[[Callable[[int], None], Iterable[int]], None]
+
+SLAB = 512  # columns of one task of `estimate` and `refine`
+UNIT = 2.0**-51  # four rounding units of float64: room for what is not counted one by one
+FINE_LOSS = 1.01 / 256.0  # what both bytes leave of an entry, in scales
+TINY = 1e-323
+
+
+class Cost(NamedTuple):
+    """What one call reads of the stored matrix."""
+
+    entries: int
+    bytes: int
+
+
+def serial(task: Callable[[int], None], items: Iterable[int]) -> None:
+    """Run a task on each item, one after the other."""
+    for item in items:
+        task(item)
+
+
+@dataclass(frozen=True)
+class Twin:
+    """Affine int8 codes of the columns of a dense matrix, with error bounds.
+
+    Attributes
+    ----------
+    codes, fine : (columns padded to 16, rows padded to 64) int8
+    scale, centre, error : (columns, blocks); error bounds the 2-norm of what the codes lose in a block
+    exponent : (columns,) int; the codes are those of the column divided by two to this power
+    shape : (rows, columns) of the matrix
+    stochastic : whether the codes were rounded at random, which `log_delta` needs
+    """
+
+    codes: NDArray[np.int8]
+    fine: NDArray[np.int8]
+    scale: NDArray[np.float32]
+    centre: NDArray[np.float64]
+    error: NDArray[np.float32]
+    exponent: NDArray[np.intc]
+    shape: tuple[int, int]
+    stochastic: bool = False
+
+    @classmethod
+    def build(cls, X: Floats, rng: np.random.Generator | None = None, run: Run = serial) -> Self:
+        """Encode a finite 2-D float32 or float64 array of any layout, reading it once.
+
+        Parameters
+        ----------
+        X : (n, d) array
+        rng : Generator, optional
+            Round at random, unbiased and independently, instead of to nearest.
+        run : callable, optional
+            Runs a task on each item of a range; a thread pool gives the same bits as the serial default.
+        """
+        return _Builder(X, rng).build(cls, run)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held: two bytes an entry and sixteen for each column of a block."""
+        arrays = (self.codes, self.fine, self.scale, self.centre, self.error, self.exponent)
+        return sum(a.nbytes for a in arrays)
+
+    @property
+    def estimate_cost(self) -> Cost:
+        """What `estimate` reads, whatever the number of residuals."""
+        n, d = self.shape
+        frames = self.scale.nbytes + self.centre.nbytes + self.error.nbytes
+        return Cost(n * d, d * self.codes.shape[1] + frames)
+
+    def refine_cost(self, columns: int) -> Cost:
+        """What `refine` reads for this many columns."""
+        frames = self.scale.shape[1] * (self.scale.itemsize + self.centre.itemsize)
+        return Cost(self.shape[0] * columns, columns * (2 * self.codes.shape[1] + frames))
+
+    def estimate(
+        self, r: Floats, log_delta: float | None = None, run: Run = serial
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Estimate X^T r for r of shape (n,) or (n, m), with a bound of the error of each entry.
+
+        Without `log_delta`, |g - X^T r| <= bound always, rounding included. With it, each entry of the bound
+        holds with probability at least 1 - exp(log_delta) over the random rounding, for r that does not depend
+        on that rounding (Hoeffding: P(|error| > t) <= 2 exp(-2 t^2 / sum s_i^2 r_i^2)).
+        """
+        if log_delta is not None and not self.stochastic:
+            raise ValueError("log_delta needs a twin built with stochastic rounding: Twin.build(X, rng=...)")
+        cut = _Cut.of(r, self.codes.shape[1], self.shape[0])
+        table = cut.table(self.stochastic, log_delta is not None)
+        d = self.shape[1]
+        out = np.empty((table.shape[0], 3, d))
+
+        def task(first: int) -> None:
+            some = slice(first, min(first + SLAB, d))
+            frames = self.scale[some], self.centre[some], self.error[some]
+            kernel.estimate_columns(self.codes[some], *frames, cut.whole, table, out[:, :, some])
+
+        run(task, range(0, d, SLAB))
+        bound = out[:, 1]
+        if log_delta is not None:
+            bound = bound + np.sqrt(0.5 * (np.log(2.0) - log_delta) * out[:, 2])
+        return cut.restore(out[:, 0], bound, self.exponent)
+
+    def refine(
+        self, r: Floats, cols: NDArray[np.integer], run: Run = serial
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Estimate X[:, cols]^T r from both bytes, with a bound about 75 times tighter; always a proof."""
+        cols = np.asarray(cols, np.intp)
+        cut = _Cut.of(r, self.codes.shape[1], self.shape[0])
+        table = cut.fine_table()
+        out = np.empty((table.shape[0], 2, cols.size))
+
+        def task(first: int) -> None:
+            some = slice(first, first + SLAB)
+            planes = self.codes, self.fine, self.scale, self.centre
+            kernel.refine_columns(*planes, cols[some], cut.scaled, table, out[:, :, some])
+
+        run(task, range(0, cols.size, SLAB))
+        return cut.restore(out[:, 0], out[:, 1], self.exponent[cols])
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Residuals scaled below one, cut into 16-bit integers, with sums of each block; see `cut_residual`."""
+
+    scaled: NDArray[np.float64]
+    whole: NDArray[np.int16]
+    head: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    exponent: NDArray[np.intc]
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, r: Floats, rows: int, n: int) -> Self:
+        r = np.asarray(r, np.float64)
+        if r.shape[0] != n:
+            raise ValueError(f"residual has {r.shape[0]} rows, the twin {n}")
+        columns = r.reshape(n, -1).T
+        m = columns.shape[0]
+        top = np.abs(columns).max(axis=1, initial=0.0)
+        if not np.isfinite(top).all():
+            raise ValueError("residual is not finite")
+        exponent = np.frexp(top)[1]
+        scaled = np.zeros((m, rows))
+        np.ldexp(columns, -exponent[:, None], out=scaled[:, :n])
+        blocks = -(-rows // kernel.ROWS)
+        whole = np.empty((m, rows), np.int16)
+        head = np.zeros((m, blocks, kernel.TABLE))
+        sums = np.zeros((m, blocks, 3))
+        for k in range(m):
+            kernel.cut_residual(scaled[k], whole[k], head[k], sums[k])
+        return cls(scaled, whole, head, sums, exponent, r.shape[1:])
+
+    def table(self, stochastic: bool, tail: bool) -> NDArray[np.float64]:
+        """Coefficients of `estimate_columns`; with `tail` the loss of the codes is left to the variance proxy."""
+        one, two, lost = np.moveaxis(self.sums, 2, 0)
+        slack = (one.shape[1] + 8) * UNIT * one
+        table = self.head
+        table[..., 4] = 127.0 * (lost + 1.01 * slack)
+        table[..., 5] = 2.0**-44 * one + slack
+        table[..., 6] = two * two * (1.0 + 2.0**-40)
+        if tail:
+            table[..., 4] += FINE_LOSS * np.minimum(one, 16.0 * two)
+        else:
+            table[..., 2] = two
+            table[..., 3] = one if stochastic else 0.505 * one
+        return table
+
+    def fine_table(self) -> NDArray[np.float64]:
+        """Coefficients of `refine_columns`."""
+        one, two, _ = np.moveaxis(self.sums, 2, 0)
+        slack = (one.shape[1] + 600) * UNIT * one
+        table = self.head
+        table[..., 4] = FINE_LOSS * np.minimum(one, 16.0 * two) + 128.0 * slack
+        table[..., 5] = 2.0**-44 * one + slack
+        return table
+
+    def restore(
+        self, g: NDArray[np.float64], bound: NDArray[np.float64], exponent: NDArray[np.intc]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Undo the scaling of matrix and residual; widen the bound by the rounding of its own sum."""
+        bound = bound * (1.0 + (self.sums.shape[1] + 16) * UNIT)
+        power = self.exponent[:, None] + exponent
+        g, bound = np.ldexp(g, power), np.ldexp(bound, power)
+        if power.size and (power.min() < -800 or power.max() > 900):  # results may underflow or overflow
+            bound = np.where(np.isfinite(g), bound + TINY * (bound > 0.0), np.inf)
+        return g.T.reshape(-1, *self.shape), bound.T.reshape(-1, *self.shape)
+
+
+class _Builder:
+    """Arrays of a twin while panels of columns are encoded into them."""
+
+    def __init__(self, X: Floats, rng: np.random.Generator | None) -> None:
+        n, d = X.shape
+        rows = -(-n // kernel.LANES) * kernel.LANES
+        self.X = X
+        self.codes = np.zeros((-(-d // 16) * 16, rows), np.int8)
+        self.fine = np.zeros_like(self.codes)
+        self.params = np.zeros((4, d, -(-rows // kernel.ROWS)))
+        self.exponent = np.zeros(d, np.intc)
+        panels = range(0, d, kernel.WIDTH)
+        self.rngs = None if rng is None else rng.spawn(len(panels))
+        self.panels = panels
+
+    def build(self, cls: type[Twin], run: Run) -> Twin:
+        run(self.encode, self.panels)
+        peak = self.params[3].max(axis=1, initial=0.0)
+        if not np.isfinite(peak).all():
+            raise ValueError("matrix is not finite")
+        odd = (peak > 0.0) & ((peak < 2.0**-20) | (peak > 2.0**60))
+        if odd.any():
+            self.exponent[odd] = np.frexp(peak[odd])[1]
+            run(self.encode, np.unique(np.flatnonzero(odd) // kernel.WIDTH) * kernel.WIDTH)
+            self.cover_underflow(odd)
+        scale, centre, error = self.params[0].astype(np.float32), self.params[1].copy(), self.params[2]
+        above = (error * (1.0 + 2.0**-22)).astype(np.float32)
+        return cls(
+            self.codes, self.fine, scale, centre, above, self.exponent, self.X.shape, self.rngs is not None
+        )
+
+    def encode(self, first: int) -> None:
+        """Encode one panel of columns."""
+        n, d = self.X.shape
+        width = min(kernel.WIDTH, d - first)
+        params = np.zeros((4, width, self.params.shape[2]))
+        X, start = self.panel(first, width)
+        planes = self.codes[first : first + kernel.WIDTH], self.fine[first : first + kernel.WIDTH]
+        if n:
+            kernel.encode_columns(X, start, width, self.dither(first), *planes, params)
+        self.params[:, first : first + width] = params
+
+    def panel(self, first: int, width: int) -> tuple[Floats, int]:
+        """Return a C-ordered array and the place of the panel's first column in it."""
+        some = slice(first, first + width)
+        if self.exponent[some].any():
+            return np.ldexp(self.X[:, some].astype(np.float64, order="C"), -self.exponent[some]), 0
+        if self.X.flags.c_contiguous:
+            return self.X, first
+        copy = np.empty((self.X.shape[0], width), self.X.dtype)
+        kernel.copy_columns(self.X, first, width, copy)
+        return copy, 0
+
+    def dither(self, first: int) -> NDArray[np.float32]:
+        """Zero, or what makes the rounding of the code from the second byte random and unbiased."""
+        if self.rngs is None:
+            return np.zeros((1, kernel.WIDTH), np.float32)
+        rng = self.rngs[first // kernel.WIDTH]
+        steps = rng.integers(0, 128, (self.X.shape[0], kernel.WIDTH), np.uint8)
+        return steps.astype(np.float32) - np.float32(63.5)
+
+    def cover_underflow(self, odd: NDArray[np.bool_]) -> None:
+        """Entries that dividing by a power of two pushed below the smallest number: a tiny scale and error."""
+        flat = odd[:, None] & (self.params[0] == 0.0)
+        self.params[0][flat] = kernel.LOW_SCALE
+        self.params[2][flat] = 2.0**-100
