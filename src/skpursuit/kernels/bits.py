@@ -1,0 +1,220 @@
+"""Kernels on one or two bits an entry: a heuristic estimate of X^T r by exclusive-or and population count.
+
+Each column has three thresholds a < c < b. The first bit of an entry says x < c, the second is one for x < a and
+for c <= x < b, so that with signs s = 1 - 2 bit the four cells are s1 + weight * s2 in increasing order. The
+residual is cut into a sign and some magnitude bits. 64 rows make a word, four words a vector.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+WORD = 64
+LANES = 4  # columns have a multiple of this many words
+WIDTH = 1024  # columns packed at a time
+RUN = 124  # words counted before the byte-wide counters are emptied: 31 vectors add at most 248
+ONE, TWO, FOUR, EIGHT, NONE = (np.uint64(v) for v in (1, 2, 4, 8, 0))
+
+
+@intrinsic
+def _count(_context, words, start, residual, plane, first, count):  # type: ignore[no-untyped-def]
+    """Ones of (words[start + i] ^ residual[first + i]) & residual[plane + i] over i < count <= RUN, in fours.
+
+    A loop over 64-bit counts widens every vector; counting bytes widens once.
+    """
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        x = context.make_array(signature.args[0])(context, builder, args[0]).data
+        r = context.make_array(signature.args[2])(context, builder, args[2]).data
+        i64 = ir.IntType(64)
+        lane = ir.VectorType(ir.IntType(8), 8 * LANES)
+        shape = ir.FunctionType(lane, [lane])
+        popcount = cgutils.get_or_insert_function(builder.module, shape, "llvm.ctpop.v32i8")
+        total = cgutils.alloca_once(builder, lane)
+        builder.store(ir.Constant(lane, [0] * 8 * LANES), total)
+        with cgutils.for_range_slice(builder, i64(0), args[5], i64(LANES)) as (i, _):
+            a, s, m = (
+                _load(builder, base, builder.add(at, i), lane)
+                for base, at in ((x, args[1]), (r, args[4]), (r, args[3]))
+            )
+            ones = builder.call(popcount, [builder.and_(builder.xor(a, s), m)])
+            builder.store(builder.add(builder.load(total), ones), total)
+        wide = builder.zext(builder.load(total), ir.VectorType(ir.IntType(16), 8 * LANES))
+        shape = ir.FunctionType(ir.IntType(16), [wide.type])
+        add = cgutils.get_or_insert_function(builder.module, shape, "llvm.vector.reduce.add.v32i16")
+        return builder.zext(builder.call(add, [wide]), i64)
+
+    return types.int64(words, types.intp, residual, types.intp, types.intp, types.intp), codegen
+
+
+def _load(builder, base, offset, vector):  # type: ignore[no-untyped-def]
+    """Unaligned load of a vector at base + offset elements."""
+    at = builder.bitcast(builder.gep(base, [offset]), vector.as_pointer())
+    return builder.load(at, align=8)
+
+
+@njit(cache=True, nogil=True)
+def count_columns(words, cols, residual, total, out):
+    """Sum over the rows of sign times level, for some columns.
+
+    Parameters
+    ----------
+    words : (columns, words) uint64
+    cols : indices of columns
+    residual : (1 + magnitudes, words) uint64 from `cut_bits`
+    total : sum of the levels
+    out : (cols,) float64, written
+    """
+    length = words.shape[1]
+    flat = words.reshape(words.size)
+    bits = residual.reshape(residual.size)
+    for a in range(cols.size):
+        start = cols[a] * length
+        differ = np.int64(0)
+        for p in range(1, residual.shape[0]):
+            for w in range(0, length, RUN):
+                ones = _count(flat, start + w, bits, p * length + w, w, min(RUN, length - w))
+                differ += ones << (p - 1)
+        out[a] = total - 2 * differ
+
+
+@njit(cache=True, nogil=True)
+def cut_bits(r, step, residual):
+    """Sign and magnitude bits of r in units of `step`, clipped; return the sum of the levels."""
+    residual[:] = 0
+    most = 2 ** (residual.shape[0] - 1) - 1
+    total = 0
+    for i in range(r.size):
+        level = min(int(min(abs(r[i]) / step, 1e6) + 0.5), most)
+        total += level
+        place = np.uint64(i % WORD)
+        residual[0, i // WORD] |= np.uint64(r[i] < 0.0) << place
+        for p in range(1, residual.shape[0]):
+            residual[p, i // WORD] |= np.uint64((level >> (p - 1)) & 1) << place
+    return total
+
+
+@njit(cache=True, nogil=True)
+def lost_by_step(r, step, most):
+    """Squared error of a residual cut in units of `step` with levels up to `most`, from every fourth row."""
+    lost = 0.0
+    for i in range(0, r.size, 4):
+        level = min(np.floor(abs(r[i]) / step + 0.5), most)
+        error = abs(r[i]) - step * level
+        lost += error * error
+    return lost
+
+
+@njit(cache=True, nogil=True)
+def pack_columns(X, first, width, thresholds, signs, sizes):
+    """Pack the columns first ... first + width - 1 of a C-ordered X; each entry is read once.
+
+    Parameters
+    ----------
+    X : (n, d) array, C order
+    first, width : int, width at most WIDTH
+    thresholds : (3 * WIDTH,) array of X's type: a, c and b of each column
+    signs, sizes : (width, words) uint64, the first and the second bits, written
+    """
+    n = X.shape[0]
+    last = first + width
+    held = np.zeros(2 * WIDTH, np.uint64)
+    for w in range(-(-n // WORD)):
+        held[:] = 0
+        start = w * WORD
+        stop = min(start + WORD, n)
+        for i in range(start, stop - 3, 4):
+            place = np.uint64(i - start)
+            rows = X[i, first:last], X[i + 1, first:last], X[i + 2, first:last], X[i + 3, first:last]
+            _pack_rows(rows[0], rows[1], rows[2], rows[3], thresholds, place, held)
+        for i in range(stop - (stop - start) % 4, stop):
+            _pack_row(X[i, first:last], thresholds, np.uint64(i - start), held)
+        for j in range(width):
+            signs[j, w] = held[j]
+            sizes[j, w] = held[j + WIDTH]
+
+
+@njit(cache=True, nogil=True)
+def _pack_row(x, thresholds, place, held):
+    for j in range(x.size):
+        mid = ONE if x[j] < thresholds[j + WIDTH] else NONE
+        low = ONE if x[j] < thresholds[j] else NONE
+        high = ONE if x[j] < thresholds[j + 2 * WIDTH] else NONE
+        held[j] |= mid << place
+        held[j + WIDTH] |= (low ^ mid ^ high) << place
+
+
+@njit(cache=True, nogil=True)
+def _pack_rows(x, y, z, w, thresholds, place, held):
+    """Four rows at once, to load and store the words less often."""
+    for j in range(x.size):
+        c = thresholds[j + WIDTH]
+        mid = (ONE if x[j] < c else NONE) | (TWO if y[j] < c else NONE)
+        mid |= (FOUR if z[j] < c else NONE) | (EIGHT if w[j] < c else NONE)
+        c = thresholds[j]
+        low = (ONE if x[j] < c else NONE) | (TWO if y[j] < c else NONE)
+        low |= (FOUR if z[j] < c else NONE) | (EIGHT if w[j] < c else NONE)
+        c = thresholds[j + 2 * WIDTH]
+        high = (ONE if x[j] < c else NONE) | (TWO if y[j] < c else NONE)
+        high |= (FOUR if z[j] < c else NONE) | (EIGHT if w[j] < c else NONE)
+        held[j] |= mid << place
+        held[j + WIDTH] |= (low ^ mid ^ high) << place
+
+
+@njit(cache=True, nogil=True)
+def fit_columns(X, rows, first, width, thresholds, fit):
+    """Thresholds and levels of some columns of a C-ordered X from a few of its rows.
+
+    `fit` is (4, width), written: x is about fit[0] + fit[1] s1, or fit[0] + fit[2] s1 + fit[3] s2.
+    """
+    last = first + width
+    mean = np.zeros(width)
+    spread = np.zeros(width)
+    far = np.zeros(2 * WIDTH)
+    for i in rows:
+        _add(X[i, first:last], mean)
+    mean /= rows.size
+    for i in rows:
+        _add_deviation(X[i, first:last], mean, spread)
+    spread /= rows.size
+    for i in rows:
+        _add_far(X[i, first:last], mean, spread, far)
+    for j in range(width):
+        thresholds[j] = mean[j] - EDGE * spread[j]
+        thresholds[j + WIDTH] = mean[j]
+        thresholds[j + 2 * WIDTH] = mean[j] + EDGE * spread[j]
+        count = far[j + WIDTH]
+        outer = far[j] / count if count > 0 else spread[j]
+        inner = (spread[j] * rows.size - far[j]) / (rows.size - count) if count < rows.size else outer
+        fit[0, j] = mean[j]
+        fit[1, j] = spread[j]
+        fit[2, j] = 0.5 * (outer + inner)
+        fit[3, j] = 0.5 * (outer - inner)
+
+
+# The threshold of the best four-level quantiser of a normal distribution, in mean deviations.
+EDGE = 1.23
+
+
+@njit(cache=True, nogil=True)
+def _add(x, total):
+    for j in range(x.size):
+        total[j] += x[j]
+
+
+@njit(cache=True, nogil=True)
+def _add_deviation(x, mean, total):
+    for j in range(x.size):
+        total[j] += abs(x[j] - mean[j])
+
+
+@njit(cache=True, nogil=True)
+def _add_far(x, mean, spread, far):
+    """Sum and number of the deviations beyond the outer thresholds."""
+    for j in range(x.size):
+        u = abs(x[j] - mean[j])
+        beyond = u >= EDGE * spread[j]
+        far[j] += u if beyond else 0.0
+        far[j + WIDTH] += 1.0 if beyond else 0.0
