@@ -6,12 +6,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.design.twin import Cost, Floats, Run, serial
+from skpursuit.design.twin import SLAB, Cost, Floats
 from skpursuit.kernels import bits as kernel
-from skpursuit.kernels.quantized import copy_columns
+from skpursuit.kernels.encode import copy_columns
+from skpursuit.kernels.threads import over_ranges
 
 SAMPLE = 256  # rows from which thresholds and levels are taken
-SLAB = 2048  # columns of one task
 STEPS = (0.5, 0.65, 0.8, 1.0, 1.3, 1.8)  # tried steps of the residual, in mean magnitudes
 
 
@@ -19,8 +19,9 @@ STEPS = (0.5, 0.65, 0.8, 1.0, 1.3, 1.8)  # tried steps of the residual, in mean 
 class SketchTwin:
     """Two bits an entry and three levels a column.
 
-    `estimate` reads the first bit of all columns, `refine` both bits of a few. On Gaussian data the error of an
-    entry has 0.8 and 0.4 standard deviations of X^T r over columns; columns far from symmetric do worse.
+    `estimate` reads the first bit of all columns, `refine` both bits of a few. On Gaussian data the error of
+    an entry is about 0.8 and 0.4 standard deviations of X^T r over columns; skewed or
+    heavy-tailed columns do worse.
 
     Attributes
     ----------
@@ -35,27 +36,21 @@ class SketchTwin:
     shape: tuple[int, int]
 
     @classmethod
-    def build(cls, X: Floats, run: Run = serial) -> Self:
+    def build(cls, X: Floats) -> Self:
         """Pack a finite 2-D float32 or float64 array of any layout, reading it once."""
         n, d = X.shape
-        words = -(-n // (kernel.WORD * kernel.LANES)) * kernel.LANES
+        words = -(-n // kernel.ALIGN) * kernel.ALIGN // kernel.WORD
         signs, sizes = np.zeros((2, d, words), np.uint64)
         fit = np.zeros((4, d))
         rows = np.unique(np.linspace(0, max(n - 1, 0), SAMPLE).astype(np.intp))
 
-        def task(first: int) -> None:
-            width = min(kernel.WIDTH, d - first)
-            some = slice(first, first + width)
-            panel, start = X, first
-            if not X.flags.c_contiguous:
-                panel, start = np.empty((n, width), X.dtype), 0
-                copy_columns(X, first, width, panel)
-            thresholds = np.zeros(3 * kernel.WIDTH, X.dtype)
-            kernel.fit_columns(panel, rows, start, width, thresholds, fit[:, some])
-            kernel.pack_columns(panel, start, width, thresholds, signs[some], sizes[some])
+        def task(lo: int, hi: int) -> None:
+            for first in range(lo, hi, kernel.WIDTH):
+                some = slice(first, min(first + kernel.WIDTH, d))
+                _pack(X, some, rows, fit[:, some], signs[some], sizes[some])
 
         if n:
-            run(task, range(0, d, kernel.WIDTH))
+            over_ranges(task, d, kernel.WIDTH, 2 * X.size, ())
         return cls(signs, sizes, fit, (n, d))
 
     @property
@@ -74,31 +69,40 @@ class SketchTwin:
         words = 2 * self.signs.itemsize * self.signs.shape[1]
         return Cost(self.shape[0] * columns, columns * (words + 3 * self.fit.itemsize))
 
-    def estimate(self, r: Floats, run: Run = serial) -> NDArray[np.float64]:
+    def estimate(self, r: Floats) -> NDArray[np.float64]:
         """Guess X^T r for r of shape (n,) from the first bits and a residual of seven levels."""
         everything = np.arange(self.shape[1])
         cut = _Cut.of(r, 2, self.signs.shape[1])
-        return cut.total * self.fit[0] + cut.step * self.fit[1] * self._count(self.signs, everything, cut, run)
+        return cut.total * self.fit[0] + cut.step * self.fit[1] * self._count(self.signs, everything, cut)
 
-    def refine(self, r: Floats, cols: NDArray[np.integer], run: Run = serial) -> NDArray[np.float64]:
+    def refine(self, r: Floats, cols: NDArray[np.intp]) -> NDArray[np.float64]:
         """Guess X[:, cols]^T r from both bits and a residual of fifteen levels."""
         cols = np.asarray(cols, np.intp)
         cut = _Cut.of(r, 3, self.signs.shape[1])
-        one, two = self._count(self.signs, cols, cut, run), self._count(self.sizes, cols, cut, run)
+        one, two = self._count(self.signs, cols, cut), self._count(self.sizes, cols, cut)
         centre, _, outer, inner = self.fit[:, cols]
         return cut.total * centre + cut.step * (outer * one + inner * two)
 
-    def _count(
-        self, words: NDArray[np.uint64], cols: NDArray[np.intp], cut: "_Cut", run: Run
-    ) -> NDArray[np.float64]:
+    def _count(self, words: NDArray[np.uint64], cols: NDArray[np.intp], cut: "_Cut") -> NDArray[np.float64]:
         out = np.empty(cols.size)
 
-        def task(first: int) -> None:
-            some = slice(first, first + SLAB)
-            kernel.count_columns(words, cols[some], cut.bits, cut.levels, out[some])
+        def task(lo: int, hi: int) -> None:
+            kernel.count_columns(words, cols[lo:hi], cut.bits, cut.levels, out[lo:hi])
 
-        run(task, range(0, cols.size, SLAB))
+        over_ranges(task, cols.size, SLAB, cols.size * self.shape[0] // 16, ())
         return out
+
+
+def _pack(X: Floats, some: slice, rows: NDArray[np.intp], fit: NDArray[np.float64], *words: NDArray) -> None:
+    """Fit and pack one panel of columns."""
+    first, width = some.start, some.stop - some.start
+    if not X.flags.c_contiguous:
+        panel = np.empty((X.shape[0], width), X.dtype)
+        copy_columns(X, first, width, panel)
+        X, first = panel, 0
+    thresholds = np.zeros(3 * kernel.WIDTH, X.dtype)
+    kernel.fit_columns(X, rows, first, width, thresholds, fit)
+    kernel.pack_columns(X, first, width, thresholds, *words)
 
 
 @dataclass(frozen=True)

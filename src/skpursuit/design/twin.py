@@ -4,19 +4,19 @@ In blocks of 256 rows ``x = c + s (q + l / 128) + error``: `Twin.estimate` reads
 `Twin.refine` the bytes q and l of a few. Both return intervals that hold for the real-number product.
 """
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skpursuit.kernels import encode
 from skpursuit.kernels import quantized as kernel
+from skpursuit.kernels.threads import over_ranges
 
 Floats = NDArray[np.floating]
-Run = Callable[[Callable[[int], None], Iterable[int]], None]
 
-SLAB = 512  # columns of one task of `estimate` and `refine`
+SLAB = 64  # ranges of columns given to a thread start at multiples of this
 UNIT = 2.0**-51  # four rounding units of float64: room for what is not counted one by one
 FINE_LOSS = 1.01 / 256.0  # what both bytes leave of an entry, in scales
 TINY = 1e-323
@@ -27,12 +27,6 @@ class Cost(NamedTuple):
 
     entries: int
     bytes: int
-
-
-def serial(task: Callable[[int], None], items: Iterable[int]) -> None:
-    """Run a task on each item, one after the other."""
-    for item in items:
-        task(item)
 
 
 @dataclass(frozen=True)
@@ -57,8 +51,8 @@ class Twin:
     shape: tuple[int, int]
     stochastic: bool = False
 
-    @classmethod
-    def build(cls, X: Floats, rng: np.random.Generator | None = None, run: Run = serial) -> Self:
+    @staticmethod
+    def build(X: Floats, rng: np.random.Generator | None = None) -> "Twin":
         """Encode a finite 2-D float32 or float64 array of any layout, reading it once.
 
         Parameters
@@ -66,10 +60,8 @@ class Twin:
         X : (n, d) array
         rng : Generator, optional
             Round at random, unbiased and independently, instead of to nearest.
-        run : callable, optional
-            Runs a task on each item of a range; a thread pool gives the same bits as the serial default.
         """
-        return _Builder(X, rng).build(cls, run)
+        return _Builder(X, rng).build()
 
     @property
     def nbytes(self) -> int:
@@ -90,13 +82,13 @@ class Twin:
         return Cost(self.shape[0] * columns, columns * (2 * self.codes.shape[1] + frames))
 
     def estimate(
-        self, r: Floats, log_delta: float | None = None, run: Run = serial
+        self, r: Floats, log_delta: float | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate X^T r for r of shape (n,) or (n, m), with a bound of the error of each entry.
 
         Without `log_delta`, |g - X^T r| <= bound always, rounding included. With it, each entry of the bound
-        holds with probability at least 1 - exp(log_delta) over the random rounding, for r that does not depend
-        on that rounding (Hoeffding: P(|error| > t) <= 2 exp(-2 t^2 / sum s_i^2 r_i^2)).
+        holds with probability at least 1 - exp(log_delta) over the random rounding, for r that does not
+        depend on that rounding (Hoeffding: P(|error| > t) <= 2 exp(-2 t^2 / sum s_i^2 r_i^2)).
         """
         if log_delta is not None and not self.stochastic:
             raise ValueError("log_delta needs a twin built with stochastic rounding: Twin.build(X, rng=...)")
@@ -105,32 +97,29 @@ class Twin:
         d = self.shape[1]
         out = np.empty((table.shape[0], 3, d))
 
-        def task(first: int) -> None:
-            some = slice(first, min(first + SLAB, d))
+        def task(lo: int, hi: int) -> None:
+            some = slice(lo, hi)
             frames = self.scale[some], self.centre[some], self.error[some]
             kernel.estimate_columns(self.codes[some], *frames, cut.whole, table, out[:, :, some])
 
-        run(task, range(0, d, SLAB))
+        over_ranges(task, d, SLAB, cut.whole.size * d // 4, ())  # four codes take the time of one float64
         bound = out[:, 1]
         if log_delta is not None:
             bound = bound + np.sqrt(0.5 * (np.log(2.0) - log_delta) * out[:, 2])
         return cut.restore(out[:, 0], bound, self.exponent)
 
-    def refine(
-        self, r: Floats, cols: NDArray[np.integer], run: Run = serial
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def refine(self, r: Floats, cols: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate X[:, cols]^T r from both bytes, with a bound about 75 times tighter; always a proof."""
         cols = np.asarray(cols, np.intp)
         cut = _Cut.of(r, self.codes.shape[1], self.shape[0])
         table = cut.fine_table()
         out = np.empty((table.shape[0], 2, cols.size))
 
-        def task(first: int) -> None:
-            some = slice(first, first + SLAB)
+        def task(lo: int, hi: int) -> None:
             planes = self.codes, self.fine, self.scale, self.centre
-            kernel.refine_columns(*planes, cols[some], cut.scaled, table, out[:, :, some])
+            kernel.refine_columns(*planes, cols[lo:hi], cut.scaled, table, out[:, :, lo:hi])
 
-        run(task, range(0, cols.size, SLAB))
+        over_ranges(task, cols.size, 1, cut.whole.size * cols.size, ())
         return cut.restore(out[:, 0], out[:, 1], self.exponent[cols])
 
 
@@ -150,7 +139,7 @@ class _Cut:
         r = np.asarray(r, np.float64)
         if r.shape[0] != n:
             raise ValueError(f"residual has {r.shape[0]} rows, the twin {n}")
-        columns = r.reshape(n, -1).T
+        columns = np.atleast_2d(r.T)
         m = columns.shape[0]
         top = np.abs(columns).max(axis=1, initial=0.0)
         if not np.isfinite(top).all():
@@ -167,7 +156,7 @@ class _Cut:
         return cls(scaled, whole, head, sums, exponent, r.shape[1:])
 
     def table(self, stochastic: bool, tail: bool) -> NDArray[np.float64]:
-        """Coefficients of `estimate_columns`; with `tail` the loss of the codes is left to the variance proxy."""
+        """Coefficients of `estimate_columns`; with `tail` the loss of the codes is left to the variance."""
         one, two, lost = np.moveaxis(self.sums, 2, 0)
         slack = (one.shape[1] + 8) * UNIT * one
         table = self.head
@@ -196,9 +185,10 @@ class _Cut:
         """Undo the scaling of matrix and residual; widen the bound by the rounding of its own sum."""
         bound = bound * (1.0 + (self.sums.shape[1] + 16) * UNIT)
         power = self.exponent[:, None] + exponent
+        loose = bound > 0.0
         g, bound = np.ldexp(g, power), np.ldexp(bound, power)
         if power.size and (power.min() < -800 or power.max() > 900):  # results may underflow or overflow
-            bound = np.where(np.isfinite(g), bound + TINY * (bound > 0.0), np.inf)
+            bound = np.where(np.isfinite(g), bound + TINY * loose, np.inf)
         return g.T.reshape(-1, *self.shape), bound.T.reshape(-1, *self.shape)
 
 
@@ -213,35 +203,43 @@ class _Builder:
         self.fine = np.zeros_like(self.codes)
         self.params = np.zeros((4, d, -(-rows // kernel.ROWS)))
         self.exponent = np.zeros(d, np.intc)
-        panels = range(0, d, kernel.WIDTH)
-        self.rngs = None if rng is None else rng.spawn(len(panels))
-        self.panels = panels
+        self.rngs = None if rng is None else rng.spawn(-(-d // encode.WIDTH))
 
-    def build(self, cls: type[Twin], run: Run) -> Twin:
-        run(self.encode, self.panels)
+    def build(self) -> Twin:
+        self.encode_all(np.ones(self.X.shape[1], bool))
         peak = self.params[3].max(axis=1, initial=0.0)
         if not np.isfinite(peak).all():
             raise ValueError("matrix is not finite")
         odd = (peak > 0.0) & ((peak < 2.0**-20) | (peak > 2.0**60))
         if odd.any():
             self.exponent[odd] = np.frexp(peak[odd])[1]
-            run(self.encode, np.unique(np.flatnonzero(odd) // kernel.WIDTH) * kernel.WIDTH)
+            self.encode_all(odd)
             self.cover_underflow(odd)
         scale, centre, error = self.params[0].astype(np.float32), self.params[1].copy(), self.params[2]
         above = (error * (1.0 + 2.0**-22)).astype(np.float32)
-        return cls(
+        return Twin(
             self.codes, self.fine, scale, centre, above, self.exponent, self.X.shape, self.rngs is not None
         )
+
+    def encode_all(self, wanted: NDArray[np.bool_]) -> None:
+        """Encode the panels that hold a wanted column."""
+
+        def task(lo: int, hi: int) -> None:
+            for first in range(lo, hi, encode.WIDTH):
+                if wanted[first : first + encode.WIDTH].any():
+                    self.encode(first)
+
+        over_ranges(task, wanted.size, encode.WIDTH, 4 * self.X.size, ())
 
     def encode(self, first: int) -> None:
         """Encode one panel of columns."""
         n, d = self.X.shape
-        width = min(kernel.WIDTH, d - first)
+        width = min(encode.WIDTH, d - first)
         params = np.zeros((4, width, self.params.shape[2]))
         X, start = self.panel(first, width)
-        planes = self.codes[first : first + kernel.WIDTH], self.fine[first : first + kernel.WIDTH]
+        planes = self.codes[first : first + encode.WIDTH], self.fine[first : first + encode.WIDTH]
         if n:
-            kernel.encode_columns(X, start, width, self.dither(first), *planes, params)
+            encode.encode_columns(X, start, width, self.dither(first), *planes, params)
         self.params[:, first : first + width] = params
 
     def panel(self, first: int, width: int) -> tuple[Floats, int]:
@@ -252,19 +250,19 @@ class _Builder:
         if self.X.flags.c_contiguous:
             return self.X, first
         copy = np.empty((self.X.shape[0], width), self.X.dtype)
-        kernel.copy_columns(self.X, first, width, copy)
+        encode.copy_columns(self.X, first, width, copy)
         return copy, 0
 
     def dither(self, first: int) -> NDArray[np.float32]:
         """Zero, or what makes the rounding of the code from the second byte random and unbiased."""
         if self.rngs is None:
-            return np.zeros((1, kernel.WIDTH), np.float32)
-        rng = self.rngs[first // kernel.WIDTH]
-        steps = rng.integers(0, 128, (self.X.shape[0], kernel.WIDTH), np.uint8)
+            return np.zeros((1, encode.WIDTH), np.float32)
+        rng = self.rngs[first // encode.WIDTH]
+        steps = rng.integers(0, 128, (self.X.shape[0], encode.WIDTH), np.uint8)
         return steps.astype(np.float32) - np.float32(63.5)
 
     def cover_underflow(self, odd: NDArray[np.bool_]) -> None:
-        """Entries that dividing by a power of two pushed below the smallest number: a tiny scale and error."""
+        """Give blocks whose entries the scaling may have pushed below the smallest number a tiny error."""
         flat = odd[:, None] & (self.params[0] == 0.0)
-        self.params[0][flat] = kernel.LOW_SCALE
+        self.params[0][flat] = encode.LOW_SCALE
         self.params[2][flat] = 2.0**-100

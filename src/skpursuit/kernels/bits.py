@@ -1,58 +1,20 @@
+# mypy: disable-error-code="no-untyped-def"
 """Kernels on one or two bits an entry: a heuristic estimate of X^T r by exclusive-or and population count.
 
-Each column has three thresholds a < c < b. The first bit of an entry says x < c, the second is one for x < a and
-for c <= x < b, so that with signs s = 1 - 2 bit the four cells are s1 + weight * s2 in increasing order. The
-residual is cut into a sign and some magnitude bits. 64 rows make a word, four words a vector.
+Each column has three thresholds a < c < b. The first bit of an entry says x < c, the second is one for x < a
+and for c <= x < b, so that with signs s = 1 - 2 bit the four cells are s1 + weight * s2 in increasing order.
+The residual is cut into a sign and some magnitude bits. 64 rows make a word, four words a vector.
 """
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
+
+from skpursuit.kernels.vectors import LANES, RUN, count_differing
 
 WORD = 64
-LANES = 4  # columns have a multiple of this many words
+ALIGN = WORD * LANES  # rows are padded to a multiple of this
 WIDTH = 1024  # columns packed at a time
-RUN = 124  # words counted before the byte-wide counters are emptied: 31 vectors add at most 248
 ONE, TWO, FOUR, EIGHT, NONE = (np.uint64(v) for v in (1, 2, 4, 8, 0))
-
-
-@intrinsic
-def _count(_context, words, start, residual, plane, first, count):  # type: ignore[no-untyped-def]
-    """Ones of (words[start + i] ^ residual[first + i]) & residual[plane + i] over i < count <= RUN, in fours.
-
-    A loop over 64-bit counts widens every vector; counting bytes widens once.
-    """
-
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        x = context.make_array(signature.args[0])(context, builder, args[0]).data
-        r = context.make_array(signature.args[2])(context, builder, args[2]).data
-        i64 = ir.IntType(64)
-        lane = ir.VectorType(ir.IntType(8), 8 * LANES)
-        shape = ir.FunctionType(lane, [lane])
-        popcount = cgutils.get_or_insert_function(builder.module, shape, "llvm.ctpop.v32i8")
-        total = cgutils.alloca_once(builder, lane)
-        builder.store(ir.Constant(lane, [0] * 8 * LANES), total)
-        with cgutils.for_range_slice(builder, i64(0), args[5], i64(LANES)) as (i, _):
-            a, s, m = (
-                _load(builder, base, builder.add(at, i), lane)
-                for base, at in ((x, args[1]), (r, args[4]), (r, args[3]))
-            )
-            ones = builder.call(popcount, [builder.and_(builder.xor(a, s), m)])
-            builder.store(builder.add(builder.load(total), ones), total)
-        wide = builder.zext(builder.load(total), ir.VectorType(ir.IntType(16), 8 * LANES))
-        shape = ir.FunctionType(ir.IntType(16), [wide.type])
-        add = cgutils.get_or_insert_function(builder.module, shape, "llvm.vector.reduce.add.v32i16")
-        return builder.zext(builder.call(add, [wide]), i64)
-
-    return types.int64(words, types.intp, residual, types.intp, types.intp, types.intp), codegen
-
-
-def _load(builder, base, offset, vector):  # type: ignore[no-untyped-def]
-    """Unaligned load of a vector at base + offset elements."""
-    at = builder.bitcast(builder.gep(base, [offset]), vector.as_pointer())
-    return builder.load(at, align=8)
 
 
 @njit(cache=True, nogil=True)
@@ -75,7 +37,7 @@ def count_columns(words, cols, residual, total, out):
         differ = np.int64(0)
         for p in range(1, residual.shape[0]):
             for w in range(0, length, RUN):
-                ones = _count(flat, start + w, bits, p * length + w, w, min(RUN, length - w))
+                ones = count_differing(flat, start + w, bits, p * length + w, w, min(RUN, length - w))
                 differ += ones << (p - 1)
         out[a] = total - 2 * differ
 

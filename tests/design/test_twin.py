@@ -1,0 +1,258 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from skpursuit.design.twin import Twin
+from skpursuit.kernels.quantized import ROWS
+
+SIZES = [(1, 1), (1, 40), (7, 1), (63, 17), (257, 16), (513, 33), (1000, 530)]
+
+
+def gaussian(rng, n, d):
+    return rng.standard_normal((n, d))
+
+
+def cauchy(rng, n, d):
+    return rng.standard_cauchy((n, d))
+
+
+def offsets(rng, n, d):
+    return rng.standard_normal((n, d)) + 10.0 ** rng.uniform(0, 12, d)
+
+
+def thousand(rng, n, d):
+    return rng.standard_normal((n, d)) + 1000.0
+
+
+def drifting(rng, n, d):
+    return rng.standard_normal((n, d)).cumsum(axis=0) * 100.0
+
+
+def mixed_scales(rng, n, d):
+    return rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-150, 150, d)
+
+
+def mixed_entries(rng, n, d):
+    return rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-30, 30, (n, d))
+
+
+def few_values(rng, n, d):
+    return rng.integers(0, 2, (n, d)) * rng.choice([0.0, 1.0, -3.5], d)
+
+
+def single_precision(rng, n, d):
+    return rng.standard_normal((n, d)).astype(np.float32)
+
+
+def subnormal(rng, n, d):
+    return rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-320, -300, (n, d))
+
+
+MATRICES = [
+    gaussian,
+    cauchy,
+    offsets,
+    drifting,
+    mixed_scales,
+    mixed_entries,
+    few_values,
+    single_precision,
+    subnormal,
+]
+
+
+def exact_product(x, r):
+    """The real number x . r of two float vectors."""
+    unit = 2**1100  # every float64 is an integer over this
+    whole = lambda v: [int(Fraction(float(a)) * unit) for a in v]  # noqa: E731
+    return Fraction(sum(a * b for a, b in zip(whole(x), whole(r))), unit * unit)
+
+
+def assert_holds(X, r, g, bound, cols):
+    for a, j in enumerate(cols):
+        if math.isfinite(bound[a]):
+            assert abs(exact_product(X[:, j], r) - Fraction(float(g[a]))) <= Fraction(float(bound[a])), (
+                j,
+                g[a],
+            )
+
+
+def check(twin, X, r, columns=3):
+    cols = np.unique(np.linspace(0, X.shape[1] - 1, columns).astype(int))
+    g, bound = twin.estimate(r)
+    assert g.shape == bound.shape == (X.shape[1],)
+    assert_holds(X, r, g[cols], bound[cols], cols)
+    fine, tight = twin.refine(r, cols)
+    assert_holds(X, r, fine, tight, cols)
+
+
+@pytest.mark.parametrize("shape", SIZES)
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_interval_holds_for_the_real_number_product(matrix, shape):
+    rng = np.random.default_rng(shape[0])
+    X = matrix(rng, *shape)
+    for rounding in (None, rng):
+        twin = Twin.build(X, rounding)
+        for scale in (1.0, 1e-150, 1e150, 1e-310):
+            check(twin, X, rng.standard_normal(shape[0]) * scale)
+        check(twin, X, rng.standard_cauchy(shape[0]))
+        check(twin, X, np.where(np.arange(shape[0]) == shape[0] // 2, 3.0, 0.0))
+        check(twin, X, rng.standard_normal(shape[0]) * 10.0 ** rng.uniform(-300, 0, shape[0]))
+
+
+@pytest.mark.parametrize("matrix", [gaussian, cauchy, thousand, mixed_scales, single_precision])
+def test_residual_along_the_quantisation_error_comes_close_to_the_bound(matrix):
+    rng = np.random.default_rng(3)
+    X = matrix(rng, 600, 5)
+    twin = Twin.build(X)
+    blocks = np.arange(600) // ROWS
+    for j in range(5):
+        scaled = np.ldexp(X[:, j].astype(float), -twin.exponent[j])
+        lost = scaled - twin.centre[j, blocks] - twin.scale[j, blocks] * twin.codes[j, :600].astype(float)
+        fine = lost - twin.scale[j, blocks] * twin.fine[j, :600] / 128.0
+        for r in (lost, fine):
+            check(twin, X, r, columns=5)
+        g, bound = twin.estimate(lost)
+        error = abs(math.fsum(X[:, j] * lost) - g[j])
+        # Within a block the bound is attained; over blocks only for errors of equal proportion.
+        assert 0.9 * bound[j] < error <= bound[j]
+        g, bound = twin.refine(np.sign(fine), np.array([j]))
+        assert abs(math.fsum(X[:, j] * np.sign(fine)) - g[0]) > 0.3 * bound[0]
+
+
+finite = st.floats(-1e150, 1e150, allow_subnormal=True)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.data(), st.integers(1, 70), st.integers(1, 3))
+def test_interval_holds_for_any_numbers(data, n, d):
+    X = np.array(data.draw(st.lists(finite, min_size=n * d, max_size=n * d))).reshape(n, d)
+    r = np.array(data.draw(st.lists(finite, min_size=n, max_size=n)))
+    check(Twin.build(X), X, r)
+
+
+LAYOUTS = {
+    "F": np.asfortranarray,
+    "steps": lambda X: np.repeat(np.repeat(X, 2, axis=1), 2, axis=0)[::2, ::2],
+    "reversed": lambda X: np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1],
+    "slice": lambda X: np.hstack([X, X])[:, X.shape[1] :],
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layout_changes_no_bit(layout, dtype):
+    X = np.random.default_rng(5).standard_normal((300, 530)).astype(dtype)
+    one, other = Twin.build(X), Twin.build(LAYOUTS[layout](X))
+    for name in ("codes", "fine", "scale", "centre", "error", "exponent"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_number_of_threads_changes_no_bit():
+    rng = np.random.default_rng(6)
+    X, r = rng.standard_normal((700, 2100)), rng.standard_normal((700, 3))
+    answers = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads):
+            twin = Twin.build(X, np.random.default_rng(1))
+            cols = np.arange(0, 2100, 2)
+            answers.append((twin.codes, *twin.estimate(r), *twin.refine(r, cols)))
+    for other in answers[1:]:
+        for a, b in zip(answers[0], other):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_several_residuals_are_the_single_ones():
+    rng = np.random.default_rng(7)
+    X, R = rng.standard_normal((300, 40)), rng.standard_normal((300, 3)) * [1.0, 1e-9, 1e9]
+    twin = Twin.build(X)
+    G, B = twin.estimate(R)
+    cols = np.array([3, 39, 0])
+    fine, tight = twin.refine(R, cols)
+    assert G.shape == (40, 3)
+    assert fine.shape == (3, 3)
+    for k in range(3):
+        np.testing.assert_array_equal((G[:, k], B[:, k]), twin.estimate(R[:, k]))
+        np.testing.assert_array_equal((fine[:, k], tight[:, k]), twin.refine(R[:, k], cols))
+
+
+def test_bound_is_useful():
+    rng = np.random.default_rng(8)
+    n = 2000
+    r = rng.standard_normal(n)
+    for X in (gaussian(rng, n, 200), gaussian(rng, n, 200) + 1000.0, gaussian(rng, n, 200) * 1e-40):
+        twin = Twin.build(X)
+        noise = X.std(axis=0) * np.linalg.norm(r)
+        assert (twin.estimate(r)[1] < 0.35 * noise).all()
+        assert (twin.refine(r, np.arange(200))[1] < 0.005 * noise).all()
+    # One outlier spoils its own block of rows and no other.
+    X = gaussian(rng, n, 2)
+    X[1000, 1] = 1e6
+    r[ROWS * (1000 // ROWS) : ROWS * (1000 // ROWS + 1)] = 0.0
+    bound = Twin.build(X).estimate(r)[1]
+    assert bound[1] < 1.2 * bound[0]
+
+
+def test_zero_columns_residuals_and_sizes():
+    X = np.zeros((100, 3))
+    X[:, 1] = 7.0
+    twin = Twin.build(X)
+    r = np.ones(100)
+    g, bound = twin.estimate(r)
+    assert g[0] == bound[0] == 0.0
+    assert abs(g[1] - 700.0) <= bound[1] < 1e-9
+    for answer in (*twin.estimate(0.0 * r), *twin.refine(0.0 * r, np.arange(3))):
+        assert (answer == 0.0).all()
+    assert Twin.build(np.zeros((0, 4))).estimate(np.zeros(0))[0].tolist() == [0.0] * 4
+    assert Twin.build(np.zeros((4, 0))).estimate(np.zeros(4))[0].size == 0
+    assert twin.refine(r, np.array([], int))[0].size == 0
+
+
+def test_stochastic_codes_are_unbiased_and_the_tail_bound_holds():
+    rng = np.random.default_rng(9)
+    n, d, trials = 200, 40, 150
+    X, r = rng.standard_normal((n, d)), rng.standard_normal(n)
+    exact = X.T @ r
+    errors, bounds = [], []
+    for seed in range(trials):
+        g, bound = Twin.build(X, np.random.default_rng(seed)).estimate(r, log_delta=math.log(0.3))
+        errors.append(g - exact)
+        bounds.append(bound)
+    errors, bounds = np.array(errors), np.array(bounds)
+    assert 0.001 < (np.abs(errors) > bounds).mean() < 0.3
+    # The mean over all trials and columns is zero within four standard errors.
+    assert abs(errors.mean()) < 4 * errors.std() / math.sqrt(errors.size)
+    twin = Twin.build(X, np.random.default_rng(0))
+    never = twin.estimate(r, log_delta=-1000.0)[1]
+    assert (never > twin.estimate(r, log_delta=math.log(1e-6))[1]).all()
+
+
+def test_tail_bound_is_tighter_than_the_certain_one_on_tall_matrices():
+    rng = np.random.default_rng(10)
+    X, r = rng.standard_normal((20000, 20)), rng.standard_normal(20000)
+    twin = Twin.build(X, rng)
+    assert (twin.estimate(r, log_delta=math.log(1e-9))[1] < 0.1 * twin.estimate(r)[1]).all()
+
+
+def test_costs_are_what_is_stored():
+    twin = Twin.build(np.ones((1000, 48)))
+    assert twin.estimate_cost == (48_000, 48 * 1024 + 48 * 4 * 16)
+    assert twin.refine_cost(5) == (5000, 5 * (2 * 1024 + 4 * 12))
+    assert twin.nbytes == 48 * (2 * 1024 + 4 * 16 + 4)
+
+
+def test_what_cannot_be_done_is_said():
+    twin = Twin.build(np.ones((4, 2)))
+    with pytest.raises(ValueError, match="stochastic"):
+        twin.estimate(np.ones(4), log_delta=-3.0)
+    with pytest.raises(ValueError, match="3 rows, the twin 4"):
+        twin.estimate(np.ones(3))
+    with pytest.raises(ValueError, match="residual is not finite"):
+        twin.estimate(np.array([1.0, np.nan, 1.0, 1.0]))
+    with pytest.raises(ValueError, match="matrix is not finite"):
+        Twin.build(np.array([[1.0, np.inf]]))
