@@ -36,6 +36,7 @@ _HOME = {
     "Stability": "selectors.stop",
     "ErrorBound": "selectors.stop",
     "Budget": "selectors.stop",
+    "Certified": "selectors.certified",
     "Squared": "losses",
     "Logistic": "losses",
     "Huber": "losses",

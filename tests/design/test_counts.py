@@ -50,8 +50,8 @@ def test_every_verb_counts_what_it_touches():
         prepared = design.reads.prepared_entries
         design.norms(0)
         assert design.touched() == design.reads.prepared_entries - prepared == 1200
-        design.columns(cols)
-        design.columns(cols)
+        design.columns(cols + 10)
+        design.columns(cols + 10)
         assert design.touched() == 3 * 40
         before = design.reads.entries
         design.accumulate(rows, np.ones(7), np.zeros(30))

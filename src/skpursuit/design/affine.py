@@ -97,6 +97,36 @@ class AffineDesign(Design):
     def _pick(self, rows: Indices, cols: Indices) -> Floats:
         return (self.inner._pick(rows, cols) - self.centre[cols]) / self.scale[cols] * self.root[rows]
 
+    def has_twin(self) -> bool:
+        return self.inner.has_twin()
+
+    def twin(self, seed: int | None = None) -> Any:
+        """The twin of the inner design: one serves every centring, scaling and weighting."""
+        return self.inner.twin(seed)
+
+    def _estimate(self, r: Floats, seed: int | None, log_delta: float | None) -> tuple[Floats, Floats]:
+        u = self._lift(r)
+        g, bound = self.inner._estimate(u, seed, log_delta)
+        return self._corrected(u, g, bound, slice(None))
+
+    def _refine(self, r: Floats, cols: Indices, seed: int | None) -> tuple[Floats, Floats]:
+        u = self._lift(r)
+        g, bound = self.inner._refine(u, cols, seed)
+        return self._corrected(u, g, bound, cols)
+
+    def _corrected(self, u: Floats, g: Floats, bound: Floats, cols: Indices | slice) -> tuple[Floats, Floats]:
+        """Estimates of the view from those of the inner design; the bound grows by the rounding of this."""
+        total = np.abs(u).sum(axis=0)
+        unit = 4 * (len(u) + 8) * np.finfo(np.float64).eps
+        lost = np.abs(g) + bound + np.multiply.outer(np.abs(self.centre[cols]), total)
+        # The rounding of u itself moves an entry by at most eps ||x_j||_inf sum|u|.
+        moved = np.multiply.outer(self.inner.norms(0)[cols], total)
+        lost = unit * lost + 4 * np.finfo(np.float64).eps * moved
+        scale = np.abs(self.scale[cols])
+        return self.correct(g, u.sum(axis=0), cols), (bound + lost) / (
+            scale if g.ndim == 1 else scale[:, None]
+        )
+
     def _per_scale(self, error: Floats) -> Floats:
         scale = np.abs(self.scale)
         return error / (scale if error.ndim == 1 else scale[:, None])
@@ -202,6 +232,25 @@ class InterceptDesign(Design):
         self.inner.prepare_rows()
 
     row_layout_bytes = AffineDesign.row_layout_bytes
+    has_twin = AffineDesign.has_twin
+    twin = AffineDesign.twin
+
+    def _estimate(self, r: Floats, seed: int | None, log_delta: float | None) -> tuple[Floats, Floats]:
+        g, bound = self.inner._estimate(r, seed, log_delta)
+        total, lost = self._constant(r)
+        return np.concatenate([g, total[None]]), np.concatenate([bound, lost[None]])
+
+    def _refine(self, r: Floats, cols: Indices, seed: int | None) -> tuple[Floats, Floats]:
+        real, constant = self._split(cols)
+        g, bound = np.empty((2, len(cols), *r.shape[1:]))
+        g[real], bound[real] = self.inner._refine(r, np.asarray(cols)[real], seed)
+        g[constant], bound[constant] = self._constant(r)
+        return g, bound
+
+    def _constant(self, r: Floats) -> tuple[Floats, Floats]:
+        """The constant column's entry of the product, and a bound on its rounding."""
+        unit = 2 * len(r) * np.finfo(np.float64).eps
+        return np.asarray(r.sum(axis=0)), np.asarray(unit * np.abs(r).sum(axis=0))
 
     def _gather(self, cols: Indices) -> Floats:
         real, constant = self._split(cols)

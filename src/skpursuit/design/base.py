@@ -116,19 +116,45 @@ class Design(ABC):
         self.reads.add(len(rows), len(rows) * self.dtype.itemsize)
         return self._pick(rows, cols)
 
+    def has_twin(self) -> bool:
+        """Whether there is a quantised twin; without one the exact product is cheap, or all there is."""
+        return False
+
+    def twin(self, seed: int | None = None) -> Any:
+        """The quantised twin, rounded to nearest or, with a seed, at random. Kept."""
+        raise TypeError(f"{type(self).__name__} has no quantised twin; use exact selection")
+
+    def estimate(
+        self, r: Floats, seed: int | None = None, log_delta: float | None = None
+    ) -> tuple[Floats, Floats]:
+        """(g, bound) with |g - X^T r| <= bound, from one byte an entry; see `Twin.estimate`."""
+        self.reads.add(*self.twin(seed).estimate_cost)
+        return self._estimate(r, seed, log_delta)
+
+    def refine(self, r: Floats, cols: Indices, seed: int | None = None) -> tuple[Floats, Floats]:
+        """(g, bound) for the entries at `cols`, from two bytes an entry."""
+        self.reads.add(*self.twin(seed).refine_cost(len(cols)))
+        return self._refine(r, cols, seed)
+
     def columns(self, cols: Indices) -> Floats:
         """Gather columns as the rows of a C-contiguous float64 array of shape (len(cols), n).
 
         Kept, because a pursuit comes back to them; not counted as selection.
         """
-        missing = [
-            int(j) for j in dict.fromkeys(np.asarray(cols).tolist()) if self.column_cache.get(j) is None
-        ]
+        missing = self._missing(cols)
+        if len(missing):
+            self.reads.prepare(*self.cost(cols=missing))
+        return self._held(cols, missing)
+
+    def _missing(self, cols: Indices) -> Indices:
+        wanted = dict.fromkeys(np.asarray(cols).tolist())
+        return np.array([j for j in wanted if self.column_cache.get(j) is None], dtype=np.intp)
+
+    def _held(self, cols: Indices, missing: Indices) -> Floats:
+        """Columns from the cache, the missing ones gathered into it."""
         fresh: dict[int, Floats] = {}
-        if missing:
-            self.reads.prepare(*self.cost(cols=np.asarray(missing)))
-            gathered = self._gather(np.asarray(missing, dtype=np.intp))
-            fresh = {j: np.array(row) for j, row in zip(missing, gathered)}
+        if len(missing):
+            fresh = {j: np.array(row) for j, row in zip(missing.tolist(), self._gather(missing))}
         out = np.empty((len(cols), self.shape[0]))
         for i, j in enumerate(np.asarray(cols).tolist()):
             held = fresh.get(j)
@@ -255,6 +281,12 @@ class Design(ABC):
 
     @abstractmethod
     def _digest(self, digest: Any) -> None: ...
+
+    def _estimate(self, r: Floats, seed: int | None, log_delta: float | None) -> tuple[Floats, Floats]:
+        return self.twin(seed).estimate(r, log_delta)
+
+    def _refine(self, r: Floats, cols: Indices, seed: int | None) -> tuple[Floats, Floats]:
+        return self.twin(seed).refine(r, cols)
 
     def _pick(self, rows: Indices, cols: Indices) -> Floats:
         return self._gather(cols)[np.arange(len(rows)), rows]

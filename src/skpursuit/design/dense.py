@@ -97,7 +97,22 @@ class DenseDesign(Design):
         return out
 
     def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
-        return fixed_order_dot(self._gather(cols), np.asarray(r, dtype=np.float64))
+        # Through the cache: columns that were close to the top once are close again.
+        columns = self._held(cols, self._missing(cols))
+        return fixed_order_dot(columns, np.asarray(r, dtype=np.float64))
+
+    def has_twin(self) -> bool:
+        return True
+
+    def twin(self, seed: int | None = None) -> Any:
+        key = ("twin", seed)
+        if key not in self.cache:
+            from skpursuit.design.twin import Twin
+
+            self.reads.prepare(*self.cost())
+            rng = None if seed is None else np.random.default_rng(seed)
+            self.cache[key] = Twin.build(self.X, rng)
+        return self.cache[key]
 
     def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:
         from skpursuit.kernels.columns import accumulate_dense_columns

@@ -19,6 +19,7 @@ NAMES: dict[str, tuple[str, str, dict[str, object]]] = {
     "reject": ("reject", "SuccessiveReject", {}),
     "halving": ("halving", "SuccessiveHalving", {}),
     "halving-random": ("halving", "SuccessiveHalving", {"order": "random"}),
+    "certified": ("certified", "Certified", {}),
     "auto": ("exact", "Exact", {}),
 }
 

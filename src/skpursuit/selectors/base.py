@@ -109,28 +109,29 @@ class Selector(ABC):
 
 
 def rank(
-    design: Design, query: Query, g: Floats, error: Floats | None, certificate: str = "exact"
+    design: Design, query: Query, g: Floats, error: Floats | None, cols: Indices | None = None
 ) -> Selection:
-    """The exact top k from a gradient with entrywise error bounds.
+    """The exact top k from a gradient with entrywise error bounds, among all columns or those in `cols`.
 
     Columns that the bounds cannot tell apart are computed again by the design's fixed-order product, so
     that equal columns tie and the lowest index wins, whatever BLAS made of them.
     """
-    scores = query.scores(g)
+    scores = query.scores(g) if cols is None else query.score.of(g)
+    names = np.arange(len(scores)) if cols is None else cols
     if error is None:
         best = top(scores, query.k)
-        return Selection(best, g[best], certificate)
+        return Selection(names[best], g[best], "exact")
     margin = query.score.error(error)
-    candidates = _candidates(scores, margin, query.k)
-    if len(candidates) == 1 or (len(candidates) <= query.k and _separated(scores, margin, candidates)):
-        best = candidates[np.lexsort((candidates, -scores[candidates]))]
-        return Selection(best, g[best], certificate)
-    exact = design.correlate(query.r, cols=candidates)
+    left = candidates(scores, margin, query.k)
+    if len(left) == 1 or (len(left) <= query.k and _separated(scores, margin, left)):
+        best = left[np.lexsort((left, -scores[left]))]
+        return Selection(names[best], g[best], "exact")
+    exact = design.correlate(query.r, cols=names[left])
     best = top(query.score.of(exact), query.k)
-    return Selection(candidates[best], exact[best], certificate, recomputed=len(candidates))
+    return Selection(names[left[best]], exact[best], "exact", recomputed=len(left))
 
 
-def _candidates(scores: Floats, margin: Floats, k: int) -> Indices:
+def candidates(scores: Floats, margin: Floats, k: int) -> Indices:
     """Columns that could be among the top k, ascending."""
     lower = scores - margin
     if k == 1:
@@ -141,9 +142,9 @@ def _candidates(scores: Floats, margin: Floats, k: int) -> Indices:
     return np.flatnonzero((scores + margin >= cut) & (scores > -np.inf))
 
 
-def _separated(scores: Floats, margin: Floats, candidates: Indices) -> bool:
+def _separated(scores: Floats, margin: Floats, left: Indices) -> bool:
     """Whether the order of the candidates is beyond doubt."""
-    order = candidates[np.argsort(-scores[candidates], kind="stable")]
+    order = left[np.argsort(-scores[left], kind="stable")]
     gaps = scores[order[:-1]] - scores[order[1:]]
     return bool((gaps > margin[order[:-1]] + margin[order[1:]]).all())
 

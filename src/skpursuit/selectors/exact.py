@@ -9,6 +9,8 @@ import numpy as np
 from skpursuit.design.base import Design
 from skpursuit.selectors.base import Query, Selection, Selector, rank
 
+LARGE = 2**22  # entries of X from which reading some rows only is worth a compiled kernel
+
 
 @dataclass(frozen=True)
 class Exact(Selector):
@@ -28,7 +30,7 @@ class Exact(Selector):
     def find(self, design: Design, query: Query) -> Selection:
         r = query.r
         rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
-        if 2 * len(rows) < len(r):  # a batch of rows, a fold: the others add nothing
+        if 2 * len(rows) < len(r) and design.cost()[0] >= LARGE:  # a batch of rows: the others add nothing
             g = np.zeros((design.shape[1], *r.shape[1:]))
             design.accumulate(rows, r[rows], g)
         else:

@@ -1,0 +1,74 @@
+"""Certified selection: the answer of exact selection, proven, from one byte an entry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import log
+from numbers import Real
+from typing import Any
+
+from skpursuit.design.base import Design
+from skpursuit.selectors.base import Query, Selection, Selector, candidates, rank
+from skpursuit.selectors.exact import Exact
+
+FEW = 8  # columns that are computed exactly without looking at their second byte first
+
+
+@dataclass(frozen=True)
+class Certified(Selector):
+    """Estimate X^T r on int8 codes of X with a rigorous interval, and compute what could still win exactly.
+
+    The answer is that of `Exact`, ties to the lowest index included, unless the top entries differ by less
+    than the rounding of a float64 product. Where the intervals leave many columns, a second byte of each
+    narrows them down first. On sparse X the exact product is the certificate.
+
+    Parameters
+    ----------
+    delta : float
+        0: a proof. Above 0: codes rounded at random, narrower intervals, and one chance of at most `delta`
+        that any answer of the run differs from the exact one (certificate "delta").
+    seed : int
+        Seed of the random rounding.
+    events : int, optional
+        Number of intervals that share `delta`; found from the solver when None.
+    """
+
+    delta: float = 0.0
+    seed: int = 0
+    events: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.delta, Real) or not 0 <= float(self.delta) < 1:
+            raise ValueError(f"delta must be at least 0 and below 1, got {self.delta!r}")
+
+    def resolve(self, problem: Any, solver: Any) -> Selector:
+        if self.delta == 0 or self.events is not None:
+            return self
+        n_targets = max(1, *problem.targets) if problem.targets else 1
+        return replace(self, events=solver.iterations(problem) * problem.design.shape[1] * n_targets)
+
+    def prepare(self, design: Design) -> None:
+        if design.has_twin():
+            design.twin(self._twin_seed())
+
+    def memory(self, design: Design) -> int:
+        return 2 * design.shape[0] * design.shape[1] if design.has_twin() else 0
+
+    def find(self, design: Design, query: Query) -> Selection:
+        if not design.has_twin():
+            return Exact().find(design, query)
+        g, bound = design.estimate(query.r, self._twin_seed(), self._log_delta(design))
+        left = candidates(query.scores(g), query.score.error(bound), query.k)
+        if len(left) > max(FEW, query.k):
+            answer = rank(design, query, *design.refine(query.r, left, self._twin_seed()), cols=left)
+        else:
+            answer = rank(design, query, g[left], bound[left], cols=left)
+        return replace(answer, certificate="delta") if self.delta else answer
+
+    def _twin_seed(self) -> int | None:
+        return self.seed if self.delta else None
+
+    def _log_delta(self, design: Design) -> float | None:
+        if not self.delta:
+            return None
+        return log(self.delta / (self.events or design.shape[1]))
