@@ -36,6 +36,8 @@ _HOME = {
     "Stability": "selectors.stop",
     "ErrorBound": "selectors.stop",
     "Budget": "selectors.stop",
+    "Sketch": "selectors.sketch",
+    "Auto": "selectors.auto",
     "Certified": "selectors.certified",
     "Squared": "losses",
     "Logistic": "losses",

@@ -196,7 +196,7 @@ class Run:
             "X": self.problem.design.fingerprint(),
             "y": files.fingerprint(self.problem.y),
             "solver": files.fingerprint(self.solver),
-            "selector": files.fingerprint(self.selector),
+            "selector": self.selector.identity(),
             "loss": files.fingerprint(self.problem.loss),
         }
         if self.problem.weights is not None:

@@ -68,6 +68,10 @@ class AffineDesign(Design):
         u = self._lift(r)
         return self.correct(self.inner._correlate(u), u.sum(axis=0))
 
+    def _correlate_rows(self, r: Floats, rows: Indices) -> Floats:
+        u = self._lift(r)
+        return self.correct(self.inner._correlate_rows(u, rows), u.sum(axis=0))
+
     def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
         u = self._lift(np.asarray(r, dtype=np.float64))
         return self.correct(self.inner._correlate_columns(u, cols), u.sum(axis=0), cols)
@@ -113,6 +117,18 @@ class AffineDesign(Design):
         u = self._lift(r)
         g, bound = self.inner._refine(u, cols, seed)
         return self._corrected(u, g, bound, cols)
+
+    def sketch(self) -> Any:
+        """The sketch of the inner design."""
+        return self.inner.sketch()
+
+    def is_prepared(self, kind: str) -> bool:
+        return self.inner.is_prepared(kind)
+
+    def _sketch_guess(self, r: Floats, cols: Indices | None) -> Floats:
+        u = self._lift(r)
+        guess = self.inner._sketch_guess(u, cols)
+        return self.correct(guess, u.sum(axis=0), slice(None) if cols is None else cols)
 
     def _corrected(self, u: Floats, g: Floats, bound: Floats, cols: Indices | slice) -> tuple[Floats, Floats]:
         """Estimates of the view from those of the inner design; the bound grows by the rounding of this."""
@@ -234,6 +250,15 @@ class InterceptDesign(Design):
     row_layout_bytes = AffineDesign.row_layout_bytes
     has_twin = AffineDesign.has_twin
     twin = AffineDesign.twin
+    sketch = AffineDesign.sketch
+    is_prepared = AffineDesign.is_prepared
+
+    def _sketch_guess(self, r: Floats, cols: Indices | None) -> Floats:
+        real, constant = self._split(np.arange(self.shape[1]) if cols is None else cols)
+        guess = np.empty((len(real) + len(constant), *r.shape[1:]))
+        guess[real] = self.inner._sketch_guess(r, None if cols is None else np.asarray(cols)[real])
+        guess[constant] = r.sum(axis=0)
+        return guess
 
     def _estimate(self, r: Floats, seed: int | None, log_delta: float | None) -> tuple[Floats, Floats]:
         g, bound = self.inner._estimate(r, seed, log_delta)

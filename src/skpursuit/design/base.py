@@ -91,7 +91,7 @@ class Design(ABC):
 
     # -- the verbs ---------------------------------------------------------------------------------
 
-    def correlate(self, r: Floats, cols: Indices | None = None) -> Floats:
+    def correlate(self, r: Floats, cols: Indices | None = None, rows: Indices | None = None) -> Floats:
         """X^T r as float64, or only its entries at `cols`, those by one fixed-order product.
 
         Parameters
@@ -99,9 +99,13 @@ class Design(ABC):
         r : ndarray of shape (n,) or (n, m)
         cols : ndarray of int, optional
             Equal columns give equal bits only with `cols`: BLAS does not promise that.
+        rows : ndarray of int, optional
+            The rows where r is not zero, when they are few: only they are read.
         """
-        self.reads.add(*self.cost(cols=cols))
-        return self._correlate(r) if cols is None else self._correlate_columns(r, cols)
+        self.reads.add(*self.cost(rows, cols))
+        if cols is not None:
+            return self._correlate_columns(r, cols)
+        return self._correlate(r) if rows is None else self._correlate_rows(r, rows)
 
     def accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
         """out[j] += sum over rows of weights[i] * X[rows[i], j], for all j or those in `cols`.
@@ -123,6 +127,24 @@ class Design(ABC):
     def twin(self, seed: int | None = None) -> Any:
         """The quantised twin, rounded to nearest or, with a seed, at random. Kept."""
         raise TypeError(f"{type(self).__name__} has no quantised twin; use exact selection")
+
+    def sketch(self) -> Any:
+        """The sketch of X, two bits an entry. Kept."""
+        raise TypeError(f"{type(self).__name__} has no sketch; use exact selection")
+
+    def is_prepared(self, kind: str) -> bool:
+        """Whether the "twin" or the "sketch" is there already."""
+        return (kind, None) in self.cache
+
+    def sketch_estimate(self, r: Floats) -> Floats:
+        """A guess at X^T r from one bit an entry."""
+        self.reads.add(*self.sketch().estimate_cost)
+        return self._sketch_guess(r, None)
+
+    def sketch_refine(self, r: Floats, cols: Indices) -> Floats:
+        """A better guess at the entries at `cols`, from two bits an entry."""
+        self.reads.add(*self.sketch().refine_cost(len(cols)))
+        return self._sketch_guess(r, cols)
 
     def estimate(
         self, r: Floats, seed: int | None = None, log_delta: float | None = None
@@ -281,6 +303,19 @@ class Design(ABC):
 
     @abstractmethod
     def _digest(self, digest: Any) -> None: ...
+
+    def _correlate_rows(self, r: Floats, rows: Indices) -> Floats:
+        out = np.zeros((*r.shape[1:], self.shape[1])).T
+        self._accumulate(rows, r[rows], out, None)
+        return out
+
+    def _sketch_guess(self, r: Floats, cols: Indices | None) -> Floats:
+        sketch = self.sketch()
+        guesses = [
+            sketch.estimate(part) if cols is None else sketch.refine(part, cols)
+            for part in r.reshape(len(r), -1).T
+        ]
+        return guesses[0] if r.ndim == 1 else np.stack(guesses, axis=1)
 
     def _estimate(self, r: Floats, seed: int | None, log_delta: float | None) -> tuple[Floats, Floats]:
         return self.twin(seed).estimate(r, log_delta)

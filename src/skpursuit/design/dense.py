@@ -11,6 +11,7 @@ from skpursuit.design.base import BLOCK_ENTRIES, Design, Floats, Indices, fixed_
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
 SMALL_BLOCK = 2**16  # entries: what stays in the cache while a block is looked at twice
+SMALL_PRODUCT = 2**20  # entries: no kernel is loaded for a product of fewer
 TILE = (128, 2048)  # rows and columns of the tiles of norms: their sums stay in the first cache
 
 
@@ -70,6 +71,11 @@ class DenseDesign(Design):
             out += part
         return out
 
+    def _correlate_rows(self, r: Floats, rows: Indices) -> Floats:
+        if len(rows) * self.shape[1] > SMALL_PRODUCT:
+            return super()._correlate_rows(r, rows)
+        return self.X[rows].T.astype(np.float64, copy=False) @ r[rows]
+
     def correlate_error(self, r: Floats) -> Floats:
         """gamma_b ||x_j|| ||r||, b the rows of one product, doubled for summing blocks and casting r."""
         b = min(self._product_rows(), self.shape[0])
@@ -112,6 +118,15 @@ class DenseDesign(Design):
             self.reads.prepare(*self.cost())
             rng = None if seed is None else np.random.default_rng(seed)
             self.cache[key] = Twin.build(self.X, rng)
+        return self.cache[key]
+
+    def sketch(self) -> Any:
+        key = ("sketch", None)
+        if key not in self.cache:
+            from skpursuit.design.sketch_twin import SketchTwin
+
+            self.reads.prepare(*self.cost())
+            self.cache[key] = SketchTwin.build(self.X)
         return self.cache[key]
 
     def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:

@@ -50,6 +50,9 @@ class SparseDesign(Design):
     def _correlate(self, r: Floats) -> Floats:
         return np.asarray(self.transposed @ np.asarray(r, dtype=self.dtype), dtype=np.float64)
 
+    def _correlate_rows(self, r: Floats, rows: Indices) -> Floats:
+        return np.asarray(self.layout("csr")[rows].T @ r[rows], dtype=np.float64)
+
     def correlate_error(self, r: Floats) -> Floats | None:
         if self.dtype == np.float64:
             return None

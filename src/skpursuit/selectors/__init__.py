@@ -20,7 +20,8 @@ NAMES: dict[str, tuple[str, str, dict[str, object]]] = {
     "halving": ("halving", "SuccessiveHalving", {}),
     "halving-random": ("halving", "SuccessiveHalving", {"order": "random"}),
     "certified": ("certified", "Certified", {}),
-    "auto": ("exact", "Exact", {}),
+    "sketch": ("sketch", "Sketch", {}),
+    "auto": ("auto", "Auto", {}),
 }
 
 

@@ -91,6 +91,10 @@ class Selector(ABC):
         """The selector that really runs: `Auto` picks one, the others are themselves."""
         return self
 
+    def identity(self) -> str:
+        """What a checkpoint compares: the parameters the caller gave."""
+        return repr(self)
+
     def describe(self) -> str:
         """One line for `Result.selector`."""
         return repr(self)

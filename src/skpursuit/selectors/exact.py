@@ -9,8 +9,6 @@ import numpy as np
 from skpursuit.design.base import Design
 from skpursuit.selectors.base import Query, Selection, Selector, rank
 
-LARGE = 2**22  # entries of X from which reading some rows only is worth a compiled kernel
-
 
 @dataclass(frozen=True)
 class Exact(Selector):
@@ -30,9 +28,5 @@ class Exact(Selector):
     def find(self, design: Design, query: Query) -> Selection:
         r = query.r
         rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
-        if 2 * len(rows) < len(r) and design.cost()[0] >= LARGE:  # a batch of rows: the others add nothing
-            g = np.zeros((design.shape[1], *r.shape[1:]))
-            design.accumulate(rows, r[rows], g)
-        else:
-            g = design.correlate(r)
-        return rank(design, query, g, design.correlate_error(r))
+        batch = rows if 2 * len(rows) < len(r) else None  # a batch, a fold: the other rows add nothing
+        return rank(design, query, design.correlate(r, rows=batch), design.correlate_error(r))

@@ -34,6 +34,11 @@ class Solver(ABC):
         """The most iterations the loop may make."""
         return self.max_iter or 100
 
+    def work(self, problem: Problem) -> tuple[int, int]:
+        """Selections a run is expected to ask for, and columns it is expected to visit, for `auto`."""
+        steps = self.iterations(problem)
+        return steps, min(steps, problem.design.shape[1])
+
 
 def check_count(name: str, value: Any, optional: bool = True) -> None:
     """Refuse anything but a whole number of at least 1 (or None)."""

@@ -73,6 +73,11 @@ class CoSaMP(Solver):
         """The number of columns in the model."""
         return self.n_nonzero_coefs or max(1, problem.design.shape[1] // 10)
 
+    def work(self, problem: Problem) -> tuple[int, int]:
+        """A few iterations settle it; each visits 2k columns, many of them again."""
+        steps = min(self.max_iter, 6)
+        return steps, min(4 * self.sparsity(problem), problem.design.shape[1])
+
     def init(self, problem: Problem) -> State:
         self._check(problem)
         check_sparsity(problem, self.sparsity(problem))

@@ -82,6 +82,10 @@ class OMP(Solver):
         """A step adds a column or drops a dependent one."""
         return self.max_iter or problem.design.shape[1]
 
+    def work(self, problem: Problem) -> tuple[int, int]:
+        steps = min(self.sparsity(problem), self.iterations(problem), *problem.design.shape)
+        return steps, steps
+
     def _refit(self, problem: Problem) -> LeastSquares | Newton:
         return LeastSquares(self.positive) if problem.quadratic else Newton(self.ridge)
 
