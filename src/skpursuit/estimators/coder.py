@@ -1,0 +1,306 @@
+"""Sparse codes of signals over a given dictionary."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array
+
+from skpursuit.coding import KERNELS, Encoder, Plan
+
+Progress = Callable[[int, int | None, float | None], None]
+# Blocks of the encoder in one piece of a stream: enough for every thread, little enough to report often.
+STREAM_BLOCKS = 16
+
+
+class CodesOut(ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_wrap_output_keys=None):
+    """What transformers that return sparse codes share: names of outputs, and no data frames."""
+
+    def set_output(self, *, transform: str | None = None) -> Any:
+        """Accept only the default container.
+
+        Parameters
+        ----------
+        transform : {"default"} or None
+            Data frames cannot hold sparse codes and are refused.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+        """
+        refuse_frames(transform)
+        return self
+
+
+def refuse_frames(container: str | None) -> None:
+    """Raise if output is wanted in a data frame."""
+    if container in (None, "default"):
+        return
+    kind = str(container).capitalize()
+    raise ValueError(
+        f"{kind} output does not support sparse data. The codes are a scipy csr_array: keep "
+        "transform='default', and call .toarray() on the codes where a dense table is needed"
+    )
+
+
+def make_plan(coder: Any, d: int, n: int) -> Plan:
+    """The parameters of a coder, checked against a dictionary of ``d`` atoms of length ``n``."""
+    k, tol, solver = coder.n_nonzero_coefs, coder.tol, coder.solver
+    if solver not in KERNELS:
+        raise ValueError(f"solver must be one of {sorted(KERNELS)}, got {solver!r}")
+    for name, value in (("n_nonzero_coefs", k), ("max_iter", coder.max_iter), ("n_jobs", coder.n_jobs)):
+        _check_count(name, value)
+    _check_count("memory_limit", coder.memory_limit, optional=False)
+    if tol is not None and not (isinstance(tol, Real) and not isinstance(tol, bool) and 0 <= tol < np.inf):
+        raise ValueError(f"tol must be a finite squared norm of at least 0, or None, got {tol!r}")
+    if k is None:
+        k = max(1, d // 10) if tol is None else min(n, d)
+    elif k > d:
+        warnings.warn(
+            f"n_nonzero_coefs={k} is more than the {d} atoms of the dictionary; {d} is used",
+            UserWarning,
+            stacklevel=3,
+        )
+    k = min(int(k), d)
+    return Plan(
+        k=k,
+        tol=float(tol or 0.0),
+        solver=solver,
+        refit=bool(coder.refit),
+        max_iter=int(coder.max_iter or k),
+        n_threads=None if coder.n_jobs is None else int(coder.n_jobs),
+        memory_limit=int(coder.memory_limit),
+    )
+
+
+def _check_count(name: str, value: Any, optional: bool = True) -> None:
+    if value is None and optional:
+        return
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(
+            f"{name} must be an integer of at least 1{' or None' if optional else ''}, got {value!r}"
+        )
+
+
+def working_dtype(dtype: np.dtype) -> np.dtype:
+    """Float32 stays float32; everything else is coded in float64."""
+    return np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
+
+
+def check_rows(values: Any, name: str, n_columns: int) -> np.ndarray:
+    """Signals (or codes) as a two-dimensional array that is not copied; finiteness is checked block by block."""
+    array = check_array(
+        values, dtype="numeric", ensure_all_finite=False, ensure_min_samples=0, input_name=name
+    )
+    if array.shape[1] != n_columns:
+        raise ValueError(f"{name} has {array.shape[1]} columns, expected {n_columns}, as the atoms have")
+    return array
+
+
+class PursuitCoder(CodesOut, BaseEstimator):
+    """Sparse codes of many signals over one dictionary.
+
+    Each signal ``y`` gets a code ``w`` with few non-zeros such that ``w @ dictionary`` is near ``y``. The
+    correlations of all signals of a block come from one float32 matrix product and follow the residuals
+    through Gram rows; whatever they cannot tell apart, and all weights, are computed in float64.
+
+    Parameters
+    ----------
+    dictionary : array-like of shape (n_atoms, n_features)
+        Atoms in rows. They need not have unit norm: the atom with the largest absolute product with the
+        residual is taken, as in scikit-learn. Zero atoms are never used.
+    n_nonzero_coefs : int or None, default=10
+        Non-zeros of a code. More than there are atoms is cut down with a warning. None: a tenth of the
+        atoms, or no limit if `tol` is given.
+    solver : {"omp", "cosamp"}, default="omp"
+        Orthogonal matching pursuit, or CoSaMP (Needell, Tropp 2009): take the 2k best atoms, fit them
+        together with the k present ones, keep the k largest weights.
+    tol : float, optional
+        Stop once the squared norm of the residual is at most this, also below `n_nonzero_coefs` atoms.
+    max_iter : int, optional
+        CoSaMP: limit on iterations; default `n_nonzero_coefs`. It stops earlier when the residual no
+        longer shrinks, and returns the best code it met.
+    refit : bool, default=False
+        CoSaMP: fit the kept weights once more at the end.
+    n_jobs : int, optional
+        Threads; default as many as BLAS would use. The codes do not depend on it.
+    memory_limit : int, default=2**30
+        Bytes for Gram rows. When all rows do not fit, each block of signals computes the rows it meets.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Length of an atom.
+
+    Notes
+    -----
+    Atoms whose products with the residual are equal up to float64 rounding count as equal, and the lowest
+    index wins; other implementations may choose differently there. Atoms that depend on those already
+    chosen (up to rounding) are passed over. Coding stops when no product rises above rounding. Residuals
+    below about 1e-4 of the signal are followed at the speed of plain pursuit, without the Gram rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpursuit.estimators.coder import PursuitCoder
+    >>> coder = PursuitCoder(np.eye(3), n_nonzero_coefs=1)
+    >>> coder.transform([[0.0, 5.0, 1.0]]).toarray()
+    array([[0., 5., 0.]])
+    """
+
+    def __init__(
+        self,
+        dictionary: Any,
+        n_nonzero_coefs: int | None = 10,
+        solver: str = "omp",
+        tol: float | None = None,
+        *,
+        max_iter: int | None = None,
+        refit: bool = False,
+        n_jobs: int | None = None,
+        memory_limit: int = 2**30,
+    ) -> None:
+        self.dictionary = dictionary
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.memory_limit = memory_limit
+
+    def fit(self, X: Any = None, y: Any = None) -> PursuitCoder:
+        """Do nothing: the dictionary is given.
+
+        Parameters
+        ----------
+        X, y : ignored
+            Present by convention.
+
+        Returns
+        -------
+        PursuitCoder
+            The coder itself.
+        """
+        return self
+
+    def transform(self, X: Any, y: Any = None) -> csr_array:
+        """Code signals.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_signals, n_features)
+            Signals in rows. A memory-mapped array is read block by block.
+        y : ignored
+            Present by convention.
+
+        Returns
+        -------
+        csr_array of shape (n_signals, n_atoms)
+            Codes in rows, float32 for float32 signals and else float64.
+        """
+        refuse_frames(get_config()["transform_output"])
+        signals = check_rows(X, "signals", self.n_features_in_)
+        return self._encoder(working_dtype(signals.dtype), len(signals)).encode(signals)
+
+    def transform_stream(
+        self, source: Any, callback: Progress | None = None, total: int | None = None
+    ) -> Iterator[csr_array]:
+        """Code signals that do not fit in memory, piece by piece.
+
+        Parameters
+        ----------
+        source : array-like of shape (n_signals, n_features), or iterable of such arrays
+            A (memory-mapped) array is cut into pieces; of an iterable each item is one piece.
+        callback : callable, optional
+            Called after each piece with the number of signals done, the total or None, and the expected
+            seconds left or None.
+        total : int, optional
+            Number of signals, if an iterable knows it.
+
+        Yields
+        ------
+        csr_array
+            Codes of one piece. The first piece decides between float32 and float64.
+        """
+        total = len(source) if hasattr(source, "shape") else total
+        encoder, done, begun = None, 0, time.perf_counter()
+        for piece in self._pieces(source):
+            signals = check_rows(piece, "signals", self.n_features_in_)
+            encoder = encoder or self._encoder(working_dtype(signals.dtype), total)
+            codes = encoder.encode(signals, done)
+            done += len(signals)
+            if callback is not None:
+                callback(done, total, seconds_left(begun, done, total))
+            yield codes
+
+    def _pieces(self, source: Any) -> Iterable[Any]:
+        if not hasattr(source, "shape"):
+            return iter(source)
+        rows = source.iloc if hasattr(source, "iloc") else source
+        step = STREAM_BLOCKS * 256
+        return (rows[at : at + step] for at in range(0, len(source), step))
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Signals that codes stand for.
+
+        Parameters
+        ----------
+        X : {array-like, sparse} of shape (n_signals, n_atoms)
+            Codes in rows.
+
+        Returns
+        -------
+        ndarray of shape (n_signals, n_features)
+            ``X @ dictionary``.
+        """
+        return decode(X, self._atoms())
+
+    def _atoms(self) -> np.ndarray:
+        return check_array(
+            self.dictionary, dtype=[np.float64, np.float32], input_name="dictionary", estimator=self
+        )
+
+    def _encoder(self, dtype: np.dtype, expected: int | None) -> Encoder:
+        atoms = self._atoms().astype(dtype, order="C", copy=False)
+        return Encoder(atoms, make_plan(self, *atoms.shape), expected)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Length of an atom."""
+        return int(np.shape(self.dictionary)[1])
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(np.shape(self.dictionary)[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def decode(codes: Any, atoms: np.ndarray) -> np.ndarray:
+    """``codes @ atoms`` as a dense array, after a check of shapes and values."""
+    codes = check_array(codes, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="codes")
+    if codes.shape[1] != len(atoms):
+        raise ValueError(f"codes have {codes.shape[1]} columns, expected one for each of the {len(atoms)} atoms")
+    product = codes @ atoms.astype(codes.dtype, copy=False)
+    return product.toarray() if issparse(product) else np.asarray(product)
+
+
+def seconds_left(begun: float, done: int, total: int | None) -> float | None:
+    """Seconds until all is done, at the pace so far."""
+    if total is None or done == 0:
+        return None
+    return (time.perf_counter() - begun) / done * max(0, total - done)
