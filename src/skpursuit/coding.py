@@ -38,7 +38,7 @@ class Plan:
 
 
 def in_order(function: Callable[[Any], Any], items: Iterable[Any], n_threads: int | None = None) -> list[Any]:
-    """``[function(item) for item in items]`` on threads, BLAS on one thread in each: the same bits for any number."""
+    """Map on threads, each with one thread of BLAS: the same bits for any number of them."""
     workers = n_threads or threads.count()
     with one_thread():
         if workers == 1:
@@ -78,7 +78,7 @@ class Encoder:
         d, n = atoms.shape
         self.plan, self.dtype, self.shape = plan, atoms.dtype, (d, n)
         self.exponent = int(_exponents(np.abs(atoms).max(initial=0.0), atoms.dtype))
-        scaled = atoms * atoms.dtype.type(2.0**-self.exponent)
+        scaled = np.ascontiguousarray(atoms) * atoms.dtype.type(2.0**-self.exponent)
         reach = int(_exponents(_norms(scaled).max(initial=0.0), atoms.dtype))
         scaled *= atoms.dtype.type(2.0**-reach)
         self.exponent += reach
@@ -98,7 +98,7 @@ class Encoder:
         )
         few = expected is not None and expected * self.k < d
         if not few and 4 * d * d <= plan.memory_limit:
-            self.dictionary = self._with_rows(self.dictionary, np.arange(d), plan.n_threads)
+            self.dictionary = self._with_all_rows(self.dictionary)
 
     @property
     def block(self) -> int:
@@ -128,7 +128,7 @@ class Encoder:
 
     def _load(self, rows: np.ndarray, first: int) -> tuple[Block, np.ndarray]:
         """Scale signals by powers of two, so that neither squares nor float32 overflow or vanish."""
-        y = np.asarray(rows, dtype=self.dtype)
+        y = np.ascontiguousarray(rows, dtype=self.dtype)
         peak = np.maximum(y.max(axis=1), -y.min(axis=1))
         if not np.isfinite(peak).all():
             row = first + int(np.argmin(np.isfinite(peak)))
@@ -157,24 +157,28 @@ class Encoder:
                 halves = (slice(None, size // 2), slice(size // 2, None))
                 parts = [self._codes(Block(*(x[half] for x in block))) for half in halves]
                 return Codes(*(np.concatenate(pair) for pair in zip(*parts)))
-            dictionary = self._with_rows(dictionary, new, 1)
+            dictionary = self._with_rows(dictionary, new)
 
-    def _with_rows(self, dictionary: Dictionary, new: np.ndarray, n_threads: int | None) -> Dictionary:
-        """Add Gram rows, in blocks of a fixed size."""
+    def _with_rows(self, dictionary: Dictionary, new: np.ndarray) -> Dictionary:
+        """Add the Gram rows of the atoms ``new``."""
+        known, slot = len(dictionary.gram), dictionary.slot.copy()
+        slot[new] = np.arange(known, known + len(new))
+        rows = dictionary.coarse[new] @ dictionary.coarse.T
+        return dictionary._replace(gram=np.concatenate([dictionary.gram, rows]), slot=slot)
+
+    def _with_all_rows(self, dictionary: Dictionary) -> Dictionary:
+        """The whole Gram matrix, in blocks of a fixed size: the lower half by BLAS, the upper by copying."""
         d, n = self.shape
         step = max(1, min(MAX_BLOCK, BLOCK_WORK // max(1, d * n)))
-        known = len(dictionary.gram)
-        gram = np.empty((known + len(new), d), np.float32)
-        gram[:known] = dictionary.gram
+        coarse, gram = dictionary.coarse, np.empty((d, d), np.float32)
 
         def fill(at: int) -> None:
-            rows = dictionary.coarse[new[at : at + step]]
-            np.matmul(rows, dictionary.coarse.T, out=gram[known + at : known + at + len(rows)])
+            end = min(d, at + step)
+            gram[at:end, :end] = coarse[at:end] @ coarse[:end].T
+            gram[:at, at:end] = gram[at:end, :at].T
 
-        in_order(fill, range(0, len(new), step), n_threads)
-        slot = dictionary.slot.copy()
-        slot[new] = np.arange(known, known + len(new))
-        return dictionary._replace(gram=gram, slot=slot)
+        in_order(fill, range(0, d, step), self.plan.n_threads)
+        return dictionary._replace(gram=gram, slot=np.arange(d))
 
 
 def _stack(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]], d: int, dtype: np.dtype) -> csr_array:

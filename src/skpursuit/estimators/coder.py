@@ -9,47 +9,17 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array
 
 from skpursuit.coding import KERNELS, Encoder, Plan
+from skpursuit.estimators.codes import CodesOut, decode, refuse_frames
 
 Progress = Callable[[int, int | None, float | None], None]
 # Blocks of the encoder in one piece of a stream: enough for every thread, little enough to report often.
 STREAM_BLOCKS = 16
-
-
-class CodesOut(ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_wrap_output_keys=None):
-    """What transformers that return sparse codes share: names of outputs, and no data frames."""
-
-    def set_output(self, *, transform: str | None = None) -> Any:
-        """Accept only the default container.
-
-        Parameters
-        ----------
-        transform : {"default"} or None
-            Data frames cannot hold sparse codes and are refused.
-
-        Returns
-        -------
-        object
-            The estimator itself.
-        """
-        refuse_frames(transform)
-        return self
-
-
-def refuse_frames(container: str | None) -> None:
-    """Raise if output is wanted in a data frame."""
-    if container in (None, "default"):
-        return
-    kind = str(container).capitalize()
-    raise ValueError(
-        f"{kind} output does not support sparse data. The codes are a scipy csr_array: keep "
-        "transform='default', and call .toarray() on the codes where a dense table is needed"
-    )
 
 
 def make_plan(coder: Any, d: int, n: int) -> Plan:
@@ -58,9 +28,9 @@ def make_plan(coder: Any, d: int, n: int) -> Plan:
     if solver not in KERNELS:
         raise ValueError(f"solver must be one of {sorted(KERNELS)}, got {solver!r}")
     for name, value in (("n_nonzero_coefs", k), ("max_iter", coder.max_iter), ("n_jobs", coder.n_jobs)):
-        _check_count(name, value)
-    _check_count("memory_limit", coder.memory_limit, optional=False)
-    if tol is not None and not (isinstance(tol, Real) and not isinstance(tol, bool) and 0 <= tol < np.inf):
+        check_count(name, value)
+    check_count("memory_limit", coder.memory_limit, optional=False)
+    if tol is not None and not (isinstance(tol, Real) and 0 <= float(tol) < np.inf):
         raise ValueError(f"tol must be a finite squared norm of at least 0, or None, got {tol!r}")
     if k is None:
         k = max(1, d // 10) if tol is None else min(n, d)
@@ -82,7 +52,8 @@ def make_plan(coder: Any, d: int, n: int) -> Plan:
     )
 
 
-def _check_count(name: str, value: Any, optional: bool = True) -> None:
+def check_count(name: str, value: Any, optional: bool = True) -> None:
+    """Raise unless ``value`` is a positive integer (or None)."""
     if value is None and optional:
         return
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
@@ -96,8 +67,20 @@ def working_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
 
 
+def check_table(values: Any, name: str) -> None:
+    """Raise unless ``values`` has rows and columns."""
+    ndim = getattr(values, "ndim", None)
+    ndim = np.ndim(values) if ndim is None else ndim
+    if ndim != 2:
+        raise ValueError(
+            f"{name} must be two-dimensional, one in each row, got {ndim} dimension(s); "
+            f"pass a single one as {name}.reshape(1, -1)"
+        )
+
+
 def check_rows(values: Any, name: str, n_columns: int) -> np.ndarray:
-    """Signals (or codes) as a two-dimensional array that is not copied; finiteness is checked block by block."""
+    """A two-dimensional array that is not copied; finiteness is checked later, block by block."""
+    check_table(values, name)
     array = check_array(
         values, dtype="numeric", ensure_all_finite=False, ensure_min_samples=0, input_name=name
     )
@@ -209,8 +192,9 @@ class PursuitCoder(CodesOut, BaseEstimator):
             Codes in rows, float32 for float32 signals and else float64.
         """
         refuse_frames(get_config()["transform_output"])
-        signals = check_rows(X, "signals", self.n_features_in_)
-        return self._encoder(working_dtype(signals.dtype), len(signals)).encode(signals)
+        atoms = self._atoms()
+        signals = check_rows(X, "signals", atoms.shape[1])
+        return self._encoder(atoms, signals.dtype, len(signals)).encode(signals)
 
     def transform_stream(
         self, source: Any, callback: Progress | None = None, total: int | None = None
@@ -233,10 +217,10 @@ class PursuitCoder(CodesOut, BaseEstimator):
             Codes of one piece. The first piece decides between float32 and float64.
         """
         total = len(source) if hasattr(source, "shape") else total
-        encoder, done, begun = None, 0, time.perf_counter()
+        atoms, encoder, done, begun = self._atoms(), None, 0, time.perf_counter()
         for piece in self._pieces(source):
-            signals = check_rows(piece, "signals", self.n_features_in_)
-            encoder = encoder or self._encoder(working_dtype(signals.dtype), total)
+            signals = check_rows(piece, "signals", atoms.shape[1])
+            encoder = encoder or self._encoder(atoms, signals.dtype, total)
             codes = encoder.encode(signals, done)
             done += len(signals)
             if callback is not None:
@@ -266,12 +250,13 @@ class PursuitCoder(CodesOut, BaseEstimator):
         return decode(X, self._atoms())
 
     def _atoms(self) -> np.ndarray:
-        return check_array(
-            self.dictionary, dtype=[np.float64, np.float32], input_name="dictionary", estimator=self
-        )
+        check_table(self.dictionary, "dictionary")
+        if 0 in np.shape(self.dictionary):
+            raise ValueError("dictionary is empty; it needs at least one atom of at least one feature")
+        return check_array(self.dictionary, dtype=[np.float64, np.float32], input_name="dictionary")
 
-    def _encoder(self, dtype: np.dtype, expected: int | None) -> Encoder:
-        atoms = self._atoms().astype(dtype, order="C", copy=False)
+    def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> Encoder:
+        atoms = atoms.astype(working_dtype(dtype), copy=False)
         return Encoder(atoms, make_plan(self, *atoms.shape), expected)
 
     @property
@@ -288,15 +273,6 @@ class PursuitCoder(CodesOut, BaseEstimator):
         tags.requires_fit = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def decode(codes: Any, atoms: np.ndarray) -> np.ndarray:
-    """``codes @ atoms`` as a dense array, after a check of shapes and values."""
-    codes = check_array(codes, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="codes")
-    if codes.shape[1] != len(atoms):
-        raise ValueError(f"codes have {codes.shape[1]} columns, expected one for each of the {len(atoms)} atoms")
-    product = codes @ atoms.astype(codes.dtype, copy=False)
-    return product.toarray() if issparse(product) else np.asarray(product)
 
 
 def seconds_left(begun: float, done: int, total: int | None) -> float | None:

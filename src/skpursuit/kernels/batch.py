@@ -24,7 +24,7 @@ _SUM = {"reassoc", "contract"}
 
 
 @njit(cache=True, nogil=True)
-def _peak(scores: Any, start: int, fold: Any) -> Any:
+def _peak(scores: Any, start: Any, fold: Any) -> Any:
     """Largest |score| of one tile, by halves: a plain running maximum does not vectorise."""
     tile = scores[start : start + TILE]
     for i in range(TILE // 4):
@@ -42,7 +42,7 @@ def _peak(scores: Any, start: int, fold: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _largest(work: Any) -> int:
+def _largest(work: Any) -> Any:
     """Lowest index of the largest |score|."""
     peaks, scores = work.peaks, work.scores
     best = 0
@@ -55,13 +55,13 @@ def _largest(work: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _close(work: Any, j: int) -> None:
+def _close(work: Any, j: Any) -> None:
     work.scores[j] = 0
     work.peaks[j // TILE] = _peak(work.scores, j - j % TILE, work.fold)
 
 
 @njit(cache=True, nogil=True, fastmath=_SUM)
-def _dot(a: Any, b: Any, size: int) -> Any:
+def _dot(a: Any, b: Any, size: Any) -> Any:
     total = 0.0
     for i in range(size):
         total += np.float64(a[i]) * np.float64(b[i])
@@ -69,13 +69,13 @@ def _dot(a: Any, b: Any, size: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _products(atoms: Any, chosen: Any, size: int, vector: Any, out: Any) -> None:
+def _products(atoms: Any, chosen: Any, size: Any, vector: Any, out: Any) -> None:
     for i in range(size):
         out[i] = _dot(atoms[chosen[i]], vector, vector.shape[0])
 
 
 @njit(cache=True, nogil=True, fastmath=_SUM)
-def _set_residual(signal: Any, dictionary: Any, factor: Any, size: int, out: Any) -> Any:
+def _set_residual(signal: Any, dictionary: Any, factor: Any, size: Any, out: Any) -> Any:
     """``out = y - D_S^T w`` in float64; returns its squared norm."""
     for p in range(signal.shape[0]):
         out[p] = signal[p]
@@ -87,7 +87,7 @@ def _set_residual(signal: Any, dictionary: Any, factor: Any, size: int, out: Any
 
 
 @njit(cache=True, nogil=True, fastmath=_SUM)
-def _correlations(start: Any, dictionary: Any, factor: Any, size: int, out: Any) -> None:
+def _correlations(start: Any, dictionary: Any, factor: Any, size: Any, out: Any) -> None:
     """``out = start - sum_i weights_i G[atom_i]`` in float32, two Gram rows a pass."""
     gram, slot, atoms = dictionary.gram, dictionary.slot, factor.atoms
     weights = factor.weights[:size].astype(out.dtype)
@@ -116,7 +116,7 @@ def _direct(dictionary: Any, residual: Any, out: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _shortlist(m: int, margin: float, work: Any, n_closed: int) -> int:
+def _shortlist(m: Any, margin: float, work: Any, n_closed: Any) -> Any:
     """Atoms that may be among the ``m`` largest scores, each known to ``margin``; -1 if there is a crowd."""
     for i in range(n_closed):
         work.scores[work.closed[i]] = 0
@@ -140,15 +140,15 @@ def _shortlist(m: int, margin: float, work: Any, n_closed: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _contains(atoms: Any, size: int, atom: int) -> bool:
-    for i in range(size):
+def _contains(atoms: Any, size: Any, atom: Any) -> bool:
+    for i in range(size):  # noqa: SIM110 (a generator costs compile time)
         if atoms[i] == atom:
             return True
     return False
 
 
 @njit(cache=True, nogil=True)
-def _everything(work: Any, d: int, n_closed: int) -> int:
+def _everything(work: Any, d: Any, n_closed: Any) -> Any:
     found = np.int64(0)
     for j in range(d):
         if not _contains(work.closed, n_closed, j):
@@ -158,7 +158,7 @@ def _everything(work: Any, d: int, n_closed: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _settle(m: int, found: int, dictionary: Any, work: Any, noise: float, floor: float) -> int:
+def _settle(m: Any, found: Any, dictionary: Any, work: Any, noise: float, floor: float) -> Any:
     """Rank a shortlist by float64 products; equal to rounding (``noise``) means equal: the lowest index wins.
 
     What does not rise above ``floor`` says nothing about the signal and is left out.
@@ -183,7 +183,7 @@ def _settle(m: int, found: int, dictionary: Any, work: Any, noise: float, floor:
 
 
 @njit(cache=True, nogil=True)
-def _select(m: int, signal: Any, dictionary: Any, factor: Any, work: Any, limits: Any, n: Any) -> int:
+def _select(m: Any, signal: Any, dictionary: Any, factor: Any, work: Any, limits: Any, n: Any) -> Any:
     """Put the ``m`` atoms of largest |correlation| into ``work.picks``; how many rise above rounding.
 
     ``n`` is (number of weights, number of closed atoms, norm of the signal).
@@ -205,7 +205,7 @@ def _select(m: int, signal: Any, dictionary: Any, factor: Any, work: Any, limits
 
 
 @njit(cache=True, nogil=True)
-def _append(factor: Any, size: int, atom: int, signal: Any, dictionary: Any, dependence: float) -> bool:
+def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dependence: float) -> bool:
     """Grow the factor by one atom; False, and no change, if the atom depends on those it has."""
     lower, vector = factor.lower, dictionary.atoms[atom]
     new = lower[size]
@@ -224,7 +224,7 @@ def _append(factor: Any, size: int, atom: int, signal: Any, dictionary: Any, dep
 
 
 @njit(cache=True, nogil=True)
-def _solve(factor: Any, size: int) -> None:
+def _solve(factor: Any, size: Any) -> None:
     weights, lower = factor.weights, factor.lower
     for i in range(size):
         weights[i] = factor.half[i]
@@ -235,7 +235,7 @@ def _solve(factor: Any, size: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _emit(codes: Any, signal: int, factor: Any, size: int) -> None:
+def _emit(codes: Any, signal: Any, factor: Any, size: Any) -> None:
     """Write one code with its atoms in increasing order."""
     indices, values = codes.indices[signal], codes.values[signal]
     for i in range(size):
@@ -250,12 +250,12 @@ def _emit(codes: Any, signal: int, factor: Any, size: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _new_factor(size: int) -> Any:
+def _new_factor(size: Any) -> Any:
     return Factor(np.zeros((size, size)), np.zeros(size), np.zeros(size), np.zeros(size, np.int64))
 
 
 @njit(cache=True, nogil=True)
-def _scratch(n: int, d: int, size: int) -> Any:
+def _scratch(n: Any, d: Any, size: Any) -> Any:
     tiles = (d + TILE - 1) // TILE
     room = d + CROWD
     work = Work(
@@ -271,7 +271,7 @@ def _scratch(n: int, d: int, size: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _omp(block: Any, i: int, dictionary: Any, limits: Any, codes: Any, work: Any, factor: Any) -> int:
+def _omp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, work: Any, factor: Any) -> Any:
     """Code signal ``i``; returns an atom whose Gram row is missing, or -1."""
     signal, start, energy = block.signals[i], block.start[i], block.energy[i]
     size, n_closed = np.int64(0), np.int64(0)  # typed, for a literal 0 would compile every callee twice
@@ -309,8 +309,9 @@ def omp_block(block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any)
 
 
 @njit(cache=True, nogil=True)
-def _merge(signal: Any, dictionary: Any, limits: Any, kept: Any, size: int, work: Any, found: int, factor: Any) -> int:
+def _merge(signal: Any, dictionary: Any, limits: Any, room: Any, size: Any, found: Any) -> Any:
     """Least squares on the kept atoms and the picked ones; those that depend on earlier ones are left out."""
+    work, factor, kept, _ = room
     merged = np.int64(0)
     for i in range(size):
         merged += _append(factor, merged, kept.atoms[i], signal, dictionary, limits.dependence)
@@ -322,7 +323,7 @@ def _merge(signal: Any, dictionary: Any, limits: Any, kept: Any, size: int, work
 
 
 @njit(cache=True, nogil=True)
-def _prune(factor: Any, merged: int, norms: Any, floor: float, pruned: Any) -> int:
+def _prune(factor: Any, merged: Any, norms: Any, floor: float, pruned: Any) -> Any:
     """Move the largest weights to ``pruned``; ties go to the lowest index, and rounding is not kept."""
     size = np.int64(0)
     while size < pruned.atoms.shape[0]:
@@ -345,7 +346,7 @@ def _prune(factor: Any, merged: int, norms: Any, floor: float, pruned: Any) -> i
 
 
 @njit(cache=True, nogil=True)
-def _missing(dictionary: Any, factor: Any, size: int, wanted: Any) -> bool:
+def _missing(dictionary: Any, factor: Any, size: Any, wanted: Any) -> bool:
     missing = False
     for i in range(size):
         if dictionary.slot[factor.atoms[i]] < 0:
@@ -355,7 +356,7 @@ def _missing(dictionary: Any, factor: Any, size: int, wanted: Any) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _cosamp(block: Any, i: int, dictionary: Any, limits: Any, codes: Any, wanted: Any, room: Any) -> None:
+def _cosamp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any, room: Any) -> None:
     """Code signal ``i``; it stays pending if Gram rows are missing."""
     work, factor, kept, pruned = room
     signal, energy = block.signals[i], block.energy[i]
@@ -368,7 +369,7 @@ def _cosamp(block: Any, i: int, dictionary: Any, limits: Any, codes: Any, wanted
             return
         _correlations(block.start[i], dictionary, kept, size, work.scores)
         found = _select(2 * limits.k, signal, dictionary, kept, work, limits, (size, none, np.sqrt(energy)))
-        merged = _merge(signal, dictionary, limits, kept, size, work, found, factor)
+        merged = _merge(signal, dictionary, limits, room, size, found)
         now = _prune(factor, merged, dictionary.norms, limits.floor * np.sqrt(energy), pruned)
         new = _set_residual(signal, dictionary, pruned, now, work.residual)
         if not new < left * (1 - STALL):
@@ -377,7 +378,7 @@ def _cosamp(block: Any, i: int, dictionary: Any, limits: Any, codes: Any, wanted
         for j in range(size):
             kept.atoms[j], kept.weights[j] = pruned.atoms[j], pruned.weights[j]
     if limits.refit:
-        size = _merge(signal, dictionary, limits, kept, size, work, none, factor)
+        size = _merge(signal, dictionary, limits, room, size, none)
         _emit(codes, i, factor, size)
     else:
         _emit(codes, i, kept, size)

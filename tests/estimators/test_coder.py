@@ -1,0 +1,254 @@
+"""Codes of many signals: right, the same on any number of threads, and calm about bad dictionaries."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.linear_model import orthogonal_mp_gram
+from threadpoolctl import threadpool_limits
+
+from skpursuit import OMP, minimize
+from skpursuit.estimators.coder import PursuitCoder
+
+
+def gaussian(d=128, n=64, m=60, seed=0):
+    rng = np.random.default_rng(seed)
+    atoms = rng.standard_normal((d, n))
+    return atoms / np.linalg.norm(atoms, axis=1, keepdims=True), rng.standard_normal((m, n))
+
+
+def supports(codes):
+    return [tuple(codes.indices[a:b]) for a, b in pairwise(codes.indptr)]
+
+
+def cosamp(atoms, y, k, refit=False):
+    """The algorithm as in the paper, by least squares on the signals themselves."""
+    w, left = np.zeros(len(atoms)), y @ y
+    for _ in range(k):
+        top = np.argsort(-np.abs(atoms @ (y - w @ atoms)), kind="stable")[: 2 * k]
+        merged = np.union1d(np.flatnonzero(w), top)
+        fit = np.linalg.lstsq(atoms[merged].T, y, rcond=None)[0]
+        kept = np.argsort(-np.abs(fit), kind="stable")[:k]
+        new = np.zeros(len(atoms))
+        new[merged[kept]] = fit[kept]
+        residual = np.sum((y - new @ atoms) ** 2)
+        if residual >= left * (1 - 1e-6):
+            break
+        w, left = new, residual
+    if refit:
+        support = np.flatnonzero(w)
+        w[support] = np.linalg.lstsq(atoms[support].T, y, rcond=None)[0]
+    return w
+
+
+@pytest.mark.parametrize(("d", "n"), [(128, 64), (300, 100), (30, 50), (1, 5), (70, 1)])
+def test_omp_equals_scikit_learn(d, n):
+    atoms, signals = gaussian(d, n, 300)
+    k = max(1, min(d, n) // 6)
+    theirs = orthogonal_mp_gram(atoms @ atoms.T, atoms @ signals.T, n_nonzero_coefs=k)
+    ours = PursuitCoder(atoms, n_nonzero_coefs=k).transform(signals)
+    assert ours.shape == (300, d)
+    np.testing.assert_allclose(ours.toarray(), theirs.reshape(d, 300).T, atol=1e-10)
+
+
+def test_atoms_of_any_norm_equal_minimize_with_gram_selection():
+    atoms, signals = gaussian(m=12)
+    atoms *= np.random.default_rng(1).uniform(0.5, 20, (len(atoms), 1))
+    codes = PursuitCoder(atoms, n_nonzero_coefs=7).transform(signals).toarray()
+    for y, code in zip(signals, codes):
+        result = minimize(atoms.T, y, OMP(n_nonzero_coefs=7), selector="gram")
+        np.testing.assert_allclose(code, result.coef, atol=1e-10)
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_cosamp_equals_least_squares_on_the_signals(refit):
+    atoms, signals = gaussian(m=80)
+    signals[40:] = atoms[np.arange(120).reshape(40, 3)].sum(axis=1) + 0.1 * signals[40:]
+    codes = PursuitCoder(atoms, n_nonzero_coefs=4, solver="cosamp", refit=refit).transform(signals)
+    assert np.all(np.diff(codes.indptr) <= 4)
+    expected = np.array([cosamp(atoms, y, 4, refit) for y in signals])
+    np.testing.assert_allclose(codes.toarray(), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("solver", ["omp", "cosamp"])
+def test_exactly_sparse_signals_are_recovered_and_nothing_else_is_added(solver):
+    atoms, _ = gaussian(200, 100)
+    truth = np.zeros((30, 200))
+    rng = np.random.default_rng(2)
+    for row in truth:
+        row[rng.choice(200, 4, replace=False)] = rng.choice([-1, 1], 4) * (1 + rng.random(4))
+    codes = PursuitCoder(atoms, n_nonzero_coefs=12, solver=solver).transform(truth @ atoms)
+    np.testing.assert_allclose(codes.toarray(), truth, atol=1e-12)
+    assert codes.nnz == 4 * 30
+    single = PursuitCoder(atoms, n_nonzero_coefs=12, solver=solver).transform((truth @ atoms).astype("f"))
+    assert single.dtype == np.float32
+    assert single.nnz == 4 * 30
+
+
+@pytest.mark.parametrize("solver", ["omp", "cosamp"])
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e150])
+def test_scale_changes_no_support(solver, scale):
+    atoms, signals = gaussian()
+    plain = PursuitCoder(atoms, solver=solver).transform(signals)
+    loud = PursuitCoder(atoms, solver=solver).transform(signals * scale)
+    assert supports(loud) == supports(plain)
+    np.testing.assert_allclose(loud.data / scale, plain.data, rtol=1e-9)
+    big = PursuitCoder(atoms * scale, solver=solver).transform(signals)
+    if solver == "omp":
+        assert supports(big) == supports(plain)
+        np.testing.assert_allclose(big.data * scale, plain.data, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_scale_in_single_precision(scale):
+    atoms, signals = (x.astype(np.float32) for x in gaussian())
+    plain = PursuitCoder(atoms).transform(signals)
+    scaled = PursuitCoder(atoms).transform(signals * np.float32(scale))
+    assert supports(scaled) == supports(plain)
+    assert scaled.dtype == np.float32
+
+
+def test_single_precision_differs_by_rounding_only():
+    atoms, signals = gaussian(m=200)
+    single = PursuitCoder(atoms).transform(signals.astype(np.float32))
+    double = PursuitCoder(atoms.astype("f").astype(float)).transform(signals.astype("f").astype(float))
+    assert supports(single) == supports(double)
+    np.testing.assert_allclose(single.data, double.data, rtol=1e-6)
+
+
+def test_what_float32_cannot_tell_apart_is_settled_in_float64():
+    rng = np.random.default_rng(3)
+    y = rng.standard_normal(64)
+    y /= np.linalg.norm(y)
+    other = rng.standard_normal(64)
+    other -= other @ y * y
+    other /= np.linalg.norm(other)
+    atoms = np.array([np.cos(a) * y + np.sin(a) * other for a in (1e-3, 1e-3 - 1e-9, 0.5)])
+    for order in ([0, 1, 2], [1, 0, 2], [2, 0, 1]):
+        codes = PursuitCoder(atoms[order], n_nonzero_coefs=1).transform(y[None])
+        assert order[codes.indices[0]] == 1
+
+
+@pytest.mark.parametrize("solver", ["omp", "cosamp"])
+def test_ties_go_to_the_lowest_index(solver):
+    atoms, signals = gaussian(m=100)
+    once = PursuitCoder(atoms, 6, solver).transform(signals)
+    if solver == "omp":
+        twice = PursuitCoder(np.vstack([atoms, atoms, -atoms]), 6, solver).transform(signals)
+        assert supports(twice) == supports(once)
+    ones = PursuitCoder(np.vstack([np.eye(5)] * 3), 2, solver).transform(np.ones((1, 5)))
+    assert supports(ones) == [(0, 1)]
+
+
+@pytest.mark.parametrize("solver", ["omp", "cosamp"])
+def test_zero_duplicate_and_dependent_atoms(solver):
+    atoms, signals = gaussian(6, 10, 40)
+    bad = np.vstack([np.zeros(10), atoms, atoms[0] + atoms[1], atoms[2] * (1 + 1e-12), np.zeros(10)])
+    codes = PursuitCoder(bad, len(bad), solver).transform(signals)
+    assert np.isfinite(codes.data).all()
+    assert np.all(np.diff(codes.indptr) <= 6)
+    assert not np.isin(codes.indices, [0, len(bad) - 1]).any()
+    best = signals @ np.linalg.pinv(atoms) @ atoms
+    np.testing.assert_allclose(codes @ bad, best, atol=1e-8)
+    assert PursuitCoder(np.zeros((4, 10)), 2, solver).transform(signals).nnz == 0
+
+
+@pytest.mark.parametrize("tol", [30.0, 1e-2, 1e-9, 1e-20])
+def test_tol_is_the_squared_residual_norm(tol):
+    atoms, signals = gaussian(m=20)
+    coder = PursuitCoder(atoms, n_nonzero_coefs=None, tol=tol)
+    codes = coder.transform(signals)
+    left = np.sum((signals - coder.inverse_transform(codes)) ** 2, axis=1)
+    assert np.all(left <= tol * (1 + 1e-6) + 1e-25)
+    for y, count in zip(signals, np.diff(codes.indptr)):
+        if count > 1:
+            fewer = PursuitCoder(atoms, n_nonzero_coefs=int(count) - 1).transform(y[None])
+            assert np.sum((y - fewer @ atoms) ** 2) > tol
+
+
+def test_tol_and_n_nonzero_coefs_both_bound():
+    atoms, signals = gaussian(m=30)
+    counts = np.diff(PursuitCoder(atoms, 5, tol=30.0).transform(signals).indptr)
+    assert counts.max() == 5
+    assert counts.min() < 5
+
+
+@pytest.mark.parametrize("solver", ["omp", "cosamp"])
+def test_gram_rows_on_demand_give_the_same_codes(solver):
+    atoms, signals = gaussian(m=40)
+    full = PursuitCoder(atoms, 5, solver).transform(signals)
+    for memory_limit in (1, 128 * 4 * 20):
+        tight = PursuitCoder(atoms, 5, solver, memory_limit=memory_limit).transform(signals)
+        assert supports(tight) == supports(full)
+        np.testing.assert_array_equal(tight.data, full.data)
+    few = PursuitCoder(atoms, 5, solver).transform(signals[:2])
+    assert supports(few) == supports(full)[:2]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_same_bits_on_any_number_of_threads(dtype):
+    atoms, signals = (x.astype(dtype) for x in gaussian(m=700))
+    first, *others = [PursuitCoder(atoms, 5, n_jobs=n).transform(signals) for n in (1, 2, 3, None)]
+    with threadpool_limits(1):
+        others.append(PursuitCoder(atoms, 5).transform(signals))
+    for other in others:
+        np.testing.assert_array_equal(other.data, first.data)
+        np.testing.assert_array_equal(other.indices, first.indices)
+        np.testing.assert_array_equal(other.indptr, first.indptr)
+
+
+def test_zero_signals_and_no_signals():
+    atoms, signals = gaussian(m=3)
+    signals[1] = 0
+    codes = PursuitCoder(atoms, 2).transform(signals)
+    np.testing.assert_array_equal(np.diff(codes.indptr), [2, 0, 2])
+    nothing = PursuitCoder(atoms, 2).transform(np.empty((0, 64)))
+    assert nothing.shape == (0, 128)
+
+
+def test_more_coefficients_than_atoms_warns():
+    atoms, signals = gaussian(4, 6, 3)
+    with pytest.warns(UserWarning, match="n_nonzero_coefs=9 is more than the 4 atoms"):
+        codes = PursuitCoder(atoms, 9).transform(signals)
+    assert np.all(np.diff(codes.indptr) == 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"solver": "lars"}, "solver must be one of"),
+        ({"n_nonzero_coefs": 0}, "n_nonzero_coefs must be an integer of at least 1"),
+        ({"n_nonzero_coefs": 2.5}, "n_nonzero_coefs must be an integer"),
+        ({"tol": -1.0}, "tol must be a finite squared norm"),
+        ({"tol": np.nan}, "tol must be a finite squared norm"),
+        ({"max_iter": 0}, "max_iter must be"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+        ({"memory_limit": None}, "memory_limit must be"),
+        ({"dictionary": np.full((3, 64), np.nan)}, "dictionary contains NaN"),
+        ({"dictionary": np.full((3, 64), np.inf)}, "dictionary contains infinity"),
+        ({"dictionary": np.ones(64)}, "dictionary must be two-dimensional"),
+        ({"dictionary": np.empty((0, 64))}, "dictionary is empty"),
+    ],
+)
+def test_bad_parameters_are_named(change, message):
+    atoms, signals = gaussian(m=2)
+    with pytest.raises(ValueError, match=message):
+        PursuitCoder(**{"dictionary": atoms, **change}).transform(signals)
+
+
+def test_bad_signals_are_named():
+    atoms, signals = gaussian(m=600)
+    coder = PursuitCoder(atoms, 2)
+    with pytest.raises(ValueError, match="signals has 63 columns, expected 64"):
+        coder.transform(signals[:, 1:])
+    with pytest.raises(ValueError, match="signals must be two-dimensional"):
+        coder.transform(signals[0])
+    for value in (np.nan, np.inf, -np.inf):
+        broken = signals.copy()
+        broken[520, 3] = value
+        with pytest.raises(ValueError, match=r"NaN or infinity \(first in row 520\)"):
+            coder.transform(broken)
+    with pytest.raises(ValueError, match="Complex data"):
+        coder.transform(signals * 1j)
+    with pytest.raises(ValueError, match="codes have 5 columns, expected one for each of the 128 atoms"):
+        coder.inverse_transform(np.ones((2, 5)))

@@ -1,0 +1,124 @@
+"""The coder as a scikit-learn transformer, and on signals that come piece by piece."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import vstack
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skpursuit.estimators.coder import PursuitCoder
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((60, 24)), rng.standard_normal((5000, 24))
+
+
+def same(a, b):
+    assert a.shape == b.shape
+    assert a.dtype == b.dtype
+    assert (a != b).nnz == 0
+
+
+def test_fit_clone_and_pickle_change_nothing(data):
+    atoms, signals = data
+    coder = PursuitCoder(atoms, 3, "cosamp", 1e-3, refit=True)
+    expected = coder.transform(signals[:50])
+    assert coder.fit(signals) is coder
+    same(coder.fit_transform(signals[:50]), expected)
+    same(clone(coder).transform(signals[:50]), expected)
+    same(pickle.loads(pickle.dumps(coder)).transform(signals[:50]), expected)
+    assert coder.get_params()["dictionary"] is atoms
+    assert coder.n_features_in_ == 24
+
+
+def test_names_of_outputs(data):
+    names = PursuitCoder(data[0], 3).get_feature_names_out()
+    assert list(names[:2]) == ["pursuitcoder0", "pursuitcoder1"]
+    assert len(names) == 60
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_data_frames_are_refused_as_output(data, container):
+    coder = PursuitCoder(data[0], 3)
+    assert coder.set_output(transform="default") is coder
+    with pytest.raises(ValueError, match="output does not support sparse data"):
+        coder.set_output(transform=container)
+    with config_context(transform_output=container), pytest.raises(ValueError, match="csr_array"):
+        coder.transform(data[1][:5])
+
+
+def test_in_a_pipeline_with_data_frames_lists_and_integers(data):
+    atoms, signals = data
+    pipeline = make_pipeline(StandardScaler(), PursuitCoder(atoms, 3)).fit(signals)
+    assert pipeline.transform(signals[:9]).shape == (9, 60)
+    coder = PursuitCoder(atoms, 3)
+    same(coder.transform(pd.DataFrame(signals[:9])), coder.transform(signals[:9]))
+    whole = np.rint(signals[:9] * 10)
+    same(coder.transform(whole.astype(np.int16)), coder.transform(whole))
+    same(coder.transform(whole.tolist()), coder.transform(whole))
+
+
+def test_orders_and_strides_of_memory_do_not_matter(data):
+    atoms, signals = data
+    expected = PursuitCoder(atoms, 3).transform(signals[:40])
+    same(PursuitCoder(np.asfortranarray(atoms), 3).transform(np.asfortranarray(signals[:40])), expected)
+    frozen = signals[:40].copy()
+    frozen.setflags(write=False)
+    same(PursuitCoder(atoms, 3).transform(frozen), expected)
+    same(PursuitCoder(atoms, 3).transform(np.repeat(signals[:40], 2, axis=0)[::2]), expected)
+
+
+def test_inverse_transform_multiplies(data):
+    atoms, signals = data
+    coder = PursuitCoder(atoms, 3)
+    codes = coder.transform(signals[:10])
+    np.testing.assert_allclose(coder.inverse_transform(codes), codes.toarray() @ atoms)
+    np.testing.assert_allclose(coder.inverse_transform(codes.toarray()), codes.toarray() @ atoms)
+    assert coder.inverse_transform(coder.transform(signals[:10].astype("f"))).dtype == np.float32
+
+
+def test_stream_from_a_memory_mapped_array(data, tmp_path):
+    atoms, signals = data
+    signals.tofile(tmp_path / "signals")
+    mapped = np.memmap(tmp_path / "signals", mode="r", shape=signals.shape)
+    with pytest.raises(ValueError, match="columns"):
+        PursuitCoder(atoms[:, 1:], 3).transform(mapped)
+    mapped = np.memmap(tmp_path / "signals", dtype=np.float64, mode="r", shape=signals.shape)
+    coder, calls = PursuitCoder(atoms, 3), []
+    expected = coder.transform(signals)
+    same(coder.transform(mapped), expected)
+    pieces = list(coder.transform_stream(mapped, lambda *told: calls.append(told)))
+    same(vstack(pieces, format="csr"), expected)
+    assert len(pieces) > 1
+    assert [done for done, _, _ in calls] == list(np.cumsum([piece.shape[0] for piece in pieces]))
+    assert all(total == 5000 and left >= 0 for _, total, left in calls)
+    assert calls[-1][2] == 0
+
+
+def test_stream_from_a_generator(data):
+    atoms, signals = data
+    coder, calls = PursuitCoder(atoms, 3), []
+    cuts = [0, 10, 10, 700, 5000]
+    blocks = (signals[a:b] for a, b in pairwise(cuts))
+    stream = coder.transform_stream(blocks, lambda *told: calls.append(told))
+    assert next(stream).shape == (10, 60)
+    assert calls == [(10, None, None)]
+    rest = list(stream)
+    same(vstack(rest, format="csr"), coder.transform(signals[10:]))
+    assert [done for done, _, _ in calls] == cuts[1:]
+
+
+def test_stream_names_the_row_of_a_bad_value(data):
+    atoms, signals = data
+    signals[4500, 0] = np.inf
+    stream = PursuitCoder(atoms, 3).transform_stream(signals[i : i + 1000] for i in range(0, 5000, 1000))
+    with pytest.raises(ValueError, match="row 4500"):
+        list(stream)
