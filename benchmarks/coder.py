@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.linear_model import orthogonal_mp_gram
 from threadpoolctl import threadpool_limits
 
-from skpursuit.estimators.coder import PursuitCoder
+from skpursuit import PursuitCoder
 
 N_ATOMS, LENGTH, K = 2048, 1024, 10
 

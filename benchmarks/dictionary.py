@@ -9,7 +9,7 @@ import time
 import numpy as np
 import soundfile
 
-from skpursuit.estimators.dictionary import DictionaryLearner
+from skpursuit import DictionaryLearner
 
 
 def main():

@@ -48,6 +48,8 @@ _HOME = {
     "OrthogonalMatchingPursuitCV": "estimators.omp_cv",
     "orthogonal_mp": "estimators.omp_functions",
     "orthogonal_mp_gram": "estimators.omp_functions",
+    "PursuitCoder": "estimators.coder",
+    "DictionaryLearner": "estimators.dictionary",
 }
 _MODULES = ("datasets", "metrics", "theory")
 

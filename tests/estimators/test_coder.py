@@ -7,8 +7,7 @@ import pytest
 from sklearn.linear_model import orthogonal_mp_gram
 from threadpoolctl import threadpool_limits
 
-from skpursuit import OMP, minimize
-from skpursuit.estimators.coder import PursuitCoder
+from skpursuit import OMP, PursuitCoder, minimize
 
 
 def gaussian(d=128, n=64, m=60, seed=0):

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skpursuit.estimators.coder import PursuitCoder
+from skpursuit import PursuitCoder
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
+from skpursuit import DictionaryLearner
 from skpursuit import atoms as update_rule
-from skpursuit.estimators.dictionary import DictionaryLearner
 
 
 def planted(m=1500, d=24, n=16, k=2, seed=0):

@@ -134,7 +134,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from skpursuit.estimators.coder import PursuitCoder
+    >>> from skpursuit import PursuitCoder
     >>> coder = PursuitCoder(np.eye(3), n_nonzero_coefs=1)
     >>> coder.transform([[0.0, 5.0, 1.0]]).toarray()
     array([[0., 5., 0.]])

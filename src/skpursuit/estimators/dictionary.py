@@ -68,7 +68,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from skpursuit.estimators.dictionary import DictionaryLearner
+    >>> from skpursuit import DictionaryLearner
     >>> signals = np.random.default_rng(0).standard_normal((200, 8))
     >>> learner = DictionaryLearner(n_components=16, n_nonzero_coefs=2, random_state=0).fit(signals)
     >>> learner.transform(signals).shape
