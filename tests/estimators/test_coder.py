@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import orthogonal_mp_gram
 from threadpoolctl import threadpool_limits
 
-from skpursuit import OMP, PursuitCoder, minimize
+from skpursuit import OMP, CoSaMP, PursuitCoder, minimize
 
 
 def gaussian(d=128, n=64, m=60, seed=0):
@@ -30,13 +30,12 @@ def cosamp(atoms, y, k, refit=False):
         kept = np.argsort(-np.abs(fit), kind="stable")[:k]
         new = np.zeros(len(atoms))
         new[merged[kept]] = fit[kept]
+        if refit:
+            new[merged[kept]] = np.linalg.lstsq(atoms[merged[kept]].T, y, rcond=None)[0]
         residual = np.sum((y - new @ atoms) ** 2)
         if residual >= left * (1 - 1e-6):
             break
         w, left = new, residual
-    if refit:
-        support = np.flatnonzero(w)
-        w[support] = np.linalg.lstsq(atoms[support].T, y, rcond=None)[0]
     return w
 
 
@@ -67,6 +66,20 @@ def test_cosamp_equals_least_squares_on_the_signals(refit):
     assert np.all(np.diff(codes.indptr) <= 4)
     expected = np.array([cosamp(atoms, y, 4, refit) for y in signals])
     np.testing.assert_allclose(codes.toarray(), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_cosamp_agrees_with_minimize(refit):
+    """Without refit the two may end on other weights: the coder keeps its best iterate, minimize its last."""
+    atoms, noise = gaussian(150, 100, 10)
+    signals = atoms[np.arange(40).reshape(10, 4)].sum(axis=1) + 0.02 * noise
+    codes = PursuitCoder(atoms, 4, "cosamp", refit=refit).transform(signals).toarray()
+    for y, code in zip(signals, codes):
+        result = minimize(atoms.T, y, CoSaMP(n_nonzero_coefs=4, refit=refit), selector="gram")
+        np.testing.assert_array_equal(np.flatnonzero(code), np.flatnonzero(result.coef))
+        if refit:
+            np.testing.assert_allclose(code, result.coef, atol=1e-10)
+        assert np.sum((y - code @ atoms) ** 2) <= np.sum((y - result.coef @ atoms) ** 2) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("solver", ["omp", "cosamp"])

@@ -113,7 +113,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
         CoSaMP: limit on iterations; default `n_nonzero_coefs`. It stops earlier when the residual no
         longer shrinks, and returns the best code it met.
     refit : bool, default=False
-        CoSaMP: fit the kept weights once more at the end.
+        CoSaMP: fit the kept weights again each time the others were dropped (debiasing).
     n_jobs : int, optional
         Threads; default as many as BLAS would use. The codes do not depend on it.
     memory_limit : int, default=2**30

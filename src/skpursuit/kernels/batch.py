@@ -346,6 +346,16 @@ def _prune(factor: Any, merged: Any, norms: Any, floor: float, pruned: Any) -> A
 
 
 @njit(cache=True, nogil=True)
+def _refit(signal: Any, dictionary: Any, limits: Any, factor: Any, size: Any) -> Any:
+    """Least squares on the first ``size`` atoms of a factor; it is built anew, in place."""
+    fitted = np.int64(0)
+    for i in range(size):
+        fitted += _append(factor, fitted, factor.atoms[i], signal, dictionary, limits.dependence)
+    _solve(factor, fitted)
+    return fitted
+
+
+@njit(cache=True, nogil=True)
 def _missing(dictionary: Any, factor: Any, size: Any, wanted: Any) -> bool:
     missing = False
     for i in range(size):
@@ -371,17 +381,15 @@ def _cosamp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, wanted
         found = _select(2 * limits.k, signal, dictionary, kept, work, limits, (size, none, np.sqrt(energy)))
         merged = _merge(signal, dictionary, limits, room, size, found)
         now = _prune(factor, merged, dictionary.norms, limits.floor * np.sqrt(energy), pruned)
+        if limits.refit:
+            now = _refit(signal, dictionary, limits, pruned, now)
         new = _set_residual(signal, dictionary, pruned, now, work.residual)
         if not new < left * (1 - STALL):
             break
         size, left = now, new
         for j in range(size):
             kept.atoms[j], kept.weights[j] = pruned.atoms[j], pruned.weights[j]
-    if limits.refit:
-        size = _merge(signal, dictionary, limits, room, size, none)
-        _emit(codes, i, factor, size)
-    else:
-        _emit(codes, i, kept, size)
+    _emit(codes, i, kept, size)
 
 
 @njit(cache=True, nogil=True)
