@@ -64,8 +64,10 @@ class NormalEquations:
             gram[np.ix_(at, at)] = np.asarray(memory["gram"])[np.ix_(was, was)]
             moments[at] = np.asarray(memory["moments"])[was]
         fresh = A[new] if len(at) else A
-        gram[new] = fresh @ A.T
-        gram[:, new] = gram[new].T
+        gram[np.ix_(new, new)] = fresh @ fresh.T  # one array twice: BLAS does half the work
+        if len(at):
+            gram[np.ix_(new, at)] = fresh @ A[at].T
+            gram[np.ix_(at, new)] = gram[np.ix_(new, at)].T
         moments[new] = fresh @ problem.y
         return {"merged": merged, "gram": gram, "moments": moments}
 
