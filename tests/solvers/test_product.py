@@ -73,7 +73,7 @@ def undefined(solver, loss, selector):
     """The sentence a combination is refused with, if it is."""
     if solver == "cosamp" and loss != "squared":
         return "use GraSP"
-    if selector == "gram" and (loss != "squared" or solver in ("stoiht", "stogradmp")):
+    if selector == "gram" and loss != "squared" and solver not in ("stoiht", "stogradmp"):
         return "gram selection needs"
     return None
 

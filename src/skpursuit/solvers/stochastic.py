@@ -38,7 +38,10 @@ class StoGradMP(GraSP):
 
     def _select(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> Indices:
         r = batch_residual(problem, state, self.batch_size or self.sparsity(problem), rng)
-        return select(Query(r, 2 * self.sparsity(problem), problem.score, NO_COLUMNS, rng)).indices
+        return select(batch_query(problem, r, 2 * self.sparsity(problem), NO_COLUMNS, rng)).indices
+
+    def work(self, problem: Problem) -> tuple[int, int]:
+        return batch_work(problem, self.max_iter, self.batch_size or self.sparsity(problem))
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,9 @@ class StoIHT(Solver):
         """The number of columns in the model."""
         return self.n_nonzero_coefs or max(1, problem.design.shape[1] // 10)
 
+    def work(self, problem: Problem) -> tuple[int, int]:
+        return batch_work(problem, self.max_iter, self.batch_size or self.sparsity(problem))
+
     def init(self, problem: Problem) -> State:
         check_sparsity(problem, self.sparsity(problem))
         return residual_status(problem, start(problem), self.tol, self.rtol)
@@ -89,7 +95,7 @@ class StoIHT(Solver):
         b = min(self.batch_size or k, n)
         r = batch_residual(problem, state, b, rng)
         # Entries off the support are the gradient's alone, so the k largest of them are all H_k can keep.
-        found = select(Query(r, k, problem.score, state.support, rng)).indices
+        found = select(batch_query(problem, r, k, state.support, rng)).indices
         columns = np.concatenate([state.support, found])
         w = np.zeros((len(columns), *problem.targets))
         w[: len(state.support)] = state.coef
@@ -113,7 +119,31 @@ def batch_residual(problem: Problem, state: State, b: int, rng: np.random.Genera
     return r
 
 
+def batch_work(problem: Problem, steps: int, b: int) -> tuple[int, int]:
+    """Selections, in full readings of X, and all columns: a batch is cheap and unlike the last one."""
+    n, d = problem.design.shape
+    return max(1, steps * min(b, n) // n), d
+
+
+def batch_query(problem: Problem, r: Floats, k: int, off: Indices, rng: np.random.Generator) -> Query:
+    """The top k of X^T r for a residual that is zero on most rows: reading the others makes it known."""
+    design = problem.design
+
+    def known() -> tuple[Floats, Floats]:
+        rows = batch_rows(r)
+        g = np.zeros((design.shape[1], *r.shape[1:]))
+        design.accumulate(rows, r[rows], g)
+        return g, design.accumulate_error(r)
+
+    return Query(r, k, problem.score, off, rng, known=known)
+
+
+def batch_rows(r: Floats) -> Indices:
+    """The rows of the batch."""
+    return np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
+
+
 def batch_gradient(problem: Problem, r: Floats, columns: Indices) -> Floats:
     """Gradient entries of some columns for a residual that is zero on most rows."""
-    rows = np.flatnonzero(r if r.ndim == 1 else np.abs(r).sum(axis=1))
+    rows = batch_rows(r)
     return problem.design.columns(columns)[:, rows] @ r[rows]
