@@ -5,7 +5,7 @@ import sys
 import numpy as np
 from timing import best_times  # sets one thread before NumPy loads
 
-from skpursuit import OMP, Greedy, Stability, as_design, datasets, minimize
+from skpursuit import OMP, Certified, Greedy, Sketch, Stability, as_design, datasets, minimize
 
 CHOICES = {
     "exact": "exact",
@@ -15,6 +15,8 @@ CHOICES = {
     "greedy 5%": Greedy(stop=Stability(0.05)),
     "uniform": "uniform",
     "importance": "importance",
+    "certified": Certified(),
+    "sketch": Sketch(),
 }
 n, d, k, seeds = [int(a) for a in sys.argv[1:5]] or [5000, 10000, 50, 5]
 names = sys.argv[5:] or list(CHOICES)

@@ -169,7 +169,9 @@ class Run:
     def result(self) -> Result:
         """The outcome for the caller."""
         state, problem = self.state, self.problem
-        coef = np.zeros((problem.design.shape[1], *problem.targets), dtype=problem.design.dtype)
+        fits = np.abs(state.coef).max(initial=0.0) <= np.finfo(problem.design.dtype).max
+        dtype = problem.design.dtype if fits else np.float64
+        coef = np.zeros((problem.design.shape[1], *problem.targets), dtype=dtype)
         coef[state.support] = state.coef
         return Result(
             coef=coef,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design.base import BLOCK_ENTRIES, Design, Floats, Indices, fixed_order_dot
+from skpursuit.design.base import BLOCK_ENTRIES, Design, Floats, Indices, as_precision, fixed_order_dot
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
 SMALL_BLOCK = 2**16  # entries: what stays in the cache while a block is looked at twice
@@ -63,13 +63,13 @@ class DenseDesign(Design):
         return min(fits, FLOAT32_ROWS) if self.dtype == np.float32 else fits
 
     def _correlate(self, r: Floats) -> Floats:
-        r = np.asarray(r, dtype=self.dtype)
+        r, exponent = as_precision(r, self.dtype)
         # (r^T X)^T: with few targets BLAS is faster this way round than with X^T r.
         parts = ((r[rows].T @ block).T for rows, block in self._blocks(self._product_rows()))
         out = next(parts).astype(np.float64, copy=False)
         for part in parts:
             out += part
-        return out
+        return np.ldexp(out, exponent) if exponent else out
 
     def _correlate_rows(self, r: Floats, rows: Indices) -> Floats:
         if len(rows) * self.shape[1] > SMALL_PRODUCT:

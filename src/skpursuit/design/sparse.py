@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.design.base import Design, Floats, Indices, as_precision
 
 
 class SparseDesign(Design):
@@ -48,7 +48,8 @@ class SparseDesign(Design):
         return self.cache[key]
 
     def _correlate(self, r: Floats) -> Floats:
-        return np.asarray(self.transposed @ np.asarray(r, dtype=self.dtype), dtype=np.float64)
+        r, exponent = as_precision(r, self.dtype)
+        return np.ldexp(np.asarray(self.transposed @ r, dtype=np.float64), exponent)
 
     def _correlate_rows(self, r: Floats, rows: Indices) -> Floats:
         return np.asarray(self.layout("csr")[rows].T @ r[rows], dtype=np.float64)

@@ -1,0 +1,223 @@
+"""Certified selection: the atoms of exact selection on every kind of design, with honest counts."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skpursuit import OMP, Certified, CoSaMP, as_design, minimize
+from skpursuit.design import AffineDesign, InterceptDesign
+from skpursuit.selectors import Absolute, Group, Query, Signed
+from skpursuit.selectors.exact import Exact
+
+AUDIO = Path(__file__).parents[3] / "shared" / "data" / "audio" / "classical_16k_8192.flac"
+
+
+def gaussian(rng, n, d):
+    return rng.standard_normal((n, d))
+
+
+def correlated(rng, n, d):
+    return rng.standard_normal((n, d)) + 3.0 * rng.standard_normal((n, 1))
+
+
+def heavy_tailed(rng, n, d):
+    return rng.standard_cauchy((n, d))
+
+
+def offset(rng, n, d):
+    return 1000.0 + rng.standard_normal((n, d))
+
+
+def scaled(rng, n, d):
+    return rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-6, 6, d)
+
+
+def duplicated(rng, n, d):
+    return rng.standard_normal((n, d))[:, rng.integers(0, max(1, d // 2), d)]
+
+
+def with_zeros(rng, n, d):
+    return np.where(rng.random((n, d)) < 0.1, rng.standard_normal((n, d)), 0.0)
+
+
+KINDS = [gaussian, correlated, heavy_tailed, offset, scaled, duplicated, with_zeros]
+
+
+def layouts(X):
+    return [X, np.asfortranarray(X), X.astype(np.float32), np.repeat(X, 2, axis=1)[:, ::2]]
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_omp_atoms_are_those_of_exact_on_150_problems_each(make):
+    rng = np.random.default_rng(KINDS.index(make))
+    steps = recomputed = 0
+    for trial in range(150):
+        n, d = int(rng.integers(2, 300)), int(rng.integers(2, 200))
+        X = layouts(make(rng, n, d))[trial % 4]
+        y = rng.standard_normal(n) * 10.0 ** rng.uniform(-100, 100)
+        solver = OMP(n_nonzero_coefs=min(n, d, 8))
+        exact, certified = minimize(X, y, solver, "exact"), minimize(X, y, solver, "certified")
+        assert certified.support.tolist() == exact.support.tolist()
+        assert {record.certificate for record in certified.history} <= {"exact"}
+        steps += certified.n_iter
+        recomputed += sum(record.entries_read > n * d for record in certified.history)
+    assert recomputed > 0  # the proof is put to use: intervals alone do not decide every step
+    assert steps > 500
+
+
+def test_few_columns_are_recomputed_on_a_gaussian_design():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((1000, 2000)), rng.standard_normal(1000)
+    design = as_design(X)
+    counts = []
+    for seed in range(20):
+        r = np.random.default_rng(seed).standard_normal(1000)
+        answer = Certified().select(design, Query(r))
+        assert answer.indices.tolist() == Exact().select(design, Query(r)).indices.tolist()
+        counts.append(answer.recomputed)
+        assert answer.bytes_read <= 0.15 * X.nbytes
+    assert np.median(counts) <= 0.1 * 2000
+    assert max(counts) > 1
+    result = minimize(design, y, OMP(n_nonzero_coefs=20), "certified")
+    assert result.bytes_read <= 20 * 0.15 * X.nbytes
+
+
+@pytest.mark.parametrize("score", [Absolute(), Signed(), Group()])
+@pytest.mark.parametrize("k", [1, 7, 40])
+def test_top_k_scores_and_exclusions(score, k):
+    rng = np.random.default_rng(k)
+    for _ in range(20):
+        X = rng.standard_normal((60, 90))
+        r = rng.standard_normal((60, 3) if isinstance(score, Group) else 60)
+        query = Query(r, k, score, exclude=rng.choice(90, 20, replace=False))
+        design = as_design(X)
+        assert Certified().select(design, query).indices.tolist() == (
+            Exact().select(design, query).indices.tolist()
+        )
+
+
+def test_one_twin_serves_views_and_folds():
+    rng = np.random.default_rng(3)
+    X = 1000.0 + rng.standard_normal((120, 80))
+    base = as_design(X)
+    for fold in range(4):
+        root = (np.arange(120) % 4 != fold).astype(float)
+        centre = (root @ X) / root.sum()
+        scale = np.sqrt(root @ (X - centre) ** 2)
+        for view in (AffineDesign(base, centre, scale, root), InterceptDesign(base)):
+            r = rng.standard_normal(120) * root
+            answer = Certified().select(view, Query(r, 5))
+            assert answer.indices.tolist() == Exact().select(view, Query(r, 5)).indices.tolist()
+            g, bound = view.estimate(r)
+            dense = view._gather(np.arange(view.shape[1])).astype(np.longdouble)
+            assert (np.abs(g - dense @ r.astype(np.longdouble)) <= bound).all()
+            fine, finer = view.refine(r, np.arange(0, 80, 7))
+            assert (np.abs(fine - dense[::7][: len(fine)] @ r.astype(np.longdouble)) <= finer).all()
+        assert AffineDesign(base, centre).twin() is base.twin()
+    assert sum(key[0] == "twin" for key in base.cache if isinstance(key, tuple)) == 1
+
+
+def test_sparse_and_operator_designs_answer_by_the_exact_product():
+    from scipy.sparse.linalg import aslinearoperator
+
+    rng = np.random.default_rng(4)
+    X = with_zeros(rng, 50, 70)
+    r = rng.standard_normal(50)
+    for source in (sp.csr_array(X), sp.csc_array(X), aslinearoperator(X)):
+        design = as_design(source)
+        answer = Certified().select(design, Query(r, 3))
+        assert answer.indices.tolist() == Exact().select(design, Query(r, 3)).indices.tolist()
+        assert answer.certificate == "exact"
+        assert design.memory_estimate("certified") == 0
+    assert as_design(X).memory_estimate("certified") >= X.size
+
+
+def test_cosamp_iterates_are_identical():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        X = rng.standard_normal((150, 300))
+        y = X[:, rng.choice(300, 10)] @ rng.standard_normal(10) + 0.3 * rng.standard_normal(150)
+        exact = minimize(X, y, CoSaMP(n_nonzero_coefs=10, max_iter=8), "exact")
+        certified = minimize(X, y, CoSaMP(n_nonzero_coefs=10, max_iter=8), "certified")
+        assert [set(r.selected) for r in exact.history] == [set(r.selected) for r in certified.history]
+        np.testing.assert_array_equal(exact.coef, certified.coef)
+
+
+def test_delta_form_fails_no_more_often_than_delta():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((40, 60))
+    y = rng.standard_normal(40)
+    solver = OMP(n_nonzero_coefs=5)
+    exact = minimize(X, y, solver, "exact").support.tolist()
+    failures = 0
+    for seed in range(200):
+        result = minimize(X, y, solver, Certified(delta=0.5, seed=seed))
+        assert {record.certificate for record in result.history} == {"delta"}
+        failures += result.support.tolist() != exact
+    assert failures <= 0.5 * 200
+
+
+def test_delta_intervals_miss_within_delta_and_not_never():
+    """At a delta large enough to see failures, single intervals fail, and no more often than promised."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((30, 40))
+    r = rng.standard_normal(30)
+    exact = X.T @ r
+    missed = []
+    for seed in range(200):
+        g, bound = as_design(X).estimate(r, seed, np.log(0.9))
+        missed.append(np.mean(np.abs(g - exact) > bound))
+    assert 0 < np.mean(missed) <= 0.9
+
+
+def test_the_delta_form_is_narrower_than_the_proof():
+    rng = np.random.default_rng(8)
+    X, r = rng.standard_normal((5000, 20)), rng.standard_normal(5000)
+    design = as_design(X)
+    _, proven = design.estimate(r)
+    _, likely = design.estimate(r, 0, np.log(1e-6 / 20))
+    assert (likely < 0.6 * proven).all()
+
+
+def test_repeated_runs_are_the_same_and_bad_delta_is_refused():
+    rng = np.random.default_rng(9)
+    X, y = rng.standard_normal((80, 90)), rng.standard_normal(80)
+    one, two = (minimize(X, y, OMP(n_nonzero_coefs=9), "certified") for _ in range(2))
+    assert one.coef.tobytes() == two.coef.tobytes()
+    assert one.entries_read == two.entries_read
+    for delta in (-0.1, 1.0, "x"):
+        with pytest.raises(ValueError, match="delta"):
+            Certified(delta=delta)
+
+
+@pytest.mark.parametrize(("n", "d"), [(20000, 100), (50, 4000)])
+def test_tall_and_wide(n, d):
+    rng = np.random.default_rng(10)
+    X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+    solver = OMP(n_nonzero_coefs=10)
+    exact, certified = minimize(X, y, solver, "exact"), minimize(X, y, solver, "certified")
+    assert exact.support.tolist() == certified.support.tolist()
+
+
+@pytest.mark.skipif(not AUDIO.exists(), reason="the music file is not here")
+def test_music_frames_as_atoms():
+    soundfile = pytest.importorskip("soundfile")
+    pieces, _ = soundfile.read(AUDIO, frames=1024 * 900, dtype="float64")
+    pieces = pieces.reshape(-1, 1024)
+    pieces = pieces[np.linalg.norm(pieces, axis=1) > 0]
+    X, targets = np.ascontiguousarray(pieces[:800].T), pieces[800:820]
+    design = as_design(X)
+    for y in targets:
+        solver = OMP(n_nonzero_coefs=15)
+        exact, certified = minimize(design, y, solver, "exact"), minimize(design, y, solver, "certified")
+        assert exact.support.tolist() == certified.support.tolist()
+
+
+def test_nan_is_refused_whatever_the_selector():
+    X = np.ones((10, 5))
+    X[3, 2] = np.nan
+    for selector in ("certified", "sketch", "auto", "halving", "greedy"):
+        with pytest.raises(ValueError, match=r"NaN or infinity|not finite"):
+            minimize(X, np.ones(10), OMP(n_nonzero_coefs=1), selector)

@@ -1,0 +1,72 @@
+"""The sketch finds what matters and calls it a guess; auto picks among exact ones and explains itself."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skpursuit import OMP, Auto, Certified, FrankWolfe, L1Ball, Sketch, as_design, datasets, minimize
+from skpursuit.problem import make_problem
+from skpursuit.selectors import Query
+from skpursuit.selectors.auto import predict
+
+
+def test_sketch_finds_the_atoms_and_reads_little():
+    X, y, _ = datasets.make_sparse_signal(1000, 2000, 20, random_state=0)
+    exact = minimize(X, y, OMP(n_nonzero_coefs=20), "exact")
+    sketch = minimize(X, y, OMP(n_nonzero_coefs=20), "sketch")
+    assert len(set(exact.support) & set(sketch.support)) >= 19
+    assert {record.certificate for record in sketch.history} == {"heuristic"}
+    guessing = Sketch(last=1).select(as_design(X), Query(y))
+    assert guessing.bytes_read <= 0.05 * X.nbytes
+
+
+def test_sketch_on_sparse_views_targets_and_bad_arguments():
+    rng = np.random.default_rng(1)
+    X, Y = rng.standard_normal((60, 40)), rng.standard_normal((60, 2))
+    assert len(minimize(sp.csr_array(X), Y[:, 0], OMP(n_nonzero_coefs=3), "sketch").support) == 3
+    exact = minimize(X, Y, OMP(n_nonzero_coefs=3), "exact", sample_weight=np.arange(60.0))
+    sketch = minimize(X, Y, OMP(n_nonzero_coefs=3), "sketch", sample_weight=np.arange(60.0))
+    assert exact.support.tolist() == sketch.support.tolist()  # 40 columns: all are computed exactly
+    for given in ({"second": 0.0}, {"second": 2.0}, {"last": 0}):
+        with pytest.raises(ValueError, match="must be"):
+            Sketch(**given)
+
+
+def chosen(X, y, solver, **given):
+    return min(costs := predict(make_problem(as_design(X), y, "squared"), solver, **given), key=costs.get)
+
+
+def test_auto_follows_its_cost_model():
+    rng = np.random.default_rng(2)
+    small, large = rng.standard_normal((50, 80)), np.ones((2000, 6000)) + np.eye(2000, 6000)
+    y = rng.standard_normal(2000)
+    import numba  # noqa: F401  (loaded, so that its import is no cost)
+
+    assert repr(chosen(small, y[:50], OMP(n_nonzero_coefs=5))) == "Exact()"
+    assert repr(chosen(large, y, OMP(n_nonzero_coefs=100))) == repr(Certified())
+    assert repr(chosen(large, y, FrankWolfe(L1Ball(1.0), max_iter=5000))).startswith("Gram")
+    assert repr(chosen(sp.csr_array(large > 1), y, OMP(n_nonzero_coefs=5))) == "Exact()"
+    assert isinstance(chosen(large, y, OMP(n_nonzero_coefs=100), heuristic=True), Sketch)
+
+
+def test_auto_tells_why_and_answers_exactly():
+    X, y, _ = datasets.make_sparse_signal(300, 900, 10, random_state=1)
+    auto, exact = (minimize(X, y, OMP(n_nonzero_coefs=10), s) for s in (Auto(), "exact"))
+    assert auto.support.tolist() == exact.support.tolist()
+    assert auto.selector.startswith("auto: ")
+    assert "exact" in auto.selector
+    assert "\n" not in auto.selector
+
+
+def test_small_problems_never_load_a_compiler():
+    code = (
+        "import numpy as np, sys; from skpursuit import minimize, OMP, CoSaMP, FrankWolfe, L1Ball, StoIHT;"
+        "rng = np.random.default_rng(0); X = rng.standard_normal((50, 80)); y = rng.standard_normal(50);"
+        "solvers = OMP(n_nonzero_coefs=5), CoSaMP(n_nonzero_coefs=5), FrankWolfe(L1Ball(1.0)), StoIHT(5);"
+        "[minimize(X, y, s) for s in solvers]; assert 'numba' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
