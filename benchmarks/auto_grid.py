@@ -34,11 +34,13 @@ def sparse(n, d, density):
     return X, X @ np.random.default_rng(1).standard_normal(d)
 
 
+FW, GRASP = FrankWolfe(L1Ball(20.0), 500), GraSP(10, ridge=1e-2, max_iter=10)
+SHAPES = [(50, 80, 5), (200, 400, 20), (500, 1000, 10), (500, 1000, 50), (1000, 2000, 20), (1000, 2000, 100),
+          (2000, 4000, 5), (2000, 4000, 50), (2000, 4000, 200), (4000, 8000, 30), (500, 40000, 20),
+          (40000, 500, 20), (100, 20000, 30)]  # fmt: skip
 GRID = [
     *((f"omp {n}x{d} k={k}", lambda n=n, d=d: signal(n, d), OMP(k), "squared")
-      for n, d, k in [(50, 80, 5), (200, 400, 20), (500, 1000, 10), (500, 1000, 50), (1000, 2000, 20),
-                      (1000, 2000, 100), (2000, 4000, 5), (2000, 4000, 50), (2000, 4000, 200), (4000, 8000, 30),
-                      (500, 40000, 20), (40000, 500, 20), (100, 20000, 30)]),
+      for n, d, k in SHAPES),
     ("omp F 2000x4000 k=50", lambda: signal(2000, 4000, order="F"), OMP(50), "squared"),
     ("omp f32 2000x4000 k=50", lambda: signal(2000, 4000, dtype=np.float32), OMP(50), "squared"),
     ("omp f32 500x1000 k=20", lambda: signal(500, 1000, dtype=np.float32), OMP(20), "squared"),
@@ -53,11 +55,11 @@ GRID = [
     ("cosamp 500x1000 k=20", lambda: signal(500, 1000), CoSaMP(20, max_iter=20), "squared"),
     ("cosamp 2000x4000 k=50", lambda: signal(2000, 4000), CoSaMP(50, max_iter=20), "squared"),
     ("cosamp 4000x8000 k=30", lambda: signal(4000, 8000), CoSaMP(30, max_iter=20), "squared"),
-    ("grasp logistic 1000x2000 k=10", lambda: labels(1000, 2000), GraSP(10, ridge=1e-2, max_iter=10), "logistic"),
+    ("grasp logistic 1000x2000 k=10", lambda: labels(1000, 2000), GRASP, "logistic"),
     ("fw 1000x2000 500 steps", lambda: signal(1000, 2000), FrankWolfe(L1Ball(20.0), 500), "squared"),
     ("fw 2000x4000 1000 steps", lambda: signal(2000, 4000), FrankWolfe(L1Ball(20.0), 1000), "squared"),
     ("fw logistic 500x1000 100 steps", lambda: labels(500, 1000), FrankWolfe(L1Ball(20.0), 100), "logistic"),
-    ("fw sparse 2000x8000 500 steps", lambda: sparse(2000, 8000, 0.01), FrankWolfe(L1Ball(20.0), 500), "squared"),
+    ("fw sparse 2000x8000 500 steps", lambda: sparse(2000, 8000, 0.01), FW, "squared"),
 ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from skpursuit.selectors.gram import Gram
 from skpursuit.selectors.sketch import Sketch
 
 NANO = 1e-9
-CACHE = 2**24  # entries of X, times bytes, below which it stays in the cache
+CACHE = 2**22  # bytes of X up to which it stays close to the processor
 LOAD_KERNELS = 0.6  # seconds to import numba and load compiled kernels, when nothing has yet
 
 

@@ -75,7 +75,7 @@ class CoSaMP(Solver):
 
     def work(self, problem: Problem) -> tuple[int, int]:
         """A few iterations settle it; each visits 2k columns, many of them again."""
-        steps = min(self.max_iter, 6)
+        steps = min(self.max_iter, 4)
         return steps, min(4 * self.sparsity(problem), problem.design.shape[1])
 
     def init(self, problem: Problem) -> State:
