@@ -16,6 +16,12 @@ METHODS = (
     "successive reject",
     "certified",
     "StoGradMP",
+    "exact, BLAS, k iterations",
+    "exact, accumulated rows, k iterations",
+    "greedy, error bound",
+    "sketch",
+    "Gram columns",
+    "auto",
 )
 KS = (10, 50, 100, 200, 400)
 

@@ -7,6 +7,7 @@ import click
 from skpursuit import __version__
 from skpursuit.cli.base import Commands
 from skpursuit.cli.demo import demo
+from skpursuit.cli.study import report, reproduce
 
 EXAMPLES = """\b
 Examples:
@@ -26,5 +27,5 @@ def main() -> None:
     """
 
 
-for command in (demo,):
+for command in (demo, reproduce, report):
     main.add_command(command)

@@ -13,7 +13,7 @@ from .scales import Scale, make_scale, number, usable
 WIDTH, HEIGHT = 360, 250
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 10, 42
 #: Number of different looks (colour, marker, dash); more lines than that repeat them.
-N_STYLES = 10
+N_STYLES = 16
 
 
 @dataclass(frozen=True)
@@ -193,4 +193,10 @@ _MARKERS = (
     _polygon(6, 0),
     _polygon(5, 0),
     _polygon(8, 1, inner=0.35),
+    _polygon(6, 0, inner=0.35),
+    _polygon(6, 1, inner=0.35),
+    _polygon(6, 0.5),
+    _polygon(5, 2.5),
+    _polygon(10, 1, inner=0.45),
+    _polygon(12, 0, inner=0.5),
 )

@@ -1,0 +1,152 @@
+"""Sparse codes of sound: CoSaMP with k = 10 on pieces of a recording over learned atoms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from skpursuit.design import Design, as_design
+from skpursuit.loop import minimize
+from skpursuit.metrics import relative_error
+from skpursuit.solvers.base import Solver
+from skpursuit.solvers.stochastic import StoGradMP
+
+from .grid import Cell
+from .loaders import Recording, find_audio
+from .methods import Untiring, make_selector
+from .standins import make_music
+
+COLUMNS = (
+    "first",
+    "count",
+    "atoms",
+    "method",
+    "error",
+    "error_square",
+    "seconds",
+    "share_read",
+    "entries_read",
+    "iterations",
+    "same_atoms",
+)
+K = 10
+EPOCHS = 10
+STAND_IN_PIECES = 512
+
+
+@lru_cache(maxsize=1)
+def recording(data: str | None) -> Recording:
+    """The recordings of a folder, or generated notes."""
+    return make_music(STAND_IN_PIECES, random_state=3) if data is None else find_audio(data)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Pieces and the atoms learned from them."""
+
+    pieces: np.ndarray
+    dictionary: np.ndarray
+    design: Design
+
+
+@lru_cache(maxsize=1)
+def study(data: str | None, atoms: int) -> Study:
+    """Learn the dictionary; the same data give the same atoms."""
+    pieces = recording(data).pieces
+    dictionary = learn_dictionary(pieces, atoms)
+    return Study(pieces, dictionary, as_design(np.ascontiguousarray(dictionary.T)))
+
+
+def learn_dictionary(pieces: np.ndarray, atoms: int, epochs: int = EPOCHS) -> np.ndarray:
+    """Atoms in rows, by the method of optimal directions: code all pieces, then fit all atoms to the codes.
+
+    It begins with pieces drawn at random; an atom that no piece uses is replaced by the piece that is
+    approximated worst.
+    """
+    from skpursuit import PursuitCoder
+
+    rng = np.random.default_rng(5)
+    pieces = pieces[np.linalg.norm(pieces, axis=1) > 0]
+    dictionary = pieces[rng.choice(len(pieces), atoms, replace=len(pieces) < atoms)]
+    dictionary = _unit(dictionary + 1e-3 * np.abs(pieces).max() * rng.standard_normal(dictionary.shape))
+    for _ in range(epochs):
+        codes = PursuitCoder(dictionary, n_nonzero_coefs=K).transform(pieces)
+        left = np.linalg.norm(pieces - codes @ dictionary, axis=1)
+        gram = (codes.T @ codes).toarray()
+        used = np.diag(gram) > 0
+        ridge = 1e-9 * gram.trace() / atoms * np.eye(atoms)
+        fitted = np.linalg.solve(gram + ridge, np.asarray(codes.T @ pieces))
+        worst = np.argsort(-left, kind="stable")[: int(np.sum(~used))]
+        fitted[np.flatnonzero(~used)[: len(worst)]] = pieces[worst]
+        dictionary = _unit(fitted)
+    return dictionary
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(norms > 0, norms, 1.0)
+
+
+def solver_of(method: str) -> Solver:
+    """A fixed number of iterations: k, or 3k for the second stochastic method."""
+    if method.startswith("stoch"):
+        return StoGradMP(n_nonzero_coefs=K, max_iter=3 * K if method == "stoch-3k" else K)
+    return Untiring(n_nonzero_coefs=K, max_iter=K)
+
+
+def run_audio(cell: Cell, data: str | None, methods: tuple[str, ...]) -> list[Mapping[str, Any]]:
+    """Code some pieces by every method, one after the other on each piece, exact first."""
+    material = study(data, cell["atoms"])
+    pieces = material.pieces[cell["first"] : cell["first"] + cell["count"]]
+    pieces = pieces[np.linalg.norm(pieces, axis=1) > 0]
+    sums: dict[str, list[np.ndarray]] = {method: [] for method in methods if method != "coder"}
+    for i, y in enumerate(pieces):
+        exact: np.ndarray | None = None
+        for method in sums:
+            numbers, support = _code(material.design, y, method, cell["first"] + i, exact)
+            exact = support if exact is None else exact
+            sums[method].append(numbers)
+    names = ("error", "error_square", "seconds", "share_read", "entries_read", "iterations", "same_atoms")
+    rows = [
+        {"method": method, "count": len(pieces), **dict(zip(names, np.mean(numbers, axis=0).tolist()))}
+        for method, numbers in sums.items()
+        if numbers
+    ]
+    return rows + ([_code_together(material, pieces)] if "coder" in methods and len(pieces) else [])
+
+
+def _code(
+    design: Design, y: np.ndarray, method: str, seed: int, exact: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    began = time.perf_counter()
+    result = minimize(design, y, solver_of(method), make_selector(method), random_state=seed)
+    seconds = time.perf_counter() - began
+    error = relative_error(y, design.predict(result.support, result.coef[result.support]))
+    n, d = design.shape
+    share = result.bytes_read / (max(1, result.n_iter) * n * d * design.dtype.itemsize)
+    same = 1.0 if exact is None else float(np.isin(exact, result.support).mean())
+    numbers = [error, error**2, seconds, share, result.entries_read, result.n_iter, same]
+    return np.array(numbers), result.support
+
+
+def _code_together(material: Study, pieces: np.ndarray) -> dict[str, Any]:
+    """All pieces at once, which is what the coder is for."""
+    from skpursuit import PursuitCoder
+
+    coder = PursuitCoder(material.dictionary, n_nonzero_coefs=K, solver="cosamp")
+    began = time.perf_counter()
+    codes = coder.transform(pieces)
+    seconds = (time.perf_counter() - began) / len(pieces)
+    errors = [relative_error(y, z) for y, z in zip(pieces, codes @ material.dictionary)]
+    return {
+        "method": "coder",
+        "count": len(pieces),
+        "error": float(np.mean(errors)),
+        "error_square": float(np.mean(np.square(errors))),
+        "seconds": seconds,
+    }

@@ -1,0 +1,55 @@
+"""What a run was made with: processor, system, versions."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_info
+
+PACKAGES = ("skpursuit", "numpy", "scipy", "numba", "scikit-learn", "threadpoolctl")
+
+
+def machine() -> dict[str, Any]:
+    """Describe this machine and the libraries in use."""
+    import numpy as np
+
+    np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS, so that it can be named
+    blas = [info for info in threadpool_info() if info["user_api"] == "blas"]
+    return {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory": _memory(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        **{name: installed(name) or "unknown" for name in PACKAGES},
+        "blas": ", ".join(sorted({f"{b['internal_api']} {b['version']}" for b in blas})) or "unknown",
+    }
+
+
+def installed(package: str) -> str | None:
+    """The version of a package, None if it is not there."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _memory() -> str:
+    try:
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return "unknown"
+    return f"{size / 2**30:.0f} GiB"

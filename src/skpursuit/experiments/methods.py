@@ -1,0 +1,91 @@
+"""The ways of finding the top entries that the experiments compare, by the name a results file uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skpursuit.design.base import Design
+from skpursuit.problem import Problem
+from skpursuit.selectors import NAMES, Oracle, Query, Selection, Selector, as_selector
+from skpursuit.selectors.base import rank
+from skpursuit.selectors.greedy import Greedy, Importance, Uniform, empty_sums
+from skpursuit.selectors.halving import SuccessiveHalving
+from skpursuit.selectors.reject import SuccessiveReject
+from skpursuit.selectors.stop import ErrorBound, Stability
+from skpursuit.solvers.cosamp import CoSaMP
+from skpursuit.state import State
+
+#: name: (what a reader sees, what the paper calls it)
+LABELS: dict[str, tuple[str, str]] = {
+    "exact": ("exact, BLAS", ""),
+    "rows": ("exact, accumulated rows", "exact"),
+    "exact-k": ("exact, BLAS, k iterations", ""),
+    "rows-k": ("exact, accumulated rows, k iterations", "exact"),
+    "greedy": ("greedy", "deterministic"),
+    "bound": ("greedy, error bound", "grad upb"),
+    "uniform": ("uniform sampling", "uniform"),
+    "importance": ("importance sampling", "best"),
+    "reject": ("successive reject", "succ"),
+    "halving-random": ("halving, random rows", "SuccHalvSame"),
+    "halving": ("halving, energy order", "SuccHalvNonStoch"),
+    "halving-plain": ("halving, energy order, to the last round", "SuccHalvNonStoch"),
+    "stoch": ("StoGradMP", "stoch"),
+    "stoch-3k": ("StoGradMP, 3k iterations", "stoch 3k"),
+    "certified": ("certified (ours)", ""),
+    "sketch": ("sketch (ours)", ""),
+    "gram": ("Gram columns", ""),
+    "auto": ("auto (ours)", ""),
+    "coder": ("batched coder (ours)", ""),
+    "grasp": ("GraSP, logistic loss, exact", ""),
+    "grasp-halving": ("GraSP, logistic loss, halving", ""),
+}
+
+
+@dataclass(frozen=True)
+class RowExact(Selector):
+    """X^T r as the paper's own baseline computes it: row after row. Rows with r_i = 0 are left out."""
+
+    def prepare(self, design: Design) -> None:
+        design.prepare_rows()
+
+    def find(self, design: Design, query: Query) -> Selection:
+        sums = empty_sums(design, query.r)
+        rows = np.flatnonzero(query.r if query.r.ndim == 1 else query.r.any(axis=1))
+        design.accumulate(rows, query.r[rows], sums)
+        return rank(design, query, sums, design.accumulate_error(query.r))
+
+
+class Untiring(CoSaMP):
+    """CoSaMP that makes all its iterations, also once it has settled: the protocol of the paper."""
+
+    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+        memory = {**state.memory, "seen": np.empty(0, dtype=np.int64)}
+        return super().step(problem, replace(state, memory=memory), select, rng)
+
+
+def make_selector(method: str, stability: float = 0.02, budget: float = 0.2) -> Selector:
+    """The selector of a method, with N_s of the stability rule and the budget of the bandits."""
+    rule = Stability(stability)
+    table: dict[str, Selector] = {
+        "rows": RowExact(),
+        "rows-k": RowExact(),
+        "stoch": RowExact(),
+        "stoch-3k": RowExact(),
+        "greedy": Greedy(stop=rule),
+        "bound": Greedy(stop=ErrorBound("auto")),
+        "uniform": Uniform(stop=rule),
+        "importance": Importance(stop=rule),
+        "reject": SuccessiveReject(budget),
+        "halving-random": SuccessiveHalving(order="random", budget=budget),
+        "halving": SuccessiveHalving(budget=budget),
+        "halving-plain": SuccessiveHalving(budget=budget, finish=0),
+    }
+    return table.get(method) or as_selector(method.removesuffix("-k"))
+
+
+def available(*methods: str) -> list[str]:
+    """Those of the methods that this version of the library has."""
+    ours = {"certified", "sketch", "auto", "gram"}
+    return [method for method in methods if method not in ours or method in NAMES]

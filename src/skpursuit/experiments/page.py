@@ -1,0 +1,166 @@
+"""The report: all results of a folder on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .loaders import DataError
+from .page_real import audio_section, text_section
+from .page_toy import (
+    budget_section,
+    cosamp_section,
+    fw_section,
+    losses,
+    omp_section,
+    scaling_section,
+    sizes,
+)
+from .report import Facts, Page, Section, Table
+from .store import Row, StoreError, read_about, read_rows
+from .summary import mean, pick, speed
+
+TOY: dict[str, Callable[[Sequence[Row]], Section]] = {
+    "omp": omp_section,
+    "cosamp": cosamp_section,
+    "fw": fw_section,
+    "budget": budget_section,
+    "scaling": scaling_section,
+}
+REAL: dict[str, Callable[[Sequence[Row], dict[str, Any]], Section]] = {
+    "audio": audio_section,
+    "text": text_section,
+}
+TITLES = {"omp": "OMP", "cosamp": "CoSaMP", "fw": "Frank-Wolfe", "budget": "Budget", "scaling": "Scaling"}
+
+
+def make_page(folder: str | Path) -> Page:
+    """Read what is in a folder and arrange it.
+
+    Raises
+    ------
+    FileError
+        If there are no results, or they cannot be read.
+    """
+    folder = Path(folder)
+    found = {name: rows for name in (*TOY, *REAL) if (rows := _read(folder / f"{name}.csv"))}
+    if not found:
+        raise DataError(
+            folder, "there are no results in it", "run `skpursuit reproduce` first, or name its folder"
+        )
+    about = {name: read_about(folder / f"{name}.csv") for name in found}
+    sections = [TOY[name](found[name]) for name in TOY if name in found]
+    sections += [REAL[name](found[name], about[name].get("settings", {})) for name in REAL if name in found]
+    sections += [_losing(found), _machine(found, about)]
+    return Page(
+        "Sparse selection by reading a fraction of the data",
+        [
+            "The experiments of Rakotomamonjy, Koço and Ralaivola on greedy, randomised and bandit "
+            "selection, run again with "
+            "`skpursuit`. Every experiment shows what is recovered, how long it takes, and how much of X "
+            "is read, "
+            "against two exact baselines: BLAS, which is what everyone uses, and the paper's own loop over "
+            "rows.",
+            f"These are {_kind(about)} sizes. All runs use one thread; times include all preparations, "
+            "such as norms and twins.",
+        ],
+        _highlights(found),
+        sections,
+        "Made by `skpursuit report`. Every figure can be opened to its numbers; the rows are in the CSV "
+        "files beside this page.",
+    )
+
+
+def _read(path: Path) -> list[Row]:
+    if not path.is_file():
+        return []
+    try:
+        return read_rows(path)
+    except (UnicodeDecodeError, StopIteration, ValueError, KeyError, IndexError):
+        raise StoreError(
+            path, "these are not results of `skpursuit reproduce`", "delete it, or name another folder"
+        ) from None
+
+
+def _kind(about: dict[str, dict[str, Any]]) -> str:
+    kinds = {one.get("settings", {}).get("sizes") for one in about.values()} - {None}
+    return "the paper's" if kinds == {"full"} else "small" if kinds == {"small"} else "mixed"
+
+
+def _highlights(found: dict[str, list[Row]]) -> list[tuple[str, str]]:
+    """The few numbers to see first: OMP on the largest X."""
+    rows = found.get("omp")
+    if not rows:
+        return []
+    n, d = sizes(rows)[-1]
+    here = pick(rows, n=n, d=d)
+    tiles = []
+    for method, name in (
+        ("certified", "`certified`, the atoms of exact, proven"),
+        ("halving", "`halving`, in energy order"),
+    ):
+        own = pick(here, method=method)
+        ratio, same = speed(own, pick(here, method="exact")), mean(own, "same_atoms")
+        if ratio is not None and same is not None:
+            tiles.append((f"{ratio:.1f}×", f"the speed of BLAS: {name}, OMP at {n} x {d}"))
+            tiles.append((f"{100 * same:.1f}%", f"of exact's atoms found by `{method}`"))
+    return tiles
+
+
+def _losing(found: dict[str, list[Row]]) -> Section:
+    rows = [line for name in TOY if name in found for line in losses(TITLES[name], found[name])]
+    rows += [
+        line
+        for name, title in (("audio", "Sound"), ("text", "Text"))
+        if name in found
+        for line in losses(title, found[name])
+    ]
+    text = [
+        "BLAS reads X at the speed of memory. A method that reads a fifth of X wins only while what it "
+        "does beside reading costs "
+        "less than the other four fifths, so small X, sparse X and single-entry pulls lose. The table "
+        "lists every method "
+        "that was more than 5% slower than exact selection by BLAS (or by the sparse product) on some "
+        "problem.",
+    ]
+    if not rows:
+        return Section("Where a method loses to BLAS", ["Nowhere in these results."])
+    table = Table(
+        "Slower than exact by BLAS",
+        "Problems on which the method was slower, and its speed on the worst one: 0.5 takes twice as long.",
+        ("Method", "problems", "worst speed against BLAS"),
+        rows,
+    )
+    return Section("Where a method loses to BLAS", text, [table])
+
+
+def _machine(found: dict[str, list[Row]], about: dict[str, dict[str, Any]]) -> Section:
+    known: list[dict[str, Any]] = []
+    for one in about.values():
+        known += [made for made in one.get("about", []) if made not in known]
+    facts = [
+        Facts(f"Machine {i}" if len(known) > 1 else "Machine", made) for i, made in enumerate(known, start=1)
+    ]
+    counts = {TITLES.get(name, name): f"{len(rows)} rows, {_trials(rows)}" for name, rows in found.items()}
+    seeds = Facts(
+        "Seeds",
+        {
+            "toy problems": "X, w and noise of a trial t are drawn from SeedSequence([n, d, k, t]); "
+            "selectors use the seed t",
+            "sound": "atoms begin with seed 5; a piece's selectors use its number",
+            "text": "split s permutes documents by the seed [77, s]; selectors use the seed s",
+        },
+    )
+    text = [
+        "Times on a machine that does other work beside are upper bounds; ratios within a row suffer less."
+    ]
+    return Section("Machine, versions, seeds", text, [*facts, seeds, Facts("Rows", counts)])
+
+
+def _trials(rows: Sequence[Row]) -> str:
+    for name, word in (("trial", "trials"), ("split", "splits")):
+        values = {row[name] for row in rows if row.get(name) is not None}
+        if values:
+            return f"{len(values)} {word}"
+    return "one pass over the pieces"

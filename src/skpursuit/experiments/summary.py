@@ -1,0 +1,99 @@
+"""From rows to what is drawn: means over trials, and speeds against a baseline of the same problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean, median
+from typing import Any
+
+from .methods import LABELS
+from .store import Row
+from .svg import Series
+
+PROBLEM = ("n", "d", "k", "trial", "first", "collection", "split")
+
+
+def label(method: str) -> str:
+    """What a reader sees."""
+    return LABELS[method][0]
+
+
+def methods_of(rows: Iterable[Row]) -> list[str]:
+    """The methods that occur, in the order of `LABELS`."""
+    found = {str(row["method"]) for row in rows}
+    return [method for method in LABELS if method in found]
+
+
+def pick(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+    """Rows with given values; a callable is a test."""
+    return [
+        row
+        for row in rows
+        if all(v(row.get(k)) if callable(v) else row.get(k) == v for k, v in wanted.items())
+    ]
+
+
+def mean(rows: Iterable[Row], name: str) -> float | None:
+    """The mean of a column, None if it is empty."""
+    values = numbers(rows, name)
+    return fmean(values) if values else None
+
+
+def numbers(rows: Iterable[Row], name: str) -> list[float]:
+    """The values of a column that are there."""
+    return [float(row[name]) for row in rows if row.get(name) is not None]  # type: ignore[arg-type]
+
+
+def ratios(rows: Sequence[Row], baseline: Sequence[Row]) -> list[float]:
+    """How many times faster each row is than the baseline's row of the same problem."""
+    base = {_problem(row): float(row["seconds"]) for row in baseline}  # type: ignore[arg-type]
+    return [base[key] / float(row["seconds"]) for row in rows if (key := _problem(row)) in base]  # type: ignore[arg-type]
+
+
+def speed(rows: Sequence[Row], baseline: Sequence[Row]) -> float | None:
+    """The median of `ratios`."""
+    found = ratios(rows, baseline)
+    return median(found) if found else None
+
+
+def places(rows: Iterable[Row], x: str) -> list[float]:
+    """The values of a column that occur, ascending."""
+    return sorted(set(numbers(rows, x)))
+
+
+def _problem(row: Row) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in PROBLEM)
+
+
+def lines(
+    rows: Sequence[Row], x: str, y: str, scale: float = 1.0, methods: Sequence[str] | None = None
+) -> list[Series]:
+    """One line per method: the mean over trials, and a band from the lowest to the highest."""
+    drawn = []
+    for method in methods or methods_of(rows):
+        own = pick(rows, method=method)
+        xs = places(own, x)
+        groups = [[scale * v for v in numbers(pick(own, **{x: place}), y)] for place in xs]
+        if any(groups):
+            drawn.append(_line(label(method), xs, groups))
+    return drawn
+
+
+def flat(
+    rows: Sequence[Row], xs: Sequence[float], y: str, methods: Sequence[str], scale: float = 1.0
+) -> list[Series]:
+    """Methods that have no setting: the same mean everywhere."""
+    values = {method: mean(pick(rows, method=method), y) for method in methods}
+    return [
+        Series(label(method), list(xs), [scale * value] * len(xs))
+        for method, value in values.items()
+        if value is not None
+    ]
+
+
+def _line(name: str, xs: list[float], groups: list[list[float]]) -> Series:
+    def each(of: Callable[[list[float]], float]) -> list[float | None]:
+        return [of(group) if group else None for group in groups]
+
+    spread = any(len(group) > 1 for group in groups)
+    return Series(name, xs, each(fmean), each(min) if spread else (), each(max) if spread else ())

@@ -1,0 +1,186 @@
+"""The experiments: their grids, and one cell of each on something small."""
+
+import json
+
+import numpy as np
+import pytest
+
+from skpursuit import CoSaMP, as_design, datasets, minimize
+from skpursuit.experiments import audio, text, toy
+from skpursuit.experiments.grid import run
+from skpursuit.experiments.machine import machine
+from skpursuit.experiments.methods import LABELS, RowExact, Untiring, make_selector
+from skpursuit.experiments.standins import make_music, make_text
+from skpursuit.experiments.store import digest, read_rows
+from skpursuit.experiments.studies import STUDIES, Options
+from skpursuit.selectors import Query
+
+TOY = {"n": 60, "d": 120, "k": 4, "trial": 0}
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Data small enough for a test."""
+    notes = make_music(24, 256, random_state=0)
+    documents = make_text(150, 400, 4, random_state=0)
+    monkeypatch.setattr(audio, "recording", lambda data: notes)
+    monkeypatch.setattr(text, "collections", lambda data: {"tiny": documents})
+    audio.study.cache_clear()
+    yield
+    monkeypatch.undo()
+    audio.study.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["omp", "cosamp", "budget", "scaling", "fw"])
+@pytest.mark.parametrize("full", [False, True])
+def test_cells_are_different_plain_values_of_known_methods(name, full):
+    experiment = STUDIES[name](Options(full=full, trials=2))
+    cells = [dict(cell) for cell in experiment.cells]
+    assert len({digest(cell) for cell in cells}) == len(cells)
+    assert json.loads(json.dumps(cells)) == cells
+    assert {cell["method"] for cell in cells} <= set(LABELS)
+    assert {"exact", "rows", "halving"} <= {cell["method"] for cell in cells}
+    assert all(set(cell) <= set(experiment.columns) for cell in cells)
+    assert all(experiment.cost(cell) > 0 for cell in cells)
+
+
+def test_more_trials_keep_the_cells_of_fewer():
+    few, many = (STUDIES["omp"](Options(trials=t)).cells for t in (1, 3))
+    assert {digest(c) for c in few} < {digest(c) for c in many}
+
+
+def test_full_grids_have_the_sizes_of_the_paper():
+    shapes = {(c["n"], c["d"]) for c in STUDIES["omp"](Options(full=True)).cells}
+    assert shapes == {(2000, 4000), (5000, 10000)}
+    fw = STUDIES["fw"](Options(full=True)).cells
+    assert {(c["n"], c["d"], c["k"], c["iteration_limit"]) for c in fw} == {(2000, 4000, 50, 5000)}
+    assert len({c["trial"] for c in fw}) == 20
+    slow = [c for c in fw if c["method"] == "reject"]
+    assert len(slow) == 2
+    assert all(c["budget"] < 0.01 for c in slow)
+    assert {"exact", "exact-k", "rows", "rows-k", "stoch"} <= {
+        c["method"] for c in STUDIES["cosamp"](Options(full=True)).cells
+    }
+
+
+def test_accumulated_rows_are_exact_and_read_only_rows_that_matter():
+    rng = np.random.default_rng(0)
+    X, r = rng.standard_normal((30, 50)), rng.standard_normal(30)
+    r[10:] = 0.0
+    design = as_design(X)
+    answer = RowExact().select(design, Query(r, 5))
+    assert answer.certificate == "exact"
+    assert answer.indices.tolist() == np.argsort(-np.abs(X.T @ r))[:5].tolist()
+    assert answer.entries_read == 10 * 50
+
+
+def test_untiring_goes_on_where_cosamp_has_settled():
+    X, y, _ = datasets.make_sparse_signal(80, 160, 5, random_state=0)
+    settled = minimize(X, y, CoSaMP(n_nonzero_coefs=5, max_iter=40), "exact")
+    patient = minimize(X, y, Untiring(n_nonzero_coefs=5, max_iter=40), "exact")
+    assert settled.n_iter < 40 == patient.n_iter
+
+
+@pytest.mark.parametrize("name", [name for name in LABELS if name not in ("coder", "grasp", "grasp-halving")])
+def test_every_method_has_a_selector(name):
+    assert hasattr(make_selector(name), "find")
+
+
+@pytest.mark.parametrize("method", ["exact", "rows", "halving", "uniform", "reject"])
+def test_omp_cells(method):
+    (row,) = toy.run_omp({**TOY, "method": method, "stability": 0.02, "budget": 0.2})
+    assert row["iterations"] == 4
+    assert 0 <= row["f_measure"] <= 1
+    if method in ("exact", "rows"):
+        assert row["same_atoms"] == 1.0
+        assert row["entries_read"] == pytest.approx(4 * 60 * 120, rel=0.1)
+
+
+@pytest.mark.parametrize("method", ["exact", "rows", "exact-k", "rows-k", "greedy", "halving", "stoch"])
+def test_cosamp_cells(method):
+    (row,) = toy.run_cosamp({**TOY, "method": method})
+    if method.endswith("-k"):
+        assert row["iterations"] == 4
+    if method in ("exact", "rows"):
+        assert row["same_atoms"] == 1.0
+    assert set(row) == set(toy.MEASURED)
+
+
+@pytest.mark.parametrize("method", ["exact", "bound", "gram", "halving"])
+def test_frank_wolfe_cells(method):
+    (row,) = toy.run_fw({**TOY, "method": method, "iteration_limit": 30, "budget": 0.2})
+    assert row["iterations"] <= 30
+    if method in ("exact", "gram"):
+        assert row["same_atoms"] == 1.0
+
+
+@pytest.mark.parametrize("method", ["exact", "halving", "stoch-3k", "grasp"])
+def test_text_cells(tiny, method):
+    (row,) = text.run_text({"collection": "tiny", "split": 0, "method": method})
+    assert row["n_train"] == 120
+    assert row["k"] in text.STAND_IN_SIZES
+    assert 0.4 <= row["accuracy"] <= 1
+    assert ("accuracy_all" in row) == (method in text.ALL_CLASSES)
+    assert set(row) <= set(text.COLUMNS)
+
+
+def test_splits_do_not_share_documents():
+    sample = text.sample_of(make_text(100, 300, 4, random_state=0))
+    train, test, first, second = text.splits(sample, 3)
+    assert len(train.y) == 80
+    assert len(test.y) == 20
+    assert len(first.y) + len(second.y) == 80
+    norms = np.sqrt(sample.X.multiply(sample.X).sum(axis=1))
+    assert norms == pytest.approx(1.0)
+    assert sample.y.tolist() == np.where(sample.classes < 2, 1.0, -1.0).tolist()
+
+
+def test_audio_cells(tiny):
+    methods = ("exact", "rows", "halving", "stoch-3k", "coder")
+    rows = audio.run_audio({"first": 0, "count": 3, "atoms": 16}, None, methods)
+    assert [row["method"] for row in rows] == list(methods)
+    by_name = {row["method"]: row for row in rows}
+    assert by_name["rows"]["error"] == pytest.approx(by_name["exact"]["error"])
+    assert by_name["rows"]["same_atoms"] == 1.0
+    assert by_name["exact"]["iterations"] <= 10
+    assert all(0 <= row["error"] <= 1 for row in rows)
+    assert all(set(row) <= set(audio.COLUMNS) for row in rows)
+
+
+def test_learned_atoms_are_unit_and_better_than_where_they_began(tiny):
+    pieces = audio.recording(None).pieces
+    begun, learned = (audio.learn_dictionary(pieces, 16, epochs=e) for e in (0, 5))
+    assert np.linalg.norm(learned, axis=1) == pytest.approx(1.0)
+
+    def error(atoms):
+        from skpursuit import PursuitCoder
+
+        return np.linalg.norm(pieces - PursuitCoder(atoms, n_nonzero_coefs=4).transform(pieces) @ atoms)
+
+    assert error(learned) < error(begun)
+
+
+def test_silence_is_left_out(tiny, monkeypatch):
+    material = audio.study(None, 16)
+    pieces = material.pieces.copy()
+    pieces[1] = 0.0
+    quiet = audio.Study(pieces, material.dictionary, material.design)
+    monkeypatch.setattr(audio, "study", lambda data, atoms: quiet)
+    (row,) = audio.run_audio({"first": 0, "count": 3, "atoms": 16}, None, ("exact",))
+    assert row["count"] == 2
+
+
+def test_results_of_a_run_read_back(tmp_path, tiny):
+    experiment = STUDIES["text"](Options(trials=1))
+    small = type(experiment)(
+        "text", experiment.cells[:2], experiment.run, experiment.columns, experiment.settings
+    )
+    rows = read_rows(run(small, tmp_path))
+    assert [row["method"] for row in rows] == ["exact", "rows"]
+    assert rows[0]["accuracy"] == rows[1]["accuracy"]
+
+
+def test_the_machine_is_described():
+    made = machine()
+    assert json.loads(json.dumps(made)) == made
+    assert {"processor", "cores", "python", "numpy", "blas"} <= set(made)
