@@ -94,8 +94,10 @@ def make_run(
     base = as_design(X, check=False).counted()
     problem = make_problem(base, y, loss, sample_weight)
     chosen = as_selector(selector).resolve(problem, solver)
-    chosen.prepare(problem.design)
-    check_finite(base)
+    try:
+        chosen.prepare(problem.design)
+    finally:  # what cannot be prepared is often not finite, and this says where
+        check_finite(base)
     return Run(problem, solver, chosen, seed_of(random_state))
 
 

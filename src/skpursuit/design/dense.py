@@ -118,6 +118,7 @@ class DenseDesign(Design):
             self.reads.prepare(*self.cost())
             rng = None if seed is None else np.random.default_rng(seed)
             self.cache[key] = Twin.build(self.X, rng)
+            self.cache["finite"] = True  # it refuses anything else
         return self.cache[key]
 
     def sketch(self) -> Any:

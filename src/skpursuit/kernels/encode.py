@@ -34,6 +34,7 @@ def encode_columns(X, first, width, dither, codes, fine, params):
     inverse = np.zeros(WIDTH, np.float32)
     line = np.zeros(WIDTH, np.float32)
     strip = np.zeros(32 * WIDTH, np.int8)
+    odd = np.zeros(WIDTH)
     for b in range(params.shape[2]):
         start = b * ROWS
         stop = min(start + ROWS, n)
@@ -42,7 +43,7 @@ def encode_columns(X, first, width, dither, codes, fine, params):
         for i in range(start, min(start + ROWS, rows), 16):
             for k in range(16):
                 if i + k < stop:
-                    _subtract(X[i + k, first : first + width], centre, line)
+                    _subtract(X[i + k, first : first + width], centre, line, odd)
                     _encode_row(
                         line, dither[min(i + k, dither.shape[0] - 1)], inverse, strip[2 * WIDTH * k :]
                     )
@@ -57,6 +58,9 @@ def encode_columns(X, first, width, dither, codes, fine, params):
             # The second byte leaves at most 1/256 of the scale, and the float32 rounding of its steps.
             lost = np.sqrt(np.float64(squares)) + 0.505 * np.sqrt(np.float64(stop - start))
             params[2, j, b] = lost * params[0, j, b] * (1.0 + 2.0**-40) / FINE
+    for j in range(width):
+        if odd[j] != 0.0:  # not a number was among the entries; comparisons have passed over it
+            params[3, j, 0] = np.inf
 
 
 @njit(cache=True, nogil=True)
@@ -113,9 +117,11 @@ def _frame(span, centre, inverse, params):
 
 
 @njit(cache=True, nogil=True)
-def _subtract(x, centre, out):
+def _subtract(x, centre, out, odd):
     for j in range(x.size):
-        out[j] = np.float32(x[j] - centre[j])
+        u = x[j] - centre[j]
+        out[j] = np.float32(u)
+        odd[j] += u - u  # zero, unless the entry is not finite
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
