@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from skpursuit import checkpoint as files
 from skpursuit.checkpoint import Checkpoint, Snapshot
 from skpursuit.design import as_design, check_finite
+from skpursuit.design.base import Floats, Indices
 from skpursuit.losses import Loss
 from skpursuit.problem import Problem, make_problem
 from skpursuit.selectors import Oracle, Selection, Selector, as_selector
@@ -134,6 +135,13 @@ class Run:
     def __post_init__(self) -> None:
         self.oracle = Oracle(self.selector, self.problem.design)
         self.state = self.solver.init(self.problem)
+
+    def start_from(self, support: Indices, coef: Floats) -> None:
+        """Begin with these coefficients instead of the solver's own first state."""
+        z = self.problem.design.predict(support, coef)
+        self.state = replace(
+            self.state, support=support, coef=coef, z=z, objective=self.problem.value(z), status=None
+        )
 
     def go(self) -> None:
         """Iterate until something stops the run."""

@@ -101,6 +101,11 @@ class Logistic:
             raise ValueError(f"logistic loss needs labels -1 and +1, got {wrong.flat[0]:g}")
         return checked
 
+    def probability(self, z: Array) -> Array:
+        """Chance of the label +1, 1 / (1 + exp(-z))."""
+        e = np.exp(-np.abs(z))
+        return np.where(z >= 0, 1.0, e) / (1.0 + e)
+
     @staticmethod
     def _margin(y: Array, z: Array) -> tuple[Array, Array]:
         """Margin y z and exp(-|y z|), the only exponential, which cannot overflow."""
@@ -190,6 +195,11 @@ class Poisson:
         if checked.size and checked.min() < 0:
             raise ValueError(f"Poisson loss needs targets >= 0, got {checked.min():g}")
         return checked
+
+    def mean(self, z: Array) -> Array:
+        """The expected target, exp(z); infinity where it overflows."""
+        with np.errstate(over="ignore"):
+            return np.exp(z)
 
     @staticmethod
     def _log_ratio(y: Array, z: Array) -> Array:

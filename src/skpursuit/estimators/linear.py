@@ -80,6 +80,11 @@ class Frame:
         intercept = self.offset - self.centre[columns] @ coef + constant.sum(axis=0)
         return columns, coef, intercept
 
+    def scaled(self, columns: Indices, coef: Floats) -> Floats:
+        """Coefficients of X as coefficients of the view."""
+        scale = self.scale[columns]
+        return coef * (scale if coef.ndim == 1 else scale[:, None])
+
 
 def make_frame(
     base: Design,

@@ -1,0 +1,52 @@
+"""The attributes that a pursuit estimator has after `fit`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skpursuit.design import Design
+from skpursuit.estimators.folds import Model
+from skpursuit.estimators.linear import LinearMixin, spread
+from skpursuit.estimators.recipe import Fit
+from skpursuit.state import Record, Status
+
+
+class FittedMixin(LinearMixin):
+    """Coefficients and what is known of the runs: one for all targets, or one for each."""
+
+    warm_start: bool
+    support_: Any
+    status_: Status | list[Status]
+    history_: list[Record] | list[list[Record]]
+    n_iter_: int
+    entries_read_: int
+
+    def _keep(self, fits: list[Fit], base: Design, joint: bool) -> None:
+        d, dtype = base.shape[1], base.dtype
+        coefs = [spread(fit.columns, fit.coef, d, dtype) for fit in fits]
+        results = [fit.result for fit in fits]
+        self.coef_ = coefs[0] if joint else np.stack(coefs)
+        self.intercept_ = fits[0].intercept if joint else np.array([fit.intercept for fit in fits])
+        self.support_ = _one_or_all([fit.columns for fit in fits], joint)
+        self.status_ = _one_or_all([result.status for result in results], joint)
+        self.history_ = _one_or_all([result.history for result in results], joint)
+        self.n_iter_ = max(result.n_iter for result in results)
+        self.entries_read_ = sum(result.entries_read for result in results)
+
+    def _starts(self, tasks: int, d: int) -> list[Model | None]:
+        """The last fit of each task, with `warm_start` and if it was of the same kind."""
+        if not (self.warm_start and hasattr(self, "support_")):
+            return [None] * tasks
+        supports = self.support_ if isinstance(self.support_, list) else [self.support_]
+        if len(supports) != tasks or self.coef_.shape[-1] != d:
+            return [None] * tasks
+        if not isinstance(self.support_, list):
+            return [(self.support_, np.asarray(self.coef_.T[self.support_], dtype=np.float64), 0.0)]
+        coefs = np.atleast_2d(self.coef_)
+        return [(s, np.asarray(c[s], dtype=np.float64), 0.0) for s, c in zip(supports, coefs)]
+
+
+def _one_or_all(values: list[Any], joint: bool) -> Any:
+    return values[0] if joint else values

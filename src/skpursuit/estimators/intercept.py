@@ -1,0 +1,68 @@
+"""An intercept for solvers that cannot keep a column of ones in their model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skpursuit.design.base import Floats
+from skpursuit.losses import Loss
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A loss of predictions that are all moved by a constant: the intercept of the empty model."""
+
+    loss: Loss
+    shift: Any
+
+    @property
+    def smoothness(self) -> float | None:
+        """That of the loss."""
+        return self.loss.smoothness
+
+    def value(self, y: Floats, z: Floats) -> Floats:
+        """Loss at z + shift."""
+        return self.loss.value(y, z + self.shift)
+
+    def residual(self, y: Floats, z: Floats) -> Floats:
+        """Slope at z + shift."""
+        return self.loss.residual(y, z + self.shift)
+
+    def curvature(self, y: Floats, z: Floats) -> Floats:
+        """Curvature at z + shift."""
+        return self.loss.curvature(y, z + self.shift)
+
+    def check_targets(self, y: Any) -> Floats:
+        """As the loss does."""
+        return self.loss.check_targets(y)
+
+
+def best_constant(loss: Loss, y: Any, weights: Floats | None = None, z: Any = 0.0, start: Any = 0.0) -> Any:
+    """The b (one per target) that minimises the sum of weighted losses at z + b, by damped Newton."""
+    y = np.asarray(y, dtype=np.float64)
+    w = np.ones(len(y)) if weights is None else weights
+    w = w if y.ndim == 1 else w[:, None]
+    z = np.broadcast_to(z, y.shape)
+    b = np.broadcast_to(np.asarray(start, dtype=np.float64), y.shape[1:]).copy()
+    value = np.sum(w * loss.value(y, z + b), axis=0)
+    for _ in range(100):
+        slope = np.sum(w * loss.residual(y, z + b), axis=0)
+        bend = np.sum(w * loss.curvature(y, z + b), axis=0)
+        # Never trust a flat spot (Huber's tails, saturated logits) for more than a hundred units.
+        move = np.clip(-slope / np.maximum(bend, 1e-12 * np.sum(w)), -100.0, 100.0)
+        for _ in range(50):
+            trial = np.sum(w * loss.value(y, z + b + move), axis=0)
+            worse = ~(trial <= value)
+            if not worse.any():
+                break
+            move = np.where(worse, 0.5 * move, move)
+        else:
+            return b if b.ndim else float(b)
+        small = np.abs(move) <= 1e-12 * (1.0 + np.abs(b))
+        b, value = b + move, trial
+        if small.all():
+            break
+    return b if b.ndim else float(b)

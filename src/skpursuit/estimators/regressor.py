@@ -1,0 +1,134 @@
+"""`PursuitRegressor`: sparse regression by any solver, selector and loss of the library."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+
+from skpursuit.design.base import Floats
+from skpursuit.estimators.fitted import FittedMixin
+from skpursuit.estimators.linear import read_data
+from skpursuit.estimators.recipe import Recipe
+from skpursuit.losses import Loss, as_loss
+from skpursuit.selectors import Selector
+from skpursuit.solvers.base import Solver
+
+
+class PursuitRegressor(MultiOutputMixin, FittedMixin, RegressorMixin, BaseEstimator):
+    """Linear regression with few non-zero coefficients.
+
+    Parameters
+    ----------
+    solver : {"omp", "mp", "cosamp", "grasp", "fw"} or Solver
+        The outer algorithm. A `Solver` object brings its own limits.
+    selector : str or Selector
+        How the best columns are found; see `minimize`.
+    loss : {"squared", "huber", "poisson"} or Loss
+    n_nonzero_coefs : int, optional
+        Default: a tenth of the features, at least 10 if there are as many; no limit with `tol`. More than
+        there are features is clipped with a warning.
+    tol : float, optional
+        Largest squared norm of the residual for squared loss; smallest relative decrease of the objective
+        for others; duality gap for "fw".
+    fit_intercept : bool
+    normalize : bool
+        Whether features compete as if all had the same norm (after centring, with an intercept).
+        Coefficients are always those of the features as given.
+    max_iter : int, optional
+        Limit on iterations; the default is the solver's.
+    shared_support : bool
+        With several targets: one set of features for all, or one for each.
+    radius : float
+        Bound on the l1 norm of the coefficients, for "fw" only; of the scaled ones with `normalize`.
+    ridge : float
+        Quadratic penalty of the fits of "omp" and "grasp" with other losses than squared.
+    random_state : int, RandomState, Generator or None
+        Seed of randomised selectors.
+    warm_start : bool
+        Begin with the features ("omp") or coefficients (others) of the last fit.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+    intercept_ : float or ndarray of shape (n_targets,)
+    support_ : ndarray of int, or list of them
+        Features in order of selection; a list when each target has its own.
+    n_iter_ : int
+        The largest number of iterations of a target.
+    status_ : Status or list of Status
+        Why the run stopped.
+    entries_read_ : int
+        Entries of X that selection has read.
+    history_ : list of Record, or list of such lists
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when X has column names.
+
+    Examples
+    --------
+    >>> from skpursuit import PursuitRegressor, datasets
+    >>> X, y, w = datasets.make_sparse_signal(200, 400, 5, snr=20.0, random_state=0)
+    >>> model = PursuitRegressor(n_nonzero_coefs=5).fit(X, y)
+    >>> sorted(model.support_.tolist()) == w.nonzero()[0].tolist()
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        solver: str | Solver = "omp",
+        selector: str | Selector = "auto",
+        loss: str | Loss = "squared",
+        n_nonzero_coefs: int | None = None,
+        tol: float | None = None,
+        fit_intercept: bool = True,
+        normalize: bool = False,
+        max_iter: int | None = None,
+        shared_support: bool = False,
+        radius: float = 1.0,
+        ridge: float = 0.0,
+        random_state: Any = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.solver = solver
+        self.selector = selector
+        self.loss = loss
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.normalize = normalize
+        self.max_iter = max_iter
+        self.shared_support = shared_support
+        self.radius = radius
+        self.ridge = ridge
+        self.random_state = random_state
+        self.warm_start = warm_start
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), optional
+        """
+        recipe = Recipe.of(self)
+        base, y, weights = read_data(self, X, y, sample_weight, multi_output=True, y_numeric=True)
+        targets = [y] if y.ndim == 1 or self.shared_support else list(y.T)
+        starts = self._starts(len(targets), base.shape[1])
+        fits = [recipe.fit(base, t, weights, start) for t, start in zip(targets, starts)]
+        self._keep(fits, base, joint=targets[0] is y)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
+        z = self._linear(X)
+        loss = as_loss(self.loss)
+        return loss.mean(z) if hasattr(loss, "mean") else z
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson"
+        return tags
