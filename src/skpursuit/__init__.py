@@ -46,6 +46,7 @@ _HOME = {
     "Multinomial": "multinomial",
     "OrthogonalMatchingPursuit": "estimators.omp",
     "OrthogonalMatchingPursuitCV": "estimators.omp_cv",
+    "PursuitClassifier": "estimators.classifier",
     "PursuitRegressor": "estimators.regressor",
     "orthogonal_mp": "estimators.omp_functions",
     "orthogonal_mp_gram": "estimators.omp_functions",

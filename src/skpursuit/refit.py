@@ -9,6 +9,7 @@ import numpy as np
 
 from skpursuit.blas import one_thread
 from skpursuit.design.base import Floats
+from skpursuit.newton import curvature_at
 from skpursuit.problem import Problem
 from skpursuit.state import Stack, State
 
@@ -35,8 +36,7 @@ class LeastSquares:
             return self._add(problem, state, j)
 
     def _add(self, problem: Problem, state: State, j: int) -> State:
-        stack = state.memory["Q"]
-        stack = stack if isinstance(stack, Stack) else Stack(np.asarray(stack))
+        stack = as_stack(state.memory["Q"])
         q, h = orthogonalise(stack.rows, problem.design.columns(np.array([j]))[0])
         if q is None:
             return replace(state, dropped=np.append(state.dropped, j))
@@ -113,38 +113,59 @@ def solve_lower_transposed(L: Floats, b: Floats) -> Floats:
 
 
 class Newton:
-    """Damped Newton on the support with warm start; `ridge` keeps separable classes finite."""
+    """Damped Newton on the support with warm start; `ridge` keeps separable classes finite.
+
+    Memory of the state: Q, orthonormal rows as in `LeastSquares`, by which dependent columns are found.
+    """
 
     def __init__(self, ridge: float = 0.0, max_iter: int = 100) -> None:
         self.ridge = ridge
         self.max_iter = max_iter
 
     def start(self, problem: Problem) -> dict[str, np.ndarray | Stack]:
-        """Newton keeps nothing between steps."""
-        return {}
+        """Nothing orthogonalised yet."""
+        return {"Q": Stack(np.empty((0, problem.design.shape[0])))}
 
     def add(self, problem: Problem, state: State, j: int) -> State:
         """Add column j and fit again from the old coefficients; a dependent column is dropped."""
-        columns = problem.design.columns(np.append(state.support, j))
-        if depends(columns):
+        with one_thread():
+            return self._add(problem, state, j)
+
+    def _add(self, problem: Problem, state: State, j: int) -> State:
+        support = np.append(state.support, j)
+        columns = problem.design.columns(support)
+        stack = as_stack(state.memory["Q"])
+        new = columns[-1] if problem.weights is None else columns[-1] * np.sqrt(problem.weights)
+        q, _ = orthogonalise(stack.rows, new)
+        if q is None:
             return replace(state, dropped=np.append(state.dropped, j))
         start = np.concatenate([state.coef, np.zeros((1, *problem.targets))])
         coef, z, objective = self.fit(problem, columns, start)
-        return replace(state, support=np.append(state.support, j), coef=coef, z=z, objective=objective)
+        memory = {"Q": stack.push(q)}
+        return replace(state, support=support, coef=coef, z=z, objective=objective, memory=memory)
 
     def fit(self, problem: Problem, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:
-        """Minimise over the coefficients of the rows of A (gathered columns), from w."""
-        z = np.einsum("kn,k...->n...", A, w)
+        """Minimise over the coefficients of the rows of A (gathered columns), from w.
+
+        Curvature is what costs: it is kept from step to step while each gains at least a factor of 20.
+        """
+        z: Floats = A.T @ w
         f = self._objective(problem, z, w)
+        bend, last = None, np.inf
         for _ in range(self.max_iter):
             g = A @ problem.residual(z) + self.ridge * w
-            p = solve_damped(self._hessian(problem, A, z), g.ravel()).reshape(w.shape)
+            fresh = bend is None
+            bend = bend or curvature_at(problem, A, z, self.ridge)
+            p = bend.solve(g)
             decrement = float(np.sum(g * p))
             if not decrement > 1e-15 * max(abs(f), 1e-300):
                 break
             w, z, f, moved = self._line_search(problem, A, (w, z, f), p, decrement)
-            if not moved:
+            if not moved and fresh:
                 break
+            if not moved or decrement > 0.05 * last:
+                bend = None
+            last = decrement
         return w, z, problem.value(z)
 
     def _objective(self, problem: Problem, z: Floats, w: Floats) -> float:
@@ -154,7 +175,7 @@ class Newton:
         self, problem: Problem, A: Floats, point: tuple[Floats, Floats, float], p: Floats, decrement: float
     ) -> tuple[Floats, Floats, float, bool]:
         w, z, f = point
-        dz = np.einsum("kn,k...->n...", A, p)
+        dz = A.T @ p
         t = 1.0
         for _ in range(60):
             w_new, z_new = w - t * p, z - t * dz
@@ -164,49 +185,7 @@ class Newton:
             t *= 0.5
         return w, z, f, False
 
-    def _hessian(self, problem: Problem, A: Floats, z: Floats) -> Floats:
-        """Second derivatives in the coefficients, (k m, k m), targets innermost."""
-        k, m = len(A), int(np.prod(problem.targets, dtype=int))
-        H = np.zeros((k, m, k, m))
-        if hasattr(problem.loss, "hessian"):
-            blocks = problem.loss.hessian(z)
-            blocks = blocks if problem.weights is None else blocks * problem.weights[:, None, None]
-            for a in range(m):
-                for b in range(a, m):
-                    H[:, a, :, b] = H[:, b, :, a] = (A * blocks[:, a, b]) @ A.T
-        else:
-            c = problem.curvature(z).reshape(len(z), m)
-            for a in range(m):
-                H[:, a, :, a] = (A * c[:, a]) @ A.T
-        flat = H.reshape(k * m, k * m)
-        flat.flat[:: k * m + 1] += self.ridge
-        return flat
 
-
-def depends(columns: Floats) -> bool:
-    """Whether the last row depends on the others, by the relative test of the factorisation."""
-    if len(columns) == 1:
-        return scaled_norm(columns[0]) == 0.0
-    sizes = np.array([scaled_norm(c) for c in columns])
-    if sizes[-1] == 0.0:
-        return True
-    scaled = columns / np.where(sizes > 0, sizes, 1.0)[:, None]
-    rest = np.linalg.lstsq(scaled[:-1] @ scaled[:-1].T, scaled[:-1] @ scaled[-1], rcond=None)[0]
-    remainder = scaled[-1] - rest @ scaled[:-1]
-    return bool(np.linalg.norm(remainder) <= np.sqrt(EPS) * 1e-2)
-
-
-def solve_damped(H: Floats, g: Floats) -> Floats:
-    """Solve H p = g for a positive semi-definite H, damped as little as a Cholesky factor needs."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
-    scale = float(np.trace(H)) / len(H)
-    if not scale > 0:
-        return g
-    damping = 0.0
-    while True:
-        try:
-            factor = cho_factor(H + damping * np.eye(len(H)), lower=True, check_finite=False)
-            return cho_solve(factor, g, check_finite=False)
-        except LinAlgError:
-            damping = max(10 * damping, 1e-14 * scale)
+def as_stack(rows: np.ndarray | Stack) -> Stack:
+    """Rows that can grow; a checkpoint gives them back as a plain array."""
+    return rows if isinstance(rows, Stack) else Stack(np.asarray(rows))
