@@ -79,6 +79,7 @@ class Multinomial:
     @staticmethod
     def _shifted(z: Array) -> tuple[Array, Array, Array]:
         """exp(z - max), the sum of all but the (first) largest of them, and max - z."""
+        z = np.asfortranarray(z)  # sums over few classes are fast across columns, slow along rows
         distance = z.max(axis=1, keepdims=True) - z
         rows, top = np.arange(len(z)), distance.argmin(axis=1)
         with np.errstate(under="ignore"):

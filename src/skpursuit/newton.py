@@ -1,4 +1,4 @@
-"""Newton directions on gathered columns: a factor per target, conjugate gradients where targets couple."""
+"""Newton directions on gathered columns: a factor per target, or one for all where a loss couples them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from skpursuit.design.base import Floats
 from skpursuit.problem import Problem
+
+STACK_ENTRIES = 2**22
 
 
 class Curvature:
@@ -26,46 +28,38 @@ class Curvature:
         return np.stack([f(column) for f, column in zip(self.factors, columns)], axis=1).reshape(g.shape)
 
 
-class CoupledCurvature(Curvature):
-    """Where the loss couples the targets: conjugate gradients, preconditioned by one factor per target.
+class CoupledCurvature:
+    """Where the loss couples the targets: the whole k m x k m matrix of diag(p) - p p^T in each row.
 
-    Products with the curvature cost two products with A; the k m x k m matrix is never formed.
+    The products p_a p_b of all pairs of classes are one symmetric product of the stacked rows A p_a, made
+    from blocks of samples so that the stack stays small.
     """
 
     def __init__(self, problem: Problem, A: Floats, z: Floats, ridge: float) -> None:
-        super().__init__(problem, A, z, ridge)
-        self.problem, self.A, self.z, self.ridge = problem, A, z, ridge
-
-    def _product(self, v: Floats) -> Floats:
-        loss: Any = self.problem.loss
-        u = loss.hessian_product(self.z, self.A.T @ v)
-        u = u if self.problem.weights is None else u * self.problem.weights[:, None]
-        return self.A @ u + self.ridge * v
+        loss: Any = problem.loss
+        p = loss.probabilities(z)
+        weights = np.ones(len(z)) if problem.weights is None else problem.weights
+        self.shape = (p.shape[1], len(A))
+        H = np.zeros((*self.shape, *self.shape))
+        flat = H.reshape(p.shape[1] * len(A), -1)
+        step = max(1, STACK_ENTRIES // len(flat))
+        for start in range(0, len(z), step):
+            rows = slice(start, start + step)
+            stack = (p[rows] * np.sqrt(weights[rows])[:, None]).T[:, None, :] * A[:, rows]
+            stack = stack.reshape(len(flat), -1)
+            flat -= stack @ stack.T
+        for a, share in enumerate((p * weights[:, None]).T):
+            H[a, :, a] += (A * share) @ A.T
+        self.factor = factor(flat, ridge)
 
     def solve(self, g: Floats) -> Floats:
-        """Conjugate gradients to a hundredth of the starting residual: the outer loop corrects the rest."""
-        p, r = np.zeros_like(g), g
-        s = super().solve(r)
-        direction, energy = s, float(np.sum(r * s))
-        limit = 1e-4 * energy
-        for _ in range(50):
-            if not energy > limit:
-                break
-            bent = self._product(direction)
-            slope = float(np.sum(direction * bent))
-            if not slope > 0:
-                break
-            step = energy / slope
-            p, r = p + step * direction, r - step * bent
-            s = super().solve(r)
-            before, energy = energy, float(np.sum(r * s))
-            direction = s + energy / before * direction
-        return p if p.any() else s
+        """The direction p with (curvature) p = g."""
+        return self.factor(g.T.ravel()).reshape(self.shape).T
 
 
-def curvature_at(problem: Problem, A: Floats, z: Floats, ridge: float) -> Curvature:
+def curvature_at(problem: Problem, A: Floats, z: Floats, ridge: float) -> Curvature | CoupledCurvature:
     """The curvature in the form the loss allows."""
-    kind = CoupledCurvature if hasattr(problem.loss, "hessian_product") else Curvature
+    kind = CoupledCurvature if hasattr(problem.loss, "probabilities") else Curvature
     return kind(problem, A, z, ridge)
 
 

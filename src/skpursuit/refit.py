@@ -118,9 +118,10 @@ class Newton:
     Memory of the state: Q, orthonormal rows as in `LeastSquares`, by which dependent columns are found.
     """
 
-    def __init__(self, ridge: float = 0.0, max_iter: int = 100) -> None:
+    def __init__(self, ridge: float = 0.0, max_iter: int = 100, precision: float = 1e-15) -> None:
         self.ridge = ridge
         self.max_iter = max_iter
+        self.precision = precision  # relative decrease of the objective that is not worth a step
 
     def start(self, problem: Problem) -> dict[str, np.ndarray | Stack]:
         """Nothing orthogonalised yet."""
@@ -139,7 +140,8 @@ class Newton:
         q, _ = orthogonalise(stack.rows, new)
         if q is None:
             return replace(state, dropped=np.append(state.dropped, j))
-        start = np.concatenate([state.coef, np.zeros((1, *problem.targets))])
+        first = approach(problem, columns[-1], state)
+        start = np.concatenate([state.coef, first[None]])
         coef, z, objective = self.fit(problem, columns, start)
         memory = {"Q": stack.push(q)}
         return replace(state, support=support, coef=coef, z=z, objective=objective, memory=memory)
@@ -147,7 +149,7 @@ class Newton:
     def fit(self, problem: Problem, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:
         """Minimise over the coefficients of the rows of A (gathered columns), from w.
 
-        Curvature is what costs: it is kept from step to step while each gains at least a factor of 20.
+        Curvature is what costs: it is kept from step to step while each gains at least a factor of 3.
         """
         z: Floats = A.T @ w
         f = self._objective(problem, z, w)
@@ -158,12 +160,12 @@ class Newton:
             bend = bend or curvature_at(problem, A, z, self.ridge)
             p = bend.solve(g)
             decrement = float(np.sum(g * p))
-            if not decrement > 1e-15 * max(abs(f), 1e-300):
+            if not decrement > self.precision * max(abs(f), 1e-300):
                 break
             w, z, f, moved = self._line_search(problem, A, (w, z, f), p, decrement)
             if not moved and fresh:
                 break
-            if not moved or decrement > 0.05 * last:
+            if not moved or decrement > 0.3 * last:
                 bend = None
             last = decrement
         return w, z, problem.value(z)
@@ -184,6 +186,30 @@ class Newton:
                 return w_new, z_new, f_new, True
             t *= 0.5
         return w, z, f, False
+
+
+def approach(problem: Problem, column: Floats, state: State) -> Floats:
+    """A good first coefficient for a new column, the others held: far steps cost one column, not all."""
+    rows = np.flatnonzero(column)
+    if len(rows) < len(column):  # predictions elsewhere do not move
+        weights = None if problem.weights is None else problem.weights[rows]
+        problem, column = replace(problem, y=problem.y[rows], weights=weights), column[rows]
+    coef, z = np.zeros(problem.targets), state.z[rows]
+    begun = f = problem.value(z)
+    square = column * column
+    for _ in range(10):
+        g, bend = column @ problem.residual(z), square @ problem.curvature(z)
+        move = -g / np.where(bend > 0, bend, np.inf)
+        while True:
+            z_new = z + (column * move if coef.ndim == 0 else np.multiply.outer(column, move))
+            f_new = problem.value(z_new)
+            if f_new <= f or not np.abs(move).max(initial=0.0) > EPS * np.abs(coef).max(initial=EPS):
+                break
+            move = 0.25 * move
+        if not f - f_new > 1e-3 * (begun - f_new):
+            return coef
+        coef, z, f = coef + move, z_new, f_new
+    return coef
 
 
 def as_stack(rows: np.ndarray | Stack) -> Stack:

@@ -86,8 +86,12 @@ class OMP(Solver):
         steps = min(self.sparsity(problem), self.iterations(problem), *problem.design.shape)
         return steps, steps
 
-    def _refit(self, problem: Problem) -> LeastSquares | Newton:
-        return LeastSquares(self.positive) if problem.quadratic else Newton(self.ridge)
+    def _refit(self, problem: Problem, size: int = 0) -> LeastSquares | Newton:
+        """How `size` columns and one more are fitted; on the way, Newton need not go to the last digit."""
+        if problem.quadratic:
+            return LeastSquares(self.positive)
+        last = size + 1 >= self.sparsity(problem)
+        return Newton(self.ridge) if last else Newton(self.ridge, precision=1e-7)
 
     def init(self, problem: Problem) -> State:
         check_sparsity(problem, self.sparsity(problem))
@@ -108,7 +112,7 @@ class OMP(Solver):
         j = int(found[0])
         if self._useless(problem, query.r, j):
             return replace(state, status=Status.OPTIMAL)
-        after = self._judged(problem, self._refit(problem).add(problem, state, j))
+        after = self._judged(problem, self._refit(problem, len(state.support)).add(problem, state, j))
         return after if problem.quadratic else decrease_status(state, after, self.tol)
 
     def _useless(self, problem: Problem, r: np.ndarray, j: int) -> bool:
