@@ -81,7 +81,7 @@ class NewtonMerged:
     def fit(self, problem: Problem, merged: Indices, state: State) -> Fit:
         """Fit on the columns `merged`, which ascend."""
         A = problem.design.columns(merged)
-        keep = self._independent(A)
+        keep = self._independent(A if problem.weights is None else A * np.sqrt(problem.weights))
         start = np.zeros((len(merged), *problem.targets))
         start[np.searchsorted(merged, state.support)] = state.coef
         coef = np.zeros_like(start)

@@ -5,7 +5,19 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import skpursuit as sp
 
-ESTIMATORS = [sp.OrthogonalMatchingPursuit(), sp.OrthogonalMatchingPursuitCV()]
+ESTIMATORS = [
+    sp.OrthogonalMatchingPursuit(),
+    sp.OrthogonalMatchingPursuitCV(),
+    sp.PursuitRegressor(),
+    sp.PursuitRegressor(solver="mp", max_iter=50),
+    sp.PursuitRegressor(solver="cosamp"),
+    sp.PursuitRegressor(solver="fw", radius=100.0, normalize=True, max_iter=100),
+    sp.PursuitRegressor(shared_support=True),
+    sp.PursuitClassifier(),
+    sp.PursuitClassifier(solver="grasp"),
+    sp.PursuitClassifier(multi_class="multinomial"),
+    sp.PursuitClassifier(loss="squared", shared_support=True),
+]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)

@@ -18,10 +18,15 @@ class FittedMixin(LinearMixin):
 
     warm_start: bool
     support_: Any
-    status_: Status | list[Status]
     history_: list[Record] | list[list[Record]]
     n_iter_: int
     entries_read_: int
+
+    @property
+    def status_(self) -> Status | list[Status]:
+        """Why the run stopped, or each of the runs."""
+        stopped = self._stopped  # names, because files of other libraries know no enumerations
+        return [Status[name] for name in stopped] if isinstance(stopped, list) else Status[stopped]
 
     def _keep(self, fits: list[Fit], base: Design, joint: bool) -> None:
         d, dtype = base.shape[1], base.dtype
@@ -30,7 +35,7 @@ class FittedMixin(LinearMixin):
         self.coef_ = coefs[0] if joint else np.stack(coefs)
         self.intercept_ = fits[0].intercept if joint else np.array([fit.intercept for fit in fits])
         self.support_ = _one_or_all([fit.columns for fit in fits], joint)
-        self.status_ = _one_or_all([result.status for result in results], joint)
+        self._stopped = _one_or_all([result.status.name for result in results], joint)
         self.history_ = _one_or_all([result.history for result in results], joint)
         self.n_iter_ = max(result.n_iter for result in results)
         self.entries_read_ = sum(result.entries_read for result in results)

@@ -1,0 +1,272 @@
+"""PursuitRegressor and PursuitClassifier: what they compute, and how they fit into scikit-learn programs."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import skops.io
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_classification
+from sklearn.feature_selection import SelectFromModel
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skpursuit import (
+    OMP,
+    Exact,
+    FrankWolfe,
+    L1Ball,
+    Logistic,
+    PursuitClassifier,
+    PursuitRegressor,
+    Status,
+    datasets,
+    minimize,
+)
+
+
+@pytest.fixture
+def signal():
+    X, y, w = datasets.make_sparse_signal(150, 60, 4, snr=15.0, random_state=0)
+    return X * 3 + 1, y + 5, w
+
+
+@pytest.fixture
+def classes():
+    return make_classification(300, 30, n_informative=6, n_classes=3, random_state=0)
+
+
+@pytest.mark.parametrize("solver", ["omp", "mp", "cosamp", "grasp", "fw"])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_every_solver_is_minimize_on_centred_data(signal, solver, normalize):
+    X, y, _ = signal
+    radius = 3.0
+    model = PursuitRegressor(
+        solver=solver, n_nonzero_coefs=4, radius=radius, max_iter=30, normalize=normalize
+    ).fit(X, y)
+    centred = X - X.mean(axis=0)
+    scale = np.linalg.norm(centred, axis=0) if normalize else np.ones(60)
+    from skpursuit import CoSaMP, GraSP, MatchingPursuit
+
+    reference = {
+        "omp": OMP(4),
+        "mp": MatchingPursuit(4, max_iter=30),
+        "cosamp": CoSaMP(4, max_iter=30),
+        "grasp": GraSP(4, max_iter=30),
+        "fw": FrankWolfe(L1Ball(radius), max_iter=30),
+    }[solver]
+    result = minimize(centred / scale, y - y.mean(), reference)
+    np.testing.assert_allclose(model.coef_, result.coef / scale, atol=1e-10)
+    assert model.support_.tolist() == result.support.tolist()
+    assert model.status_ is result.status
+    assert model.n_iter_ == result.n_iter == len(model.history_)
+    assert model.entries_read_ == result.entries_read
+    np.testing.assert_allclose(model.predict(X), centred @ model.coef_ + y.mean())
+
+
+def test_a_solver_object_brings_its_own_limits(signal):
+    X, y, _ = signal
+    model = PursuitRegressor(solver=OMP(3, positive=True), selector=Exact()).fit(X, y)
+    assert len(model.support_) <= 3
+    assert (model.coef_ >= 0).all()
+    robust = PursuitRegressor(solver=OMP(3), loss="huber").fit(X, y)
+    by_name = PursuitRegressor(n_nonzero_coefs=3, loss="huber").fit(X, y)
+    np.testing.assert_allclose(robust.coef_, by_name.coef_)
+    assert np.count_nonzero(robust.coef_) == 3
+
+
+@pytest.mark.parametrize("solver", ["omp", "mp", "grasp"])
+@pytest.mark.parametrize("loss", ["huber", "poisson"])
+def test_intercepts_of_other_losses_leave_no_slope(solver, loss):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((200, 10))
+    y = rng.poisson(np.exp(1.0 + 0.5 * X[:, 2])).astype(float)
+    model = PursuitRegressor(solver=solver, loss=loss, n_nonzero_coefs=2, max_iter=20).fit(X, y)
+    predicted = model.predict(X)
+    slope = predicted - y if loss == "poisson" else np.clip(predicted - y, -1.35, 1.35)
+    assert abs(slope.sum()) < 1e-4
+    assert model.support_[0] == 2
+    if loss == "poisson":
+        assert model.intercept_ == pytest.approx(1.0, abs=0.15)
+
+
+def test_targets_share_a_support_or_have_one_each():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((80, 20))
+    Y = X[:, [3, 7]] + 0.1 * rng.standard_normal((80, 2))
+    each = PursuitRegressor(n_nonzero_coefs=1).fit(X, Y)
+    assert [s.tolist() for s in each.support_] == [[3], [7]]
+    assert each.status_ == [Status.COMPLETE] * 2
+    shared = PursuitRegressor(n_nonzero_coefs=2, shared_support=True).fit(X, Y)
+    assert sorted(shared.support_.tolist()) == [3, 7]
+    for model in (each, shared):
+        assert model.coef_.shape == (2, 20)
+        assert model.intercept_.shape == (2,)
+        assert model.predict(X).shape == (80, 2)
+        assert model.score(X, Y) > 0.9
+
+
+def test_binary_logistic_is_the_optimum_on_its_features(classes):
+    X, y = classes
+    y = np.where(y == 0, "no", "yes")
+    model = PursuitClassifier(n_nonzero_coefs=4, ridge=0.0).fit(X, y)
+    reference = LogisticRegression(C=np.inf, tol=1e-10).fit(X[:, model.support_], y)
+    np.testing.assert_allclose(model.coef_[:, model.support_], reference.coef_, atol=1e-5)
+    np.testing.assert_allclose(model.intercept_, reference.intercept_, atol=1e-5)
+    np.testing.assert_allclose(
+        model.predict_proba(X), reference.predict_proba(X[:, model.support_]), atol=1e-5
+    )
+    assert model.coef_.shape == (1, 30)
+    assert set(model.predict(X)) == {"no", "yes"}
+
+
+def test_multinomial_is_the_optimum_on_its_shared_features(classes):
+    X, y = classes
+    ridge = 1e-2
+    model = PursuitClassifier(n_nonzero_coefs=4, multi_class="multinomial", ridge=ridge).fit(X, y)
+    assert len(model.support_) == 4
+    # The ridge is on the intercept too here; scikit-learn's is not: a column of ones makes them the same.
+    design = np.hstack([X[:, model.support_], np.ones((len(y), 1))])
+    reference = LogisticRegression(C=1 / ridge, tol=1e-10, max_iter=5000, fit_intercept=False).fit(design, y)
+    np.testing.assert_allclose(model.coef_[:, model.support_], reference.coef_[:, :-1], atol=1e-5)
+    np.testing.assert_allclose(model.intercept_, reference.coef_[:, -1], atol=1e-5)
+    np.testing.assert_allclose(model.predict_proba(X), reference.predict_proba(design), atol=1e-6)
+
+
+def test_one_vs_rest_is_one_binary_problem_a_class(classes):
+    X, y = classes
+    model = PursuitClassifier(n_nonzero_coefs=3).fit(X, y)
+    for k in range(3):
+        single = PursuitClassifier(n_nonzero_coefs=3).fit(X, y == k)
+        np.testing.assert_allclose(model.coef_[k], single.coef_[0], atol=1e-8)
+        assert model.support_[k].tolist() == single.support_.tolist()
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert (model.predict_proba(X).argmax(axis=1) == model.predict(X)).all()
+    shared = PursuitClassifier(n_nonzero_coefs=3, shared_support=True).fit(X, y)
+    assert np.flatnonzero(shared.coef_.any(axis=0)).tolist() == sorted(shared.support_.tolist())
+
+
+def test_probabilities_exist_only_where_the_loss_has_them(classes):
+    X, y = classes
+    assert not hasattr(PursuitClassifier(loss="squared"), "predict_proba")
+    assert hasattr(PursuitClassifier(loss=Logistic()), "predict_proba")
+    np.testing.assert_allclose(
+        np.exp(PursuitClassifier().fit(X, y).predict_log_proba(X)),
+        PursuitClassifier().fit(X, y).predict_proba(X),
+    )
+
+
+def test_class_weights_are_sample_weights(classes):
+    X, y = classes
+    weighted = PursuitClassifier(class_weight={0: 3.0, 1: 1.0, 2: 0.5}).fit(X, y)
+    by_hand = PursuitClassifier().fit(X, y, sample_weight=np.array([3.0, 1.0, 0.5])[y])
+    np.testing.assert_allclose(weighted.coef_, by_hand.coef_)
+    assert not np.allclose(weighted.coef_, PursuitClassifier().fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("solver", ["omp", "mp"])
+def test_warm_start_goes_on_from_the_last_fit(signal, solver):
+    X, y, _ = signal
+    model = PursuitRegressor(solver=solver, n_nonzero_coefs=3, max_iter=6, warm_start=True).fit(X, y)
+    first = model.support_.tolist()
+    model.set_params(n_nonzero_coefs=6, max_iter=12 if solver == "omp" else 6).fit(X, y)
+    cold = PursuitRegressor(solver=solver, n_nonzero_coefs=6, max_iter=12).fit(X, y)
+    assert model.support_[: len(first)].tolist() == first
+    assert model.entries_read_ < cold.entries_read_
+    if solver == "omp":
+        np.testing.assert_allclose(model.coef_, cold.coef_, atol=1e-10)
+
+
+def test_warm_start_of_a_classifier_keeps_the_features_of_each_class(classes):
+    X, y = classes
+    model = PursuitClassifier(n_nonzero_coefs=2, warm_start=True).fit(X, y)
+    first = [s.tolist() for s in model.support_]
+    model.set_params(n_nonzero_coefs=4).fit(X, y)
+    assert [s[:2].tolist() for s in model.support_] == first
+    cold = PursuitClassifier(n_nonzero_coefs=4).fit(X, y)
+    np.testing.assert_allclose(model.coef_, cold.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_data_frames_in_and_feature_names_out(signal, frame):
+    X, y, _ = signal
+    names = [f"x{j}" for j in range(60)]
+    table = frame({name: X[:, j] for j, name in enumerate(names)})
+    model = PursuitRegressor(n_nonzero_coefs=4).fit(table, y)
+    assert model.feature_names_in_.tolist() == names
+    selected = SelectFromModel(model, threshold=1e-10).fit(table, y)
+    assert selected.get_feature_names_out().tolist() == [names[j] for j in sorted(model.support_)]
+    np.testing.assert_allclose(model.predict(table), PursuitRegressor(n_nonzero_coefs=4).fit(X, y).predict(X))
+
+
+def test_pipelines_and_grid_searches(signal):
+    X, y, _ = signal
+    chain = make_pipeline(StandardScaler(), PursuitRegressor())
+    search = GridSearchCV(chain, {"pursuitregressor__n_nonzero_coefs": [1, 2, 4]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"pursuitregressor__n_nonzero_coefs": 4}
+    assert search.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize(
+    "model", [PursuitRegressor(n_nonzero_coefs=3), PursuitClassifier(n_nonzero_coefs=3, selector=Exact())]
+)
+def test_models_clone_pickle_and_go_through_skops(model, classes):
+    X, y = classes
+    fitted = clone(model).fit(X, y)
+    stored = skops.io.dumps(fitted)
+    known = skops.io.get_untrusted_types(data=stored)
+    assert all(name.startswith("skpursuit.") for name in known)
+    for copy in (pickle.loads(pickle.dumps(fitted)), skops.io.loads(stored, trusted=known)):
+        np.testing.assert_array_equal(copy.predict(X), fitted.predict(X))
+        assert copy.status_ == fitted.status_
+        assert copy.history_ == fitted.history_
+    assert clone(fitted).get_params() == model.get_params()
+
+
+def test_sparse_X_is_dense_X():
+    rng = np.random.default_rng(4)
+    X = sparse.random_array((200, 50), density=0.1, rng=rng, format="csr")
+    y = (X @ rng.standard_normal(50) > 0).astype(int)
+    for options in ({}, {"normalize": True}, {"loss": "squared", "normalize": True}, {"solver": "grasp"}):
+        model = PursuitClassifier(n_nonzero_coefs=5, **options)
+        lean, full = clone(model).fit(X, y), clone(model).fit(X.toarray(), y)
+        np.testing.assert_allclose(lean.coef_, full.coef_, atol=1e-8)
+        np.testing.assert_allclose(lean.decision_function(X), full.decision_function(X.toarray()), atol=1e-8)
+
+
+def test_scaling_a_feature_changes_nothing_with_normalize(signal):
+    X, y, _ = signal
+    factors = np.random.default_rng(5).uniform(0.01, 100.0, 60)
+    plain = PursuitRegressor(n_nonzero_coefs=4, normalize=True).fit(X, y)
+    scaled = PursuitRegressor(n_nonzero_coefs=4, normalize=True).fit(X * factors, y)
+    assert scaled.support_.tolist() == plain.support_.tolist()
+    np.testing.assert_allclose(scaled.coef_ * factors, plain.coef_)
+
+
+def test_wrong_parameters_are_refused(classes):
+    X, y = classes
+    for model, message in (
+        (PursuitRegressor(solver="lars"), "solver must be one of omp, mp, cosamp, grasp, fw"),
+        (PursuitRegressor(n_nonzero_coefs=0), "n_nonzero_coefs must be at least 1"),
+        (PursuitRegressor(ridge=-1.0), "ridge must be finite and not negative"),
+        (PursuitRegressor(loss="absolute"), "unknown loss 'absolute'"),
+        (PursuitClassifier(multi_class="all"), "multi_class must be one of ovr, multinomial"),
+        (PursuitClassifier(multi_class="multinomial", solver="mp"), "needs solver='omp'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y)
+    with pytest.raises(ValueError, match="one class only"):
+        PursuitClassifier().fit(X, np.zeros(len(y)))
+    with pytest.warns(UserWarning, match="using 30"):  # two of them are combinations of others
+        assert len(PursuitRegressor(n_nonzero_coefs=31).fit(X, y).support_) == 28
+
+
+def test_iris():
+    X, y = load_iris(return_X_y=True)
+    for options in ({}, {"multi_class": "multinomial"}, {"shared_support": True}, {"solver": "grasp"}):
+        assert PursuitClassifier(n_nonzero_coefs=2, **options).fit(X, y).score(X, y) > 0.9
