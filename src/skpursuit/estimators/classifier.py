@@ -30,7 +30,60 @@ def _has_probabilities(estimator: Any) -> bool:
     return True
 
 
-class PursuitClassifier(FittedMixin, ClassifierMixin, BaseEstimator):
+class ClassifierPredictMixin(FittedMixin, ClassifierMixin):
+    """Reading labels, and predictions of a classifier."""
+
+    loss: str | Loss
+    multi_class: str
+    class_weight: Any
+    classes_: Any
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Design, Indices, Floats | None]:
+        """Checked data, with class codes 0, 1, ... for y and the class weights in the sample weights."""
+        if self.multi_class not in MULTI_CLASS:
+            raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
+        base, y, weights = read_data(self, X, y, sample_weight)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        seen = codes if weights is None else codes[weights > 0]
+        if len(np.unique(seen)) < 2:
+            raise ValueError("y has one class only; a classifier needs at least two")
+        if self.class_weight is not None:
+            balance = compute_sample_weight(self.class_weight, y)
+            weights = balance if weights is None else weights * balance
+        return base, codes, weights
+
+    def decision_function(self, X: Any) -> Floats:
+        """X w + b: positive for the second of two classes, else one column per class."""
+        z = self._linear(X)
+        return z[:, 0] if z.shape[1] == 1 else z
+
+    def predict(self, X: Any) -> Any:
+        """Predict class labels."""
+        z = self.decision_function(X)
+        return self.classes_[(z > 0).astype(np.intp) if z.ndim == 1 else z.argmax(axis=1)]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities, shape (n_samples, n_classes); one-vs-rest chances are made to sum to one."""
+        z = self._linear(X)
+        if z.shape[1] > 1 and self.multi_class == "multinomial":
+            return Multinomial().probabilities(z)
+        loss: Any = as_loss(self.loss)
+        p = loss.probability(z)
+        if p.shape[1] == 1:
+            return np.hstack([1.0 - p, p])
+        total = p.sum(axis=1, keepdims=True)
+        return np.where(total > 0, p, 1.0) / np.where(total > 0, total, p.shape[1])
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithms of the class probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
     """Linear classification with few non-zero coefficients.
 
     Parameters
@@ -149,58 +202,14 @@ class PursuitClassifier(FittedMixin, ClassifierMixin, BaseEstimator):
         self.coef_, self.intercept_ = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
         return self
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Design, Indices, Floats | None]:
-        """Checked data, with class codes 0, 1, ... for y and the class weights in the sample weights."""
-        if self.multi_class not in MULTI_CLASS:
-            raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
-        base, y, weights = read_data(self, X, y, sample_weight)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        seen = codes if weights is None else codes[weights > 0]
-        if len(np.unique(seen)) < 2:
-            raise ValueError("y has one class only; a classifier needs at least two")
-        if self.class_weight is not None:
-            balance = compute_sample_weight(self.class_weight, y)
-            weights = balance if weights is None else weights * balance
-        return base, codes, weights
 
-    def decision_function(self, X: Any) -> Floats:
-        """X w + b: positive for the second of two classes, else one column per class."""
-        z = self._linear(X)
-        return z[:, 0] if z.shape[1] == 1 else z
-
-    def predict(self, X: Any) -> Any:
-        """Predict class labels."""
-        z = self.decision_function(X)
-        return self.classes_[(z > 0).astype(np.intp) if z.ndim == 1 else z.argmax(axis=1)]
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities, shape (n_samples, n_classes); one-vs-rest chances are made to sum to one."""
-        z = self._linear(X)
-        if z.shape[1] > 1 and self.multi_class == "multinomial":
-            return Multinomial().probabilities(z)
-        loss: Any = as_loss(self.loss)
-        p = loss.probability(z)
-        if p.shape[1] == 1:
-            return np.hstack([1.0 - p, p])
-        total = p.sum(axis=1, keepdims=True)
-        return np.where(total > 0, p, 1.0) / np.where(total > 0, total, p.shape[1])
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of the class probabilities."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-
-def class_recipe(estimator: Any, n_classes: int) -> Recipe:
+def class_recipe(estimator: Any, n_classes: int, **changes: Any) -> Recipe:
     """The recipe for one of the problems a classifier solves."""
     if n_classes > 2 and estimator.multi_class == "multinomial":
         if estimator.solver != "omp":
             raise ValueError("multi_class='multinomial' needs solver='omp'; use 'ovr' with other solvers")
-        return Recipe.of(estimator, loss=Multinomial())
-    return Recipe.of(estimator)
+        return Recipe.of(estimator, loss=Multinomial(), **changes)
+    return Recipe.of(estimator, **changes)
 
 
 def class_problems(estimator: Any, codes: Indices, n_classes: int) -> list[Any]:

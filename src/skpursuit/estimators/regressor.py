@@ -15,7 +15,24 @@ from skpursuit.selectors import Selector
 from skpursuit.solvers.base import Solver
 
 
-class PursuitRegressor(MultiOutputMixin, FittedMixin, RegressorMixin, BaseEstimator):
+class RegressorPredictMixin(FittedMixin, RegressorMixin):
+    """Predictions of a regressor: the mean that its loss gives to X w + b."""
+
+    loss: str | Loss
+
+    def predict(self, X: Any) -> Floats:
+        """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
+        z = self._linear(X)
+        loss = as_loss(self.loss)
+        return loss.mean(z) if hasattr(loss, "mean") else z
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson"
+        return tags
+
+
+class PursuitRegressor(MultiOutputMixin, RegressorPredictMixin, BaseEstimator):
     """Linear regression with few non-zero coefficients.
 
     Parameters
@@ -121,14 +138,3 @@ class PursuitRegressor(MultiOutputMixin, FittedMixin, RegressorMixin, BaseEstima
         fits = [recipe.fit(base, t, weights, start) for t, start in zip(targets, starts)]
         self._keep(fits, base, joint=targets[0] is y)
         return self
-
-    def predict(self, X: Any) -> Floats:
-        """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
-        z = self._linear(X)
-        loss = as_loss(self.loss)
-        return loss.mean(z) if hasattr(loss, "mean") else z
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.loss == "poisson"
-        return tags
