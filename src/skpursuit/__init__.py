@@ -46,6 +46,7 @@ _HOME = {
     "Multinomial": "multinomial",
     "OrthogonalMatchingPursuit": "estimators.omp",
     "OrthogonalMatchingPursuitCV": "estimators.omp_cv",
+    "PathDisplay": "estimators.display",
     "PursuitClassifier": "estimators.classifier",
     "PursuitClassifierCV": "estimators.classifier_cv",
     "PursuitRegressor": "estimators.regressor",

@@ -17,6 +17,10 @@ ESTIMATORS = [
     sp.PursuitClassifier(solver="grasp"),
     sp.PursuitClassifier(multi_class="multinomial"),
     sp.PursuitClassifier(loss="squared", shared_support=True),
+    sp.PursuitRegressorCV(),
+    sp.PursuitRegressorCV(criterion="ebic"),
+    sp.PursuitClassifierCV(),
+    sp.PursuitClassifierCV(multi_class="multinomial", scoring="accuracy"),
 ]
 
 

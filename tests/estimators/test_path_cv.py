@@ -1,0 +1,201 @@
+"""Choosing the number of coefficients, and drawing the choice."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, make_classification
+from sklearn.metrics import log_loss, mean_squared_error
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from skpursuit import (
+    OrthogonalMatchingPursuitCV,
+    PathDisplay,
+    PursuitClassifier,
+    PursuitClassifierCV,
+    PursuitRegressor,
+    PursuitRegressorCV,
+    datasets,
+)
+
+
+@pytest.fixture
+def signal():
+    X, y, _ = datasets.make_sparse_signal(120, 40, 4, snr=10.0, random_state=0)
+    return X * 2 + 1, y + 3
+
+
+@pytest.fixture
+def classes():
+    return make_classification(240, 20, n_informative=5, n_classes=3, random_state=0)
+
+
+@pytest.mark.parametrize("solver", ["omp", "mp", "cosamp"])
+def test_scores_are_those_of_a_fit_for_each_fold_and_number(signal, solver):
+    X, y = signal
+    model = PursuitRegressorCV(solver=solver, max_nonzero_coefs=5, max_iter=40).fit(X, y)
+    assert model.scores_.shape == (5, 5)
+    for i, (train, test) in enumerate(KFold(5).split(X)):
+        for k in range(1, 6):
+            if solver == "mp" and k < 5:
+                continue  # models on the way to five are not those of a run that stops earlier
+            single = PursuitRegressor(solver=solver, n_nonzero_coefs=k, max_iter=40).fit(X[train], y[train])
+            error = 0.5 * mean_squared_error(y[test], single.predict(X[test]))
+            assert model.scores_[i, k - 1] == pytest.approx(-error, rel=1e-9)
+    assert model.n_nonzero_coefs_ == model.scores_.mean(axis=0).argmax() + 1
+
+
+def test_the_chosen_model_is_a_fit_of_that_size(signal):
+    X, y = signal
+    model = PursuitRegressorCV().fit(X, y)
+    single = PursuitRegressor(n_nonzero_coefs=model.n_nonzero_coefs_).fit(X, y)
+    np.testing.assert_allclose(model.coef_, single.coef_, atol=1e-10)
+    assert model.intercept_ == pytest.approx(single.intercept_)
+    assert model.support_.tolist() == single.support_.tolist()
+    for k in (1, 3, 10):
+        step = PursuitRegressor(n_nonzero_coefs=k).fit(X, y)
+        np.testing.assert_allclose(model.coef_path_[k - 1], step.coef_[model.path_features_], atol=1e-10)
+
+
+def test_the_choice_is_that_of_the_drop_in(signal):
+    X, y = signal
+    ours = PursuitRegressorCV(max_nonzero_coefs=8).fit(X, y)
+    assert ours.n_nonzero_coefs_ == OrthogonalMatchingPursuitCV(max_iter=8).fit(X, y).n_nonzero_coefs_
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
+def test_log_loss_of_a_classifier_on_its_folds(classes, multi_class):
+    X, y = classes
+    model = PursuitClassifierCV(multi_class=multi_class, scoring="neg_log_loss", max_nonzero_coefs=4).fit(
+        X, y
+    )
+    for i, (train, test) in enumerate(StratifiedKFold(5).split(X, y)):
+        single = PursuitClassifier(multi_class=multi_class, n_nonzero_coefs=4).fit(X[train], y[train])
+        expected = -log_loss(y[test], single.predict_proba(X[test]))
+        assert model.scores_[i, 3] == pytest.approx(expected, rel=1e-5)
+    chosen = PursuitClassifier(multi_class=multi_class, n_nonzero_coefs=model.n_nonzero_coefs_).fit(X, y)
+    np.testing.assert_allclose(model.coef_, chosen.coef_, atol=1e-3)
+    assert model.coef_path_.shape == (4, 3, len(model.path_features_))
+    if multi_class == "multinomial":
+        loss = PursuitClassifierCV(multi_class=multi_class, max_nonzero_coefs=4).fit(X, y)
+        np.testing.assert_allclose(loss.scores_, model.scores_, rtol=1e-5)
+
+
+def test_scorers_see_predictions_of_each_kind(signal, classes):
+    X, y = signal
+    by_name = PursuitRegressorCV(scoring="neg_mean_squared_error", max_nonzero_coefs=4).fit(X, y)
+    plain = PursuitRegressorCV(max_nonzero_coefs=4).fit(X, y)
+    np.testing.assert_allclose(by_name.scores_, 2 * plain.scores_)
+    X, y = classes
+    for target, scoring in ((y, "accuracy"), (y == 0, "roc_auc")):
+        model = PursuitClassifierCV(scoring=scoring, max_nonzero_coefs=3, cv=3).fit(X, target)
+        assert ((model.scores_ > 0.3) & (model.scores_ <= 1)).all()
+
+
+@pytest.mark.parametrize("criterion", ["aic", "bic", "ebic"])
+def test_information_criteria_against_their_definition(signal, criterion):
+    X, y = signal
+    n, d = X.shape
+    model = PursuitRegressorCV(criterion=criterion, max_nonzero_coefs=6).fit(X, y)
+    from math import comb, log
+
+    for k in range(1, 7):
+        single = PursuitRegressor(n_nonzero_coefs=k).fit(X, y)
+        value = n * log(mean_squared_error(y, single.predict(X)))
+        value += {"aic": 2 * k, "bic": k * log(n), "ebic": k * log(n) + 2 * log(comb(d, k))}[criterion]
+        assert model.scores_[0, k - 1] == pytest.approx(-value)
+    assert model.n_nonzero_coefs_ == model.scores_[0].argmax() + 1
+
+
+def test_bic_of_a_classifier_is_a_likelihood():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = PursuitClassifierCV(criterion="bic", normalize=True, max_nonzero_coefs=3).fit(X, y)
+    single = PursuitClassifier(normalize=True, n_nonzero_coefs=3).fit(X, y)
+    expected = 2 * log_loss(y, single.predict_proba(X), normalize=False) + 3 * np.log(len(y))
+    assert model.scores_[0, 2] == pytest.approx(-expected, rel=1e-6)
+
+
+def test_threads_and_sparse_X_change_nothing(signal):
+    X, y = signal
+    X = np.where(np.abs(X - 1) > 0.1, X, 0.0)
+    one = PursuitRegressorCV().fit(X, y)
+    for other in (PursuitRegressorCV(n_jobs=2).fit(X, y), PursuitRegressorCV().fit(sparse.csr_array(X), y)):
+        np.testing.assert_allclose(other.scores_, one.scores_, rtol=1e-10)
+        assert other.n_nonzero_coefs_ == one.n_nonzero_coefs_
+
+
+def test_weights_are_repeated_samples(signal):
+    X, y = signal
+    weights = np.random.default_rng(1).integers(1, 3, len(y))
+    rows = np.repeat(np.arange(len(y)), weights)
+    splits = [(np.arange(60), np.arange(60, 120)), (np.arange(60, 120), np.arange(60))]
+    repeated = [(np.flatnonzero(np.isin(rows, a)), np.flatnonzero(np.isin(rows, b))) for a, b in splits]
+    for criterion in ("cv", "ebic"):
+        weighted = PursuitRegressorCV(criterion=criterion, cv=splits).fit(X, y, sample_weight=weights)
+        plain = PursuitRegressorCV(criterion=criterion, cv=repeated).fit(X[rows], y[rows])
+        np.testing.assert_allclose(weighted.scores_, plain.scores_, rtol=1e-8)
+
+
+def test_several_targets_share_the_choice():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((100, 15))
+    Y = X[:, [2, 9]] @ rng.standard_normal((2, 3)) + 0.1 * rng.standard_normal((100, 3))
+    model = PursuitRegressorCV(criterion="ebic").fit(X, Y)
+    assert sorted(model.support_.tolist()) == [2, 9]
+    assert model.coef_.shape == (3, 15)
+    assert model.coef_path_.shape[1] == 3
+
+
+def test_wrong_parameters_are_refused(signal):
+    X, y = signal
+    for options, message in (
+        ({"criterion": "gcv"}, "criterion must be one of cv, aic, bic, ebic"),
+        ({"solver": "fw"}, "a path by numbers of coefficients needs solver"),
+        ({"max_nonzero_coefs": 0}, "max_nonzero_coefs must be at least 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            PursuitRegressorCV(**options).fit(X, y)
+
+
+def test_the_display_draws_the_path_the_scores_and_the_choice(signal):
+    X, y = signal
+    names = [f"gene {j}" for j in range(40)]
+    model = PursuitRegressorCV().fit(pd.DataFrame(X, columns=names), y)
+    display = PathDisplay.from_estimator(model, n_labels=3)
+    top, bottom = display.axes_
+    assert len(display.lines_) == len(model.path_features_)
+    np.testing.assert_allclose(display.mean_line_.get_ydata(), model.scores_.mean(axis=0))
+    assert [line.get_xdata()[0] for line in display.choice_lines_] == [model.n_nonzero_coefs_] * 2
+    labels = [text.get_text() for text in top.get_legend().get_texts()]
+    assert len(labels) == 3
+    assert set(labels) <= {names[j] for j in model.support_}
+    assert bottom.get_ylabel() == "minus mean loss"
+    drawn = np.nan_to_num([line.get_ydata() for line in display.lines_])
+    np.testing.assert_allclose(drawn.T, model.coef_path_)
+    again = display.plot(plt.subplots(2)[1])
+    assert again is display
+    assert display.axes_[0] is not top
+    with pytest.raises(ValueError, match="axes must be two Axes"):
+        display.plot(plt.subplots()[1])
+    plt.close("all")
+
+
+def test_the_display_of_many_classes(classes):
+    X, y = classes
+    model = PursuitClassifierCV(criterion="bic", max_nonzero_coefs=4).fit(X, y)
+    display = PathDisplay.from_estimator(model)
+    assert display.axes_[1].get_ylabel() == "minus BIC"
+    assert len(display.lines_) == len(model.path_features_)
+    plt.close("all")
+
+
+def test_the_display_needs_a_fitted_path(signal):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        PathDisplay.from_estimator(PursuitRegressorCV())
