@@ -6,13 +6,13 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from skpursuit._files import write_atomically
 from skpursuit.state import Record, State, Status
 
 MAGIC = b"skpursuit checkpoint 1\n"
@@ -66,20 +66,6 @@ def save(path: Path, snapshot: Snapshot) -> None:
     content = body.getvalue()
     digest = hashlib.sha256(content).hexdigest().encode() + b"\n"
     write_atomically(path, MAGIC + digest + content)
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside the file, then rename over it."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 def load(path: Path) -> Snapshot:
