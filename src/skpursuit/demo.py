@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,9 +48,9 @@ class Line:
     certificate: str
 
 
-def choices() -> dict[str, str | Selector]:
-    """The selectors that are shown, exact first."""
-    found: dict[str, str | Selector] = {name: name for name in SHOWN if name in NAMES}
+def choices(names: Sequence[str]) -> dict[str, str | Selector]:
+    """The selectors of some names, exact first."""
+    found: dict[str, str | Selector] = {name: name for name in names if name in NAMES}
     if "reject" in found:
         from skpursuit.selectors.reject import SuccessiveReject
 
@@ -59,11 +59,16 @@ def choices() -> dict[str, str | Selector]:
 
 
 def fit_lines(
-    n: int, d: int, k: int, seed: int = 0, progress: Callable[[str], Any] | None = None
+    n: int,
+    d: int,
+    k: int,
+    seed: int = 0,
+    progress: Callable[[str], Any] | None = None,
+    names: Sequence[str] = SHOWN,
 ) -> list[Line]:
     """Fit one toy problem with each selector, in turns, and keep the best time of each."""
     X, y, w = make_sparse_signal(n, d, k, random_state=seed)
-    fits = _best_fits(X, y, k, seed, progress or (lambda name: None))
+    fits = _best_fits(X, y, k, seed, choices(names), progress or (lambda name: None))
     base, exact = fits["exact"]
     return [
         Line(
@@ -80,16 +85,21 @@ def fit_lines(
 
 
 def _best_fits(
-    X: np.ndarray, y: np.ndarray, k: int, seed: int, progress: Callable[[str], Any]
+    X: np.ndarray,
+    y: np.ndarray,
+    k: int,
+    seed: int,
+    selectors: dict[str, str | Selector],
+    progress: Callable[[str], Any],
 ) -> dict[str, tuple[float, Result]]:
     small = make_sparse_signal(64, 128, 2, random_state=0)
     fits: dict[str, tuple[float, Result]] = {}
     with threadpool_limits(1):
-        for name, selector in choices().items():
+        for name, selector in selectors.items():
             progress(name)
             minimize(small[0], small[1], OMP(n_nonzero_coefs=2), selector, random_state=0)  # compiles
         for turn in range(ROUNDS):
-            for name, selector in choices().items():
+            for name, selector in selectors.items():
                 if turn and fits[name][0] > 2.0:
                     continue
                 progress(name)

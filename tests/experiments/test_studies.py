@@ -147,19 +147,6 @@ def test_audio_cells(tiny):
     assert all(set(row) <= set(audio.COLUMNS) for row in rows)
 
 
-def test_learned_atoms_are_unit_and_better_than_where_they_began(tiny):
-    pieces = audio.recording(None).pieces
-    begun, learned = (audio.learn_dictionary(pieces, 16, epochs=e) for e in (0, 5))
-    assert np.linalg.norm(learned, axis=1) == pytest.approx(1.0)
-
-    def error(atoms):
-        from skpursuit import PursuitCoder
-
-        return np.linalg.norm(pieces - PursuitCoder(atoms, n_nonzero_coefs=4).transform(pieces) @ atoms)
-
-    assert error(learned) < error(begun)
-
-
 def test_silence_is_left_out(tiny, monkeypatch):
     material = audio.study(None, 16)
     pieces = material.pieces.copy()

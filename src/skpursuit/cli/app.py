@@ -8,6 +8,8 @@ from skpursuit import __version__
 from skpursuit.cli.base import Commands
 from skpursuit.cli.demo import demo
 from skpursuit.cli.study import report, reproduce
+from skpursuit.cli.system import bench, completion, info
+from skpursuit.cli.table import fit, predict
 
 EXAMPLES = """\b
 Examples:
@@ -27,5 +29,5 @@ def main() -> None:
     """
 
 
-for command in (demo, reproduce, report):
+for command in (demo, fit, predict, reproduce, report, bench, info, completion):
     main.add_command(command)

@@ -35,7 +35,8 @@ COLUMNS = (
     "same_atoms",
 )
 K = 10
-EPOCHS = 10
+EPOCHS = 4
+SEED = 5
 STAND_IN_PIECES = 512
 
 
@@ -57,39 +58,12 @@ class Study:
 @lru_cache(maxsize=1)
 def study(data: str | None, atoms: int) -> Study:
     """Learn the dictionary; the same data give the same atoms."""
+    from skpursuit import DictionaryLearner
+
     pieces = recording(data).pieces
-    dictionary = learn_dictionary(pieces, atoms)
+    learner = DictionaryLearner(atoms, K, max_iter=EPOCHS, random_state=SEED)
+    dictionary = learner.fit(pieces).components_
     return Study(pieces, dictionary, as_design(np.ascontiguousarray(dictionary.T)))
-
-
-def learn_dictionary(pieces: np.ndarray, atoms: int, epochs: int = EPOCHS) -> np.ndarray:
-    """Atoms in rows, by the method of optimal directions: code all pieces, then fit all atoms to the codes.
-
-    It begins with pieces drawn at random; an atom that no piece uses is replaced by the piece that is
-    approximated worst.
-    """
-    from skpursuit import PursuitCoder
-
-    rng = np.random.default_rng(5)
-    pieces = pieces[np.linalg.norm(pieces, axis=1) > 0]
-    dictionary = pieces[rng.choice(len(pieces), atoms, replace=len(pieces) < atoms)]
-    dictionary = _unit(dictionary + 1e-3 * np.abs(pieces).max() * rng.standard_normal(dictionary.shape))
-    for _ in range(epochs):
-        codes = PursuitCoder(dictionary, n_nonzero_coefs=K).transform(pieces)
-        left = np.linalg.norm(pieces - codes @ dictionary, axis=1)
-        gram = (codes.T @ codes).toarray()
-        used = np.diag(gram) > 0
-        ridge = 1e-9 * gram.trace() / atoms * np.eye(atoms)
-        fitted = np.linalg.solve(gram + ridge, np.asarray(codes.T @ pieces))
-        worst = np.argsort(-left, kind="stable")[: int(np.sum(~used))]
-        fitted[np.flatnonzero(~used)[: len(worst)]] = pieces[worst]
-        dictionary = _unit(fitted)
-    return dictionary
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(norms > 0, norms, 1.0)
 
 
 def solver_of(method: str) -> Solver:

@@ -32,10 +32,8 @@ def audio_section(rows: Sequence[Row], settings: dict[str, Any]) -> Section:
     items: list[Any] = [Note(STAND_IN.format("music"))] if generated else []
     text = [
         CLAIMS["audio"],
-        f"Here: {name}; atoms learned from the pieces by the method of optimal directions; ten iterations "
-        "for all, "
-        "thirty for `3k`. The paper's times faster are against its accumulated rows, those here against "
-        "BLAS.",
+        f"Here: {name}; atoms learned from these pieces (`DictionaryLearner`, four passes); ten iterations, "
+        "thirty for `3k`. The paper's times faster are against its accumulated rows, ours against BLAS.",
     ]
     return Section("Sound", text, [*items, table])
 

@@ -1,0 +1,206 @@
+"""``skpursuit fit`` and ``skpursuit predict``, on good and on bad files."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from skpursuit.cli import main
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def houses(path, rows=120, seed=0, hole=False):
+    rng = np.random.default_rng(seed)
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["area", "noise", "town", "price", "dear"])
+        for i in range(rows):
+            area, town = rng.uniform(30, 200), rng.choice(["north", "west"])
+            price = 10 * area + (500 if town == "west" else 0) + rng.normal()
+            shown = "" if hole and i == 5 else f"{area:.3f}"
+            writer.writerow(
+                [shown, f"{rng.normal():.3f}", town, f"{price:.3f}", "yes" if price > 1200 else "no"]
+            )
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    return houses(tmp_path / "houses.csv")
+
+
+def test_fit_and_predict(tmp_path, table):
+    model = tmp_path / "model.json"
+    done = invoke("fit", table, "--target", "price", "--drop", "dear", "--out", model, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["task"] == "regression"
+    assert found["held_out_score"] > 0.99 > found["baseline"]
+    assert abs(found["features"].get("noise", [0.0])[0]) < 0.5
+    assert found["features"]["area"][0] == pytest.approx(10, rel=0.01)
+    assert [size["k"] for size in found["path"]] == list(range(1, len(found["path"]) + 1))
+    assert (tmp_path / "model.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads(model.read_text())["model"]["task"] == "regression"
+
+    fresh = houses(tmp_path / "new.csv", rows=20, seed=1)
+    done = invoke("predict", model, fresh, "--json")
+    truth = [float(row["price"]) for row in csv.DictReader(fresh.read_text().splitlines())]
+    assert json.loads(done.stdout) == pytest.approx(truth, abs=6)
+    printed = invoke("predict", model, fresh).stdout.splitlines()
+    assert printed[0] == "prediction"
+    assert len(printed) == 21
+    done = invoke("predict", model, fresh, "--out", tmp_path / "p.csv", "--quiet")
+    assert (done.exit_code, done.output) == (0, "")
+    assert (tmp_path / "p.csv").read_text().splitlines() == printed
+
+
+def test_classes_are_found_out_and_k_is_obeyed(tmp_path, table):
+    done = invoke("fit", table, "--target", "dear", "--drop", "price", "-k", 1, "--out", tmp_path / "m.json")
+    assert done.exit_code == 0, done.output
+    assert "classification of 'dear'" in done.output
+    assert "(k = 1, as asked)" in done.output
+    labels = invoke("predict", tmp_path / "m.json", table).stdout.split()
+    assert set(labels[1:]) == {"yes", "no"}
+
+
+def test_missing_values_are_named_or_imputed(tmp_path):
+    table = houses(tmp_path / "holes.csv", hole=True)
+    done = invoke("fit", table, "--target", "price")
+    assert done.exit_code == 2
+    assert "'area'" in done.output
+    assert "--impute" in done.output
+    assert invoke("fit", table, "--target", "price", "--impute").exit_code == 0
+
+
+@pytest.mark.parametrize("solver", ["mp", "cosamp"])
+def test_other_solvers(table, solver):
+    done = invoke("fit", table, "--target", "price", "--solver", solver, "-k", 2, "--json")
+    assert done.exit_code == 0, done.output
+    assert len(json.loads(done.stdout)["features"]) <= 2
+
+
+def test_every_format(tmp_path, table):
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    X = np.array([[float(row["area"]), float(row["noise"])] for row in rows])
+    y = np.array([float(row["price"]) for row in rows])
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    lines = [f"{t} 1:{a} 2:{b}" for t, (a, b) in zip(y, X)]
+    (tmp_path / "t.svm").write_text("\n".join(lines) + "\n")
+    head = "@relation t\n@attribute a numeric\n@attribute b numeric\n@attribute y numeric\n@data\n"
+    (tmp_path / "t.arff").write_text(head + "".join(f"{a},{b},{t}\n" for t, (a, b) in zip(y, X)))
+    (tmp_path / "t.tsv").write_text(table.read_text().replace(",", "\t"))
+    for name, target in (
+        ("t.npz", []),
+        ("t.svm", []),
+        ("t.arff", ["--target", "y"]),
+        ("t.tsv", ["--target", "price"]),
+    ):
+        done = invoke("fit", tmp_path / name, *target, "-k", 1, "--json")
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["held_out_score"] > 0.6
+
+
+def bad_files(folder):
+    """What people give by mistake, and words their message must have."""
+    good = (folder / "houses.csv").read_bytes()
+    files = {
+        "empty.csv": b"",
+        "binary.csv": bytes(range(256)) * 40,
+        "latin.csv": "préis,price\n1,2\n".encode("latin-1") * 20,
+        "huge.csv": b"a,price\n" + b"1" * 3_000_000 + b",2\n",
+        "ragged.csv": good + b"1,2,3\n",
+        "cut.parquet": b"PAR1\x00\x01",
+        "cut.npz": b"PK\x03\x04 and no more",
+        "words.svm": b"this is not svmlight\n",
+        "cut.arff": b"@relation x\n@attribute a numeric\n",
+        "strange.xyz": good,
+    }
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return list(files)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "empty.csv", "binary.csv", "latin.csv", "huge.csv", "ragged.csv", "cut.parquet", "cut.npz",
+        "words.svm", "cut.arff", "strange.xyz", "absent.csv", "folder.csv",
+    ],
+)  # fmt: skip
+def test_bad_files_are_one_line_that_names_them_and_nothing_is_written(tmp_path, table, name):
+    bad_files(tmp_path)
+    (tmp_path / "folder.csv").mkdir()
+    model = tmp_path / "model.json"
+    assert invoke("fit", table, "--target", "price", "--out", model, "-k", 1).exit_code == 0
+    before = sorted(tmp_path.iterdir())
+    for done in (
+        invoke("fit", tmp_path / name, "--target", "price", "--out", tmp_path / "new.json"),
+        invoke("predict", model, tmp_path / name, "--out", tmp_path / "new.csv"),
+    ):
+        assert done.exit_code == 2, done.output
+        assert done.output.startswith("Error: ")
+        assert len(done.output.splitlines()) == 1
+        assert name in done.output
+        assert ";" in done.output  # what is wrong; what to do
+        assert len(done.output) < 500
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[1]", bytes(range(256)), b'{"format": "skpursuit linear model"}']
+)
+def test_bad_models(tmp_path, table, content):
+    model = tmp_path / "model.json"
+    model.write_bytes(content)
+    done = invoke("predict", model, table)
+    assert done.exit_code == 2
+    assert "model.json" in done.output
+    assert len(done.output.splitlines()) == 1
+
+
+def test_a_changed_model_is_refused(tmp_path, table):
+    model = tmp_path / "model.json"
+    invoke("fit", table, "--target", "price", "--out", model, "-k", 1)
+    model.write_text(model.read_text().replace("area", "noise"))
+    done = invoke("predict", model, table)
+    assert done.exit_code == 2
+    assert "checksum" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--target", "prise"], "there is no column 'prise'"),
+        ([], "--target"),
+        (["--target", "price", "--drop", "x"], "'x'"),
+        (["--target", "price", "--task", "classification"], "--task regression"),
+        (["--target", "dear", "--task", "regression"], "--task classification"),
+        (["--target", "price", "--selector", "magic"], "magic"),
+        (["--target", "price", "--out", "/nowhere/m.json"], "/nowhere"),
+    ],
+)
+def test_wrong_choices_name_the_remedy(table, arguments, words):
+    done = invoke("fit", table, *arguments)
+    assert done.exit_code == 2, done.output
+    assert words in done.output
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["1,2"] * 5, "at least 10"),
+        ([f"{i},3" for i in range(20)], "same value"),
+        ([f"{i},{'a' if i else 'b'}" for i in range(20)], "'b' has 1 row"),
+    ],
+)
+def test_tables_that_hold_too_little(tmp_path, lines, words):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "\n".join(lines) + "\n")
+    done = invoke("fit", path, "--target", "y")
+    assert done.exit_code == 2
+    assert words in done.output
