@@ -20,10 +20,28 @@ SHARP = 1e-2  # above which plain normal equations lose no digits worth a refine
 
 
 @dataclass(frozen=True)
+class Columns:
+    """The gathered columns of a merged support in parts (positions, rows), not copied together."""
+
+    parts: tuple[tuple[Indices, Floats], ...]
+
+    def combined(self, coef: Floats) -> Floats:
+        """X_T b."""
+        return np.sum([(coef[at].T @ rows).T for at, rows in self.parts], axis=0)
+
+    def correlated(self, r: Floats) -> Floats:
+        """X_T^T r."""
+        out = np.empty((sum(len(at) for at, _ in self.parts), *r.shape[1:]))
+        for at, rows in self.parts:
+            out[at] = rows @ r
+        return out
+
+
+@dataclass(frozen=True)
 class Fit:
     """Coefficients on a merged support, zero where a column was dropped, and what the next fit can reuse."""
 
-    columns: Floats
+    columns: Columns
     coef: Floats
     dropped: Indices
     memory: Mapping[str, Any]
@@ -38,38 +56,32 @@ class NormalEquations:
 
     def fit(self, problem: Problem, merged: Indices, state: State) -> Fit:
         """Fit on the columns `merged`, which ascend."""
-        A = problem.design.columns(merged)
-        with one_thread():
-            memory = self._products(problem, merged, A, state.memory)
-            coef, dropped = solve(problem, merged, A, memory["gram"], memory["moments"])
-        return Fit(A, coef, dropped, memory)
-
-    def again(self, problem: Problem, fit: Fit, keep: Indices) -> Floats:
-        """Coefficients fitted on some of the merged columns only (positions), from the same products."""
-        gram, moments = fit.memory["gram"], fit.memory["moments"]
-        merged = fit.memory["merged"]
-        with one_thread():
-            return solve(problem, merged[keep], fit.columns[keep], gram[np.ix_(keep, keep)], moments[keep])[0]
-
-    def _products(
-        self, problem: Problem, merged: Indices, A: Floats, memory: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """The Gram matrix and moments of the merged columns, the old ones copied."""
-        old = np.asarray(memory.get("merged", merged[:0]))
-        _, at, was = np.intersect1d(merged, old, assume_unique=True, return_indices=True)
+        before = np.asarray(state.memory.get("merged", merged[:0]))
+        _, at, was = np.intersect1d(merged, before, assume_unique=True, return_indices=True)
         new = np.setdiff1d(np.arange(len(merged)), at, assume_unique=True)
+        design = problem.design
+        old, fresh = design.columns(merged[at]), design.columns(merged[new])
         gram = np.empty((len(merged), len(merged)))
         moments = np.empty((len(merged), *problem.targets))
         if len(at):
-            gram[np.ix_(at, at)] = np.asarray(memory["gram"])[np.ix_(was, was)]
-            moments[at] = np.asarray(memory["moments"])[was]
-        fresh = A[new] if len(at) else A
-        gram[np.ix_(new, new)] = fresh @ fresh.T  # one array twice: BLAS does half the work
-        if len(at):
-            gram[np.ix_(new, at)] = fresh @ A[at].T
+            gram[np.ix_(at, at)] = np.asarray(state.memory["gram"])[np.ix_(was, was)]
+            moments[at] = np.asarray(state.memory["moments"])[was]
+        with one_thread():
+            gram[np.ix_(new, new)] = fresh @ fresh.T  # one array twice: BLAS does half the work
+            gram[np.ix_(new, at)] = fresh @ old.T
             gram[np.ix_(at, new)] = gram[np.ix_(new, at)].T
-        moments[new] = fresh @ problem.y
-        return {"merged": merged, "gram": gram, "moments": moments}
+            moments[new] = fresh @ problem.y
+            columns = Columns(((at, old), (new, fresh)))
+            coef, dropped = solve(problem, merged, columns, gram, moments)
+        return Fit(columns, coef, dropped, {"merged": merged, "gram": gram, "moments": moments})
+
+    def again(self, problem: Problem, fit: Fit, keep: Indices) -> Floats:
+        """Coefficients fitted on some of the merged columns only (positions), from the same products."""
+        gram, moments = fit.memory["gram"][np.ix_(keep, keep)], fit.memory["moments"][keep]
+        merged = fit.memory["merged"][keep]
+        columns = Columns(((np.arange(len(keep)), problem.design.columns(merged)),))
+        with one_thread():
+            return solve(problem, merged, columns, gram, moments)[0]
 
 
 class NewtonMerged:
@@ -86,11 +98,13 @@ class NewtonMerged:
         start[np.searchsorted(merged, state.support)] = state.coef
         coef = np.zeros_like(start)
         coef[keep] = self.newton.fit(problem, A[keep], start[keep])[0]
-        return Fit(A, coef, np.delete(merged, keep), {"merged": merged})
+        columns = Columns(((np.arange(len(merged)), A),))
+        return Fit(columns, coef, np.delete(merged, keep), {"merged": merged})
 
     def again(self, problem: Problem, fit: Fit, keep: Indices) -> Floats:
         """Coefficients fitted on some of the merged columns only (positions)."""
-        return self.newton.fit(problem, fit.columns[keep], fit.coef[keep])[0]
+        A = problem.design.columns(fit.memory["merged"][keep])
+        return self.newton.fit(problem, A, fit.coef[keep])[0]
 
     def _independent(self, A: Floats) -> Indices:
         """Positions of the columns that are not combinations of earlier ones."""
@@ -107,7 +121,7 @@ class NewtonMerged:
 
 
 def solve(
-    problem: Problem, merged: Indices, A: Floats, gram: Floats, moments: Floats
+    problem: Problem, merged: Indices, columns: Columns, gram: Floats, moments: Floats
 ) -> tuple[Floats, Indices]:
     """Coefficients of the merged columns, and the columns that were dropped."""
     sizes = np.sqrt(np.diag(gram))
@@ -116,14 +130,16 @@ def solve(
     scaled = gram / np.multiply.outer(sizes, sizes)
     keep, factor = independent(scaled)
     doubtful = np.setdiff1d(np.arange(len(merged)), keep, assume_unique=True)
-    if len(doubtful) and not dependent(A[doubtful], A[keep], factor, sizes[keep]).all():
-        return careful(problem, merged)
+    if len(doubtful):
+        gather = problem.design.columns
+        if not dependent(gather(merged[doubtful]), gather(merged[keep]), factor, sizes[keep]).all():
+            return careful(problem, merged)
     coef = np.zeros(moments.shape)
     size = per_row(sizes[keep], moments)
     coef[keep] = both_triangles(factor, moments[keep] / size) / size
     if np.diag(factor).min() ** 2 < SHARP:
-        rest = problem.y - np.einsum("kn,k...->n...", A, coef)
-        coef[keep] += both_triangles(factor, (A @ rest)[keep] / size) / size
+        rest = columns.correlated(problem.y - columns.combined(coef))
+        coef[keep] += both_triangles(factor, rest[keep] / size) / size
     return coef, merged[doubtful]
 
 

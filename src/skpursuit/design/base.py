@@ -44,26 +44,34 @@ class Reads:
 
 @dataclass
 class ColumnCache:
-    """Gathered columns by index, least recently used first out, bounded in bytes."""
+    """Columns by index, bounded in bytes. They come and go in the blocks they were made in, oldest first."""
 
     limit: int = COLUMN_CACHE_BYTES
-    held: OrderedDict[int, Floats] = field(default_factory=OrderedDict)
+    held: dict[int, tuple[int, Floats]] = field(default_factory=dict)
+    blocks: OrderedDict[int, tuple[list[int], int]] = field(default_factory=OrderedDict)
     nbytes: int = 0
+    count: int = 0
 
     def get(self, j: int) -> Floats | None:
         """Return column j if it is held."""
-        column = self.held.get(j)
-        if column is not None:
-            self.held.move_to_end(j)
-        return column
+        found = self.held.get(j)
+        if found is None:
+            return None
+        self.blocks.move_to_end(found[0])
+        return found[1]
 
-    def put(self, j: int, column: Floats) -> None:
-        """Hold column j, forgetting the oldest ones when the bound is reached."""
-        self.nbytes += column.nbytes
-        self.held[j] = column
-        while self.nbytes > self.limit and len(self.held) > 1:
-            _, old = self.held.popitem(last=False)
-            self.nbytes -= old.nbytes
+    def put(self, cols: list[int], rows: Floats) -> None:
+        """Hold columns, the rows of an array that is not copied; forget old ones at the bound."""
+        self.count += 1
+        self.blocks[self.count] = (cols, rows.nbytes)
+        self.nbytes += rows.nbytes
+        self.held.update((j, (self.count, row)) for j, row in zip(cols, rows))
+        while self.nbytes > self.limit and len(self.blocks) > 1:
+            block, (old, nbytes) = self.blocks.popitem(last=False)
+            self.nbytes -= nbytes
+            for j in old:
+                if self.held.get(j, (0,))[0] == block:
+                    del self.held[j]
 
 
 class Design(ABC):
@@ -161,7 +169,7 @@ class Design(ABC):
     def columns(self, cols: Indices) -> Floats:
         """Gather columns as the rows of a C-contiguous float64 array of shape (len(cols), n).
 
-        Kept, because a pursuit comes back to them; not counted as selection.
+        Kept, because a pursuit comes back to them: not to be written to. Not counted as selection.
         """
         missing = self._missing(cols)
         if len(missing):
@@ -174,15 +182,17 @@ class Design(ABC):
 
     def _held(self, cols: Indices, missing: Indices) -> Floats:
         """Columns from the cache, the missing ones gathered into it."""
-        fresh: dict[int, Floats] = {}
-        if len(missing):
-            fresh = {j: np.array(row) for j, row in zip(missing.tolist(), self._gather(missing))}
-        out = np.empty((len(cols), self.shape[0]))
-        for i, j in enumerate(np.asarray(cols).tolist()):
-            held = fresh.get(j)
-            out[i] = held if held is not None else self.column_cache.get(j)
-        for j, column in fresh.items():
-            self.column_cache.put(j, column)
+        wanted = np.asarray(cols).tolist()
+        gathered = self._gather(missing) if len(missing) else np.empty((0, self.shape[0]))
+        fresh = dict(zip(missing.tolist(), gathered))
+        out = gathered
+        if len(fresh) < len(wanted):
+            out = np.empty((len(wanted), self.shape[0]))
+            for i, j in enumerate(wanted):
+                held = fresh.get(j)
+                out[i] = held if held is not None else self.column_cache.get(j)
+        if fresh:
+            self.column_cache.put(list(fresh), gathered)
         return out
 
     def predict(self, support: Indices, coef: Floats) -> Floats:
@@ -224,10 +234,9 @@ class Design(ABC):
             block = np.append(j, guesses()[: GRAM_WIDTH - 1])
             columns = np.zeros((GRAM_WIDTH, self.shape[0]))
             columns[: len(block)] = self.columns(block)
-            products = self.correlate(columns.T)
-            for i, column in enumerate(block.tolist()):
-                self.gram_cache.put(column, np.array(products[:, i]))
-            held = np.array(products[:, 0])
+            products = np.ascontiguousarray(self.correlate(columns.T).T[: len(block)])
+            self.gram_cache.put(block.tolist(), products)
+            held = products[0]
         return held
 
     def gram_held(self) -> Indices:
@@ -339,7 +348,7 @@ class Design(ABC):
             held = self.gram_cache.get(j)
             if held is None:
                 held = self.correlate(self.columns(np.array([j]))[0])
-                self.gram_cache.put(j, held)
+                self.gram_cache.put([j], held[None])
             out[:, i] = held
         return out
 

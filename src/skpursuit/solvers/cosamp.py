@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design.base import Floats, Indices
+from skpursuit.design.base import Indices
 from skpursuit.normal import NewtonMerged, NormalEquations
 from skpursuit.problem import Problem
 from skpursuit.selectors.base import NO_COLUMNS, Oracle
@@ -118,7 +118,9 @@ class CoSaMP(Solver):
         keep = np.sort(top(problem.score.of(fit.coef), self.sparsity(problem)))
         keep = keep[problem.score.of(fit.coef[keep]) > 0]
         coef = refit.again(problem, fit, keep) if self.refit and len(keep) else fit.coef[keep]
-        z = combined(fit.columns, keep, coef)
+        pruned = np.zeros_like(fit.coef)  # zeros are cheaper than copying the columns that are kept
+        pruned[keep] = coef
+        z = fit.columns.combined(pruned)
         memory = {**state.memory, **fit.memory}
         return State(merged[keep], coef, z, problem.value(z), fit.dropped, memory)
 
@@ -209,10 +211,3 @@ def digest(columns: Indices) -> int:
     """A 64-bit name for a set of columns."""
     name = hashlib.blake2b(columns.astype(np.int64).tobytes(), digest_size=8).digest()
     return int(np.frombuffer(name, dtype=np.int64)[0])
-
-
-def combined(columns: Floats, keep: Indices, coef: Floats) -> Floats:
-    """Predictions of the kept columns; the others get a zero, which is cheaper than copying those kept."""
-    full = np.zeros((len(columns), *coef.shape[1:]))
-    full[keep] = coef
-    return (full.T @ columns).T
