@@ -122,7 +122,7 @@ def rank(
     """
     scores = query.scores(g) if cols is None else query.score.of(g)
     names = np.arange(len(scores)) if cols is None else cols
-    if error is None:
+    if error is None or not error.any():
         best = top(scores, query.k)
         return Selection(names[best], g[best], "exact")
     margin = query.score.error(error)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, log2
 from numbers import Real
 
 import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.kernels.topk import keep
 from skpursuit.selectors.base import Query, Selection, Selector, rank
 from skpursuit.selectors.greedy import by_energy, empty_sums
 from skpursuit.selectors.score import top
@@ -85,21 +86,24 @@ class Race:
 
     def run(self, pulls: float, finish: float) -> Selection:
         """Halve until k columns are left, or few enough to be scored exactly."""
-        alive = self.query.allowed(self.design.shape[1])
-        total, k = len(alive), self.query.k
-        rounds = max(1, ceil(log2(max(1, total))))
+        everyone = alive = self.query.allowed(self.design.shape[1])
+        few = ceil(finish * len(alive))
+        rounds = max(1, ceil(log2(max(1, len(alive)))))
         until = 0
         for _ in range(rounds):
-            until += max(1, int(pulls / (len(alive) * rounds))) if len(alive) else 0
+            if len(alive) <= few:
+                break
+            until += max(1, int(pulls / (len(alive) * rounds)))
             self._advance(until)
-            if self.used >= len(self.rows) or len(alive) <= max(k, 1):
+            if self.used >= len(self.rows) or len(alive) <= self.query.k:
                 break
             alive = self._better_half(alive)
-            if finish > 0 and len(alive) <= finish * total:
-                return self._exact_among(alive)
-        if self.used >= len(self.rows):
-            return self._all_rows_read(alive, dropped=len(alive) < total)
-        return self._ranked(alive, self.sums[alive])
+        if len(alive) <= few or self.used >= len(self.rows):
+            answer = self._exact_among(alive)
+            return answer if len(alive) == len(everyone) else replace(answer, certificate="heuristic")
+        sums = self.sums[alive]
+        best = top(self.query.score.of(sums), self.query.k)
+        return Selection(alive[best], sums[best], "heuristic")
 
     def _advance(self, until: int) -> None:
         """Add rows to all columns: dropped ones share cache lines with others, so this costs nothing."""
@@ -110,22 +114,12 @@ class Race:
             self.used = until
 
     def _better_half(self, alive: Indices) -> Indices:
-        keep = max(self.query.k, len(alive) // 2)
         scores = self.query.score.of(self.sums[alive])
-        return alive[np.sort(top(scores, keep))]
+        return alive[keep(scores, max(self.query.k, len(alive) // 2))]
 
     def _exact_among(self, alive: Indices) -> Selection:
         """Add the remaining rows to the survivors alone, and rank them."""
+        design, query, rest = self.design, self.query, self.rows[self.used :]
         sums = np.ascontiguousarray(self.sums[alive].T).T
-        rest = self.rows[self.used :]
-        self.design.accumulate(rest, self.query.r[rest], sums, alive)
-        return self._ranked(alive, sums)
-
-    def _all_rows_read(self, alive: Indices, dropped: bool) -> Selection:
-        if dropped:
-            return self._ranked(alive, self.sums[alive])
-        return rank(self.design, self.query, self.sums, self.design.accumulate_error(self.query.r))
-
-    def _ranked(self, alive: Indices, sums: Floats) -> Selection:
-        best = top(self.query.score.of(sums), self.query.k)
-        return Selection(alive[best], sums[best], "heuristic")
+        design.accumulate(rest, query.r[rest], sums, alive)
+        return rank(design, query, sums, design.accumulate_error(query.r)[alive], alive)

@@ -61,7 +61,7 @@ class Group:
 
 def top(scores: Floats, k: int) -> Indices:
     """Indices of the k largest scores, best first, ties to the lowest index; -inf is never chosen."""
-    if k == 1:
+    if k == 1 and len(scores):
         best = int(np.argmax(scores))
         return np.array([best] if scores[best] > -np.inf else [], dtype=np.intp)
     k = min(k, int(np.count_nonzero(scores > -np.inf)))

@@ -15,7 +15,7 @@ from skpursuit.design.base import Floats
 from skpursuit.selectors.base import Query
 from skpursuit.selectors.score import top
 
-LOOK = 16  # rows between two looks at the estimates
+LOOK = 64  # rows between two looks at the estimates, at most: a look costs about as much as reading one row
 
 
 @dataclass
@@ -101,7 +101,8 @@ class Stability(StopRule):
         return _StabilityWatch(self.patience(n), self.track)
 
     def next_look(self, rows_used: int, n: int) -> int:
-        return rows_used + min(LOOK, self.patience(n))
+        patience = self.patience(n)
+        return rows_used + ceil(patience / ceil(patience / LOOK))
 
 
 @dataclass

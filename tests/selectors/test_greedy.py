@@ -1,0 +1,89 @@
+"""Greedy selection: which rows, how many entries, what the answer is called."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skpursuit import OMP, Budget, Greedy, Importance, Stability, Uniform, as_design, minimize
+from skpursuit.selectors import Query
+
+from .problems import by_energy
+
+
+def problem(n=200, d=40, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * rng.exponential(size=(n, 1))
+    return X, rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray, sp.csr_array, sp.csc_array])
+def test_rows_are_added_by_energy(layout):
+    X, r = problem()
+    for share in (0.05, 0.3, 0.8):
+        rows = by_energy(X, r)[: int(np.ceil(share * 200))]
+        answer = Greedy(stop=Budget(share)).select(as_design(layout(X)), Query(r, k=40))
+        partial = X[rows].T @ r[rows]
+        assert answer.indices.tolist() == np.argsort(-np.abs(partial)).tolist()
+        np.testing.assert_allclose(answer.estimates, partial[answer.indices], rtol=1e-12)
+        assert answer.certificate == "heuristic"
+        assert answer.entries_read == len(rows) * 40
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_counts_of_dense_rows(dtype):
+    X, r = problem()
+    design = as_design(np.asfortranarray(X, dtype=dtype))
+    Greedy().prepare(design)
+    before = design.reads.prepared_entries
+    for share, rows in ((0.1, 20), (0.5, 100)):
+        for kind in (Greedy, Uniform, Importance):
+            answer = kind(stop=Budget(share)).select(design, Query(r))
+            assert answer.entries_read == rows * 40
+            assert answer.bytes_read == answer.entries_read * np.dtype(dtype).itemsize
+    assert design.reads.prepared_entries == before  # the second layout is made once
+    assert design.memory_estimate(Greedy()) == X.size * np.dtype(dtype).itemsize
+    assert as_design(X).memory_estimate(Greedy()) == 0
+
+
+def test_counts_of_sparse_rows_are_stored_entries():
+    X, r = problem()
+    X[np.abs(X) < 1] = 0
+    rows = by_energy(X, r)[:20]
+    answer = Greedy(stop=Budget(0.1)).select(as_design(sp.csr_array(X)), Query(r))
+    assert answer.entries_read == np.count_nonzero(X[rows])
+    assert answer.bytes_read == answer.entries_read * (8 + 4)
+
+
+def test_equal_energies_go_by_index():
+    rng = np.random.default_rng(1)
+    X, r = rng.choice([-1.0, 1.0], (50, 9)), rng.choice([-2.0, 2.0], 50)
+    answer = Greedy(stop=Budget(0.2)).select(as_design(X), Query(r, k=9))
+    assert answer.estimates.tolist() == (X[:10].T @ r[:10])[answer.indices].tolist()
+
+
+def test_ties_go_to_the_lowest_index():
+    X, r = problem()
+    X[:, [30, 12, 7]] = 10 * X[:, [3]]
+    for stop in (Budget(0.2), Budget(1.0), Stability()):
+        for kind in (Greedy, Uniform, Importance):
+            answer = kind(stop=stop).select(as_design(X), Query(r, k=3))
+            assert answer.indices.tolist() == [7, 12, 30]
+
+
+def test_a_zero_residual_reads_nothing():
+    X, _ = problem()
+    for selector in (Greedy(), Importance()):
+        answer = selector.select(as_design(X), Query(np.zeros(200)))
+        assert (answer.indices.tolist(), answer.entries_read) == ([0], 0)
+
+
+def test_a_run_reports_the_sum_of_its_selections():
+    X, _ = problem()
+    y = X[:, :4].sum(axis=1)
+    for selector in ("greedy", "uniform", "importance", "halving", "halving-random", "reject"):
+        result = minimize(X, y, OMP(n_nonzero_coefs=6), selector, random_state=0)
+        assert result.entries_read == sum(record.entries_read for record in result.history) > 0
+        assert result.bytes_read == 8 * result.entries_read
+        again = minimize(X, y, OMP(n_nonzero_coefs=6), selector, random_state=0)
+        assert again.support.tolist() == result.support.tolist()
+        assert again.entries_read == result.entries_read

@@ -1,0 +1,244 @@
+"""Successive halving: the algorithm of the paper, its counts, its certificates, and what it promises."""
+
+from math import ceil, log2
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skpursuit import SuccessiveHalving, as_design, theory
+from skpursuit.selectors import Absolute, Group, Query, Signed
+
+from .problems import by_energy, plain_halving, random_query
+
+LAYOUTS = {"C": np.ascontiguousarray, "F": np.asfortranarray, "csr": sp.csr_array, "csc": sp.csc_array}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("finish", [0.0, 1 / 16, 0.3])
+@pytest.mark.parametrize("order", ["energy", "random"])
+def test_follows_the_algorithm_of_the_paper(order, finish, layout):
+    rng = np.random.default_rng(0)
+    for trial in range(100):
+        n, d = int(rng.integers(20, 200)), int(rng.integers(2, 60))
+        X = rng.standard_normal((n, d))
+        query = random_query(rng, n, d, (Absolute(), Signed())[trial % 2])
+        if len(query.allowed(d)) == 0:
+            continue
+        budget = float(rng.choice([0.01, 0.1, 0.2, 0.5, 2.0]))
+        if order == "energy":
+            rows = by_energy(X, query.r)
+        else:
+            seed = int(rng.integers(2**32))
+            rows = np.random.default_rng(seed).permutation(n)
+            query = Query(query.r, query.k, query.score, query.exclude, np.random.default_rng(seed))
+        wanted, _ = plain_halving(X, query, rows, budget * n * d, finish)
+        selector = SuccessiveHalving(order, budget, finish)
+        assert selector.select(as_design(LAYOUTS[layout](X)), query).indices.tolist() == wanted.tolist()
+
+
+def test_every_layout_gives_the_same_answer_to_the_last_tie():
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        X = rng.choice([-1.0, 0.0, 1.0], (64, 48))
+        X[:, 40:] = X[:, :8]
+        query = random_query(rng, 64, 48)
+        for budget in (0.1, 0.5):
+            answers = [
+                SuccessiveHalving(budget=budget).select(as_design(layout(X)), query)
+                for layout in LAYOUTS.values()
+            ]
+            assert len({tuple(answer.indices.tolist()) for answer in answers}) == 1
+
+
+def gaussian(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)), rng.standard_normal(n)
+
+
+# 64 columns, 100 rows, 0.2: 1280 pulls, 6 rounds; rows by the end of each: 3, 9, 22, 48, then all.
+# From 1/16 on, after four rounds, 4 columns are left.
+@pytest.mark.parametrize(
+    ("layout", "finish", "entries"),
+    [
+        ("C", 0.0, 100 * 64),
+        ("C", 1 / 16, 48 * 64 + 52 * 64),  # four columns touch so many lines that whole rows are read
+        ("C", 1 / 32, 100 * 64),
+        ("C", 0.5, 3 * 64 + 97 * 64),
+        ("F", 1 / 16, 48 * 64 + 100 * 4),  # in this order whole columns are
+        ("csr", 1 / 16, 100 * 64),
+        ("csc", 1 / 16, 100 * 64),
+    ],
+)
+def test_counts_by_hand(layout, finish, entries):
+    X, r = gaussian(100, 64)
+    answer = SuccessiveHalving(finish=finish).select(as_design(LAYOUTS[layout](X)), Query(r))
+    assert answer.recomputed <= 1
+    assert answer.entries_read == entries
+    assert answer.bytes_read == entries * (8 if layout in "CF" else 12)
+
+
+def test_few_columns_are_picked_from_long_rows():
+    X, r = gaussian(100, 512)
+    # 10240 pulls, 9 rounds: 2, 6, 14, 31, 66 rows; 16 of 512 columns are left after five rounds.
+    answer = SuccessiveHalving(finish=1 / 32).select(as_design(X), Query(r))
+    assert answer.entries_read == 66 * 512 + 34 * 16
+
+
+def test_excluded_columns_are_no_arms():
+    X, r = gaussian(200, 64)
+    exclude = np.arange(0, 64, 2)
+    answer = SuccessiveHalving(finish=0.0, budget=0.1).select(as_design(X), Query(r, exclude=exclude))
+    # 32 arms, 5 rounds, 1280 pulls: 8, 16, 32, 64, then 80 of the 128 that are due.
+    inner = SuccessiveHalving(finish=0.0, budget=0.2).select(as_design(X[:, 1::2].copy()), Query(r))
+    assert answer.indices.tolist() == (2 * inner.indices + 1).tolist()
+    assert answer.entries_read == 200 * 64
+
+
+def test_a_tiny_budget_still_pulls_every_arm_once():
+    X, r = gaussian(1000, 32)
+    answer = SuccessiveHalving(budget=1e-9, finish=0.0).select(as_design(X), Query(r))
+    assert answer.entries_read == 5 * 32
+    assert answer.certificate == "heuristic"
+
+
+@pytest.mark.parametrize("k", [1, 3, 20, 32, 40])
+def test_never_halves_below_k(k):
+    X, r = gaussian(500, 32)
+    for finish in (0.0, 1 / 16):
+        answer = SuccessiveHalving(budget=0.3, finish=finish).select(as_design(X), Query(r, k))
+        assert len(answer.indices) == min(k, 32)
+        assert np.all(np.diff(np.abs(answer.estimates)) <= 0)
+
+
+@pytest.mark.parametrize("order", ["energy", "random"])
+def test_certificates(order):
+    X, r = gaussian(200, 50)
+    certificate = lambda **settings: (  # noqa: E731
+        SuccessiveHalving(order, **settings).select(as_design(X), Query(r)).certificate
+    )
+    assert certificate(budget=0.2) == "heuristic"
+    assert certificate(budget=0.2, finish=1.0) == "exact"
+    assert certificate(budget=5.9) == "heuristic"  # the first round ends before the last row
+    assert certificate(budget=6.0) == "exact"
+    # All rows were read, but not for those that had been dropped.
+    assert certificate(budget=2.0, finish=0.0) == "heuristic"
+
+
+def test_ties_go_to_the_lowest_index():
+    X, r = gaussian(300, 40)
+    X[:, [33, 21, 8]] = X[:, [2]] - 9 * r[:, None]  # equal, and far ahead
+    for order in ("energy", "random"):
+        for budget, finish in ((0.05, 0.0), (0.2, 1 / 16), (6.0, 0.0), (0.2, 1.0)):
+            selector = SuccessiveHalving(order, budget, finish)
+            assert selector.select(as_design(X), Query(r)).indices.tolist() == [8]
+            assert selector.select(as_design(X), Query(r, k=3)).indices.tolist() == [8, 21, 33]
+
+
+def test_degenerate_questions():
+    X, r = gaussian(20, 5)
+    every = np.arange(5)
+    for selector in (SuccessiveHalving(), SuccessiveHalving(finish=0.0), SuccessiveHalving(doubling=True)):
+        assert selector.select(as_design(X), Query(r, exclude=every)).indices.tolist() == []
+        assert selector.select(as_design(X), Query(r, exclude=every[1:])).indices.tolist() == [0]
+        assert selector.select(as_design(X), Query(np.zeros(20))).indices.tolist() == [0]
+        assert selector.select(as_design(X[:, :1]), Query(r)).indices.tolist() == [0]
+        assert selector.select(as_design(X[:1]), Query(r[:1], k=2)).indices.shape == (2,)
+
+
+class TestDoubling:
+    def test_stops_when_two_answers_agree(self):
+        rng = np.random.default_rng(2)
+        doubled = exact = 0
+        for trial in range(100):
+            X, r = gaussian(300, 40, trial)
+            X[:, 17] -= 0.5 * rng.random() * r
+            answer = SuccessiveHalving(budget=0.05, finish=0.0, doubling=True).select(as_design(X), Query(r))
+            exact += answer.certificate == "exact"
+            doubled += answer.entries_read > 0
+            if answer.certificate == "exact":
+                assert answer.indices.tolist() == [np.abs(X.T @ r).argmax()]
+                continue
+            # The last two of the budgets T, 2T, 4T, ... gave this answer.
+            rows, budget, last = by_energy(X, r), 0.05, None
+            while True:
+                found, _ = plain_halving(X, Query(r), rows, budget * X.size, 0.0)
+                if last is not None and found.tolist() == last.tolist():
+                    break
+                last, budget = found, 2 * budget
+            assert budget < 10
+        assert doubled == 100
+        assert 0 < exact < 100
+
+    def test_reuses_what_was_read(self):
+        X, r = gaussian(400, 64)
+        answer = SuccessiveHalving(budget=0.02, finish=0.0, doubling=True).select(as_design(X), Query(r))
+        assert answer.entries_read <= X.size
+        assert answer.entries_read % 64 == 0
+
+    def test_is_at_least_as_right(self):
+        single = double = 0
+        for trial in range(200):
+            X, r = gaussian(200, 64, trial)
+            X[:, 5] -= 0.2 * r
+            right = np.abs(X.T @ r).argmax()
+            for doubling in (False, True):
+                selector = SuccessiveHalving(budget=0.05, finish=0.0, doubling=doubling)
+                hit = selector.select(as_design(X), Query(r)).indices[0] == right
+                single, double = single + (hit and not doubling), double + (hit and doubling)
+        assert double > single
+
+
+@pytest.mark.parametrize("promise", [0.55, 0.8, 0.95])
+@pytest.mark.parametrize("d", [4, 8, 32])
+def test_success_is_not_below_the_bound(d, promise):
+    """Entries ±1, every row there many times over: a random row is a pull with replacement."""
+    n, copies, trials = 32, 100, 2000
+    rng = np.random.default_rng(d)
+    r, X = rng.choice([-1.0, 1.0], n), rng.choice([-1.0, 1.0], (n, d))
+    X[:, -1] = -r
+    X[rng.choice(n, 7, replace=False), -1] *= -1
+    X, r = np.tile(X, (copies, 1)), np.tile(r, copies)
+    hardness = theory.h2(X, r, absolute=False)
+    T = theory.budget(1 - promise, hardness, d)
+    bound = theory.success_probability(T, hardness, d)
+    assert 0.5 < bound < 0.99
+    assert T / (d * ceil(log2(d))) < len(r) / 2  # most rows are left unread by the first round
+    design = as_design(X)
+
+    def rate(pulls):
+        selector = SuccessiveHalving("random", budget=pulls / X.size, finish=0.0)
+        queries = (Query(r, score=Signed(), rng=np.random.default_rng([d, trial])) for trial in range(trials))
+        return np.mean([selector.select(design, query).indices[0] == d - 1 for query in queries])
+
+    assert rate(T) >= bound
+    if promise == 0.55:
+        assert rate(d * ceil(log2(d))) < bound  # the least that can be spent does not keep the promise
+
+
+def test_group_scores_of_one_target_are_absolute_ones():
+    X, r = gaussian(300, 60)
+    for budget in (0.05, 0.2):
+        selector = SuccessiveHalving(budget=budget)
+        one = selector.select(as_design(X), Query(r, k=3))
+        group = selector.select(as_design(X), Query(r[:, None], k=3, score=Group()))
+        assert group.indices.tolist() == one.indices.tolist()
+        np.testing.assert_allclose(group.estimates[:, 0], one.estimates, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"order": "sorted"}, "order must be 'energy' or 'random'"),
+        ({"budget": 0.0}, "budget must be a positive fraction"),
+        ({"budget": np.inf}, "budget must be"),
+        ({"budget": np.nan}, "budget must be"),
+        ({"budget": "much"}, "budget must be"),
+        ({"finish": -0.1}, "finish must be between 0 and 1"),
+        ({"finish": 1.1}, "finish must be"),
+        ({"finish": np.nan}, "finish must be"),
+    ],
+)
+def test_bad_arguments_are_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        SuccessiveHalving(**settings)

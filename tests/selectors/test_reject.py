@@ -1,0 +1,64 @@
+"""Successive reject: phases by the formula, counts, and that it is right where it can be."""
+
+from math import ceil
+
+import numpy as np
+import pytest
+
+from skpursuit import SuccessiveReject, as_design
+from skpursuit.selectors import Query, Signed
+from skpursuit.selectors.reject import phases
+
+
+def test_phases_by_hand():
+    # log-bar 4 = 1/2 + 1/2 + 1/3 + 1/4; (100 - 4) / log-bar / (5 - phase).
+    harmonic = 0.5 + 1 / 2 + 1 / 3 + 1 / 4
+    assert phases(4, 100, 1) == [(ceil(96 / harmonic / (5 - p)), 4 - p) for p in (1, 2, 3)]
+    assert phases(4, 100, 3) == [(ceil(96 / harmonic / 4), 3)]
+    assert phases(5, 1, 1) == [(1, 1)]  # one pull each is the least
+    assert phases(3, 100, 3) == []
+
+
+def test_pulls_keep_the_budget():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n, d = int(rng.integers(5, 60)), int(rng.integers(2, 30))
+        X, budget = rng.standard_normal((n, d)), rng.uniform(0.3, 2)
+        answer = SuccessiveReject(budget).select(as_design(X), Query(rng.standard_normal(n)))
+        assert d <= answer.entries_read <= max(d, budget * n * d)
+        assert answer.bytes_read == 8 * answer.entries_read
+        assert answer.certificate == "heuristic"
+
+
+def test_counts_by_hand():
+    X, r = np.ones((10, 4)), np.ones(10)
+    answer = SuccessiveReject(2.5).select(as_design(X), Query(r))
+    pulls = [wanted for wanted, _ in phases(4, 100, 1)]
+    assert answer.entries_read == 4 * pulls[0] + 3 * (pulls[1] - pulls[0]) + 2 * (pulls[2] - pulls[1])
+    assert answer.indices.tolist() == [0]
+    np.testing.assert_allclose(answer.estimates, 10.0)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_finds_what_stands_out(k):
+    rng = np.random.default_rng(1)
+    hits = 0
+    for trial in range(40):
+        X, r = rng.choice([-1.0, 1.0], (100, 16)), rng.choice([-1.0, 1.0], 100)
+        X[:, :k] = -r[:, None]
+        query = Query(r, k, Signed(), np.array([15]), np.random.default_rng(trial))
+        answer = SuccessiveReject(1.0).select(as_design(X), query)
+        hits += set(answer.indices.tolist()) == set(range(k))
+    assert hits >= 38
+
+
+def test_more_columns_asked_for_than_there_are():
+    X, r = np.eye(4), np.arange(4.0)
+    answer = SuccessiveReject().select(as_design(X), Query(r, k=9, exclude=np.array([1])))
+    assert sorted(answer.indices.tolist()) == [0, 2, 3]
+
+
+@pytest.mark.parametrize("budget", [0.0, -1.0, np.nan, np.inf, "all"])
+def test_bad_budgets_are_named(budget):
+    with pytest.raises(ValueError, match="budget must be a positive fraction"):
+        SuccessiveReject(budget)

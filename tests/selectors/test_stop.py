@@ -1,0 +1,152 @@
+"""Stop rules: when they fire, how they combine, and that the error bound is one."""
+
+import numpy as np
+import pytest
+
+from skpursuit import (
+    Budget,
+    ErrorBound,
+    FrankWolfe,
+    Greedy,
+    Importance,
+    L1Ball,
+    Stability,
+    Uniform,
+    as_design,
+    minimize,
+)
+from skpursuit.selectors import Query, stop
+
+from ..design.sources import NAMES, every_source, matrix
+from .problems import by_energy, random_query
+
+
+def problem(n=400, d=30, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, rng.standard_normal(n) * np.exp(-np.arange(n) / 40)
+
+
+def rows_read(selector, X, r, k=1):
+    return selector.select(as_design(X), Query(r, k, rng=np.random.default_rng(0))).entries_read / X.shape[1]
+
+
+@pytest.mark.parametrize("kind", [Greedy, Uniform, Importance])
+@pytest.mark.parametrize(("share", "rows"), [(0.1, 40), (0.101, 41), (1.0, 400), (1e-9, 1)])
+def test_budget_reads_that_share_of_the_rows(kind, share, rows):
+    assert rows_read(kind(stop=Budget(share)), *problem()) == rows
+
+
+@pytest.mark.parametrize("patience", [1, 3, 64, 65, 100, 0.02, 0.4])
+@pytest.mark.parametrize("track", [1, 3])
+def test_stability_stops_when_the_leaders_have_lasted(patience, track):
+    X, r = problem()
+    wanted = int(patience) if patience >= 1 else int(np.ceil(patience * 400))
+    step = -(-wanted // -(-wanted // stop.LOOK))
+    assert step <= min(stop.LOOK, wanted)
+    order = by_energy(X, r)
+    leaders, since, used = None, 0, 0
+    while used < 400 and (leaders is None or used - since < wanted):
+        used = min(used + step, 400)
+        now = set(np.argsort(-np.abs(X[order[:used]].T @ r[order[:used]]))[:track].tolist())
+        if now != leaders:
+            leaders, since = now, used
+    assert rows_read(Greedy(stop=Stability(patience, track)), X, r) == used
+
+
+def test_the_top_index_decides_for_top_k_too():
+    X, r = problem()
+    assert rows_read(Greedy(), X, r, k=5) == rows_read(Greedy(), X, r)
+    assert rows_read(Greedy(stop=Stability(0.02, track=5)), X, r, k=5) > rows_read(Greedy(), X, r, k=5)
+
+
+@pytest.mark.parametrize("kind", [Greedy, Uniform])
+def test_rules_combine_to_the_first_that_fires(kind):
+    X, r = problem()
+    rules = [Stability(0.05), ErrorBound(20.0), Budget(0.5)]
+    alone = [rows_read(kind(stop=rule), X, r) for rule in rules]
+    assert len(set(alone)) == 3
+    for a in range(3):
+        for b in range(3):
+            both = rows_read(kind(stop=rules[a] | rules[b]), X, r)
+            # The looks of two rules interleave; neither is later than its own next look.
+            assert abs(both - min(alone[a], alone[b])) <= stop.LOOK
+    assert rows_read(kind(stop=rules[0] | rules[1] | Budget(0.0025)), X, r) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_error_bound_is_never_violated(name, tmp_path):
+    design, X = every_source(matrix(300, 20), tmp_path)[name]
+    rng = np.random.default_rng(5)
+    stopped = 0
+    for _ in range(20):
+        query = random_query(rng, *X.shape)
+        query.r[:] = (query.r.T * np.exp(-np.arange(300) / 30)).T
+        exact = X.T @ query.r
+        size = np.abs(query.r) if query.r.ndim == 1 else np.linalg.norm(query.r, axis=1)
+        eps = rng.uniform(0.001, 0.5) * (size * np.abs(X).max(axis=1)).sum()
+        answer = Greedy(stop=ErrorBound(eps)).select(design, query)
+        errors = np.abs(answer.estimates - exact[answer.indices])
+        errors = errors if errors.ndim == 1 else np.linalg.norm(errors, axis=1)
+        assert np.all(errors <= eps * (1 + 1e-9))
+        # What was chosen scores within 2 eps of what should have been.
+        scores = query.scores(exact)
+        right = np.sort(scores)[::-1][: len(answer.indices)]
+        assert np.all(scores[answer.indices] >= right - 2 * eps * (1 + 1e-9))
+        stopped += answer.certificate == "heuristic"
+    assert stopped >= 5  # the bound did stop some before the last row
+
+
+def test_a_loose_error_bound_still_reads_one_block():
+    assert rows_read(Greedy(stop=ErrorBound(1e9)), *problem()) == stop.LOOK
+
+
+def test_error_bound_of_zero_reads_everything_that_counts():
+    X, r = problem()
+    r[7:11] = 0.0
+    answer = Greedy(stop=ErrorBound(0.0)).select(as_design(X), Query(r))
+    assert (answer.entries_read, answer.certificate) == (396 * 30, "exact")
+
+
+def test_automatic_error_bound_follows_the_step_of_frank_wolfe():
+    X, _ = problem()
+    y = X[:, 3] - X[:, 5]
+    solver = FrankWolfe(L1Ball(1.5), max_iter=20)
+    tight = minimize(X, y, solver, Greedy(stop=ErrorBound("auto", delta=0.01)), random_state=0)
+    loose = minimize(X, y, solver, Greedy(stop=ErrorBound("auto", delta=1.0)), random_state=0)
+    assert loose.entries_read < tight.entries_read <= 20 * X.size
+    with pytest.raises(ValueError, match="needs Frank-Wolfe"):
+        Greedy(stop=ErrorBound()).select(as_design(X), Query(y))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Stability(0), "rows must be a positive fraction"),
+        (lambda: Stability(-3), "rows must be"),
+        (lambda: Stability(np.nan), "rows must be"),
+        (lambda: Stability(np.inf), "rows must be"),
+        (lambda: Stability(True), "rows must be"),
+        (lambda: Stability("many"), "rows must be"),
+        (lambda: Stability(0.1, track=0), "track must be a whole number"),
+        (lambda: Stability(0.1, track=1.5), "track must be"),
+        (lambda: ErrorBound(-1.0), "eps must be at least 0"),
+        (lambda: ErrorBound(np.nan), "eps must be"),
+        (lambda: ErrorBound("small"), "eps must be a number or 'auto'"),
+        (lambda: ErrorBound("auto", delta=0), "delta must be positive"),
+        (lambda: Budget(0), "fraction must be above 0"),
+        (lambda: Budget(1.5), "at most 1"),
+        (lambda: Budget(np.nan), "fraction must be"),
+    ],
+)
+def test_bad_arguments_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_only_rules_combine():
+    with pytest.raises(TypeError):
+        Stability() | 3
+    for kind in (Greedy, Uniform, Importance):
+        with pytest.raises(TypeError, match="stop must be a stop rule"):
+            kind(stop=0.02)

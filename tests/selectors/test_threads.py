@@ -1,0 +1,47 @@
+"""The number of threads changes no bit of a run."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from skpursuit import OMP, Greedy, Stability, as_design, datasets, minimize
+from skpursuit.kernels import threads
+
+CHOICES = {
+    "halving": "halving",
+    "halving-random": "halving-random",
+    "greedy": "greedy",
+    "greedy 5%": Greedy(stop=Stability(0.05)),
+    "uniform": "uniform",
+}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    X, y, _ = datasets.make_sparse_signal(600, 1100, 10, random_state=0)
+    return X, y
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray, sp.csr_array])
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_pursuit_has_the_same_bits_on_one_and_two_threads(problem, name, layout, monkeypatch):
+    X, y = problem
+    monkeypatch.setattr(threads, "WORTH", 1000)  # or a problem this small would stay on one thread
+    handed = []
+    submit = threads._executor
+    monkeypatch.setattr(threads, "_executor", lambda size: handed.append(size) or submit(size))
+    results = []
+    for count in (1, 2, 3):
+        handed.clear()
+        with threadpool_limits(count):
+            solver = OMP(n_nonzero_coefs=10)
+            results.append(minimize(as_design(layout(X)), y, solver, CHOICES[name], random_state=3))
+        assert (max(handed, default=0) > 0) == (count > 1 and layout is not sp.csr_array)
+    for other in results[1:]:
+        assert other.support.tolist() == results[0].support.tolist()
+        assert other.coef.tobytes() == results[0].coef.tobytes()
+        assert other.entries_read == results[0].entries_read
+        assert [record.objective for record in other.history] == [
+            record.objective for record in results[0].history
+        ]
