@@ -48,33 +48,31 @@ def estimate_columns(codes, scale, centre, error, residual, table, out):
             out[k, 2, j] = spread
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _fine_dot(codes, fine, r, first, last):
-    total = 0.0
-    for i in range(first, last):
-        total += (FINE * codes[i] + fine[i]) * r[i]
-    return total
-
-
 @njit(cache=True, nogil=True)
-def refine_columns(codes, fine, scale, centre, cols, r, table, out):
-    """Estimate and bound of x_j . r for some columns from both bytes; `r` is (m, rows) float64.
+def refine_columns(codes, fine, scale, centre, cols, residual, table, out):
+    """Estimate and bound of x_j . r for some columns from both bytes.
 
-    `table` is (m, blocks, TABLE) from `cut_residual`; `out` is (m, 2, columns).
+    `residual` and `table` as in `estimate_columns`; `out` is (m, 2, columns).
     """
-    rows = r.shape[1]
+    rows = codes.shape[1]
+    coarse_bytes = codes.reshape(codes.size)
+    fine_bytes = fine.reshape(fine.size)
+    whole = residual.reshape(residual.size)
     for a in range(cols.size):
         j = cols[a]
-        for k in range(r.shape[0]):
+        for k in range(residual.shape[0]):
             g = 0.0
             bound = 0.0
             for b in range(scale.shape[1]):
                 first = b * ROWS
-                total = _fine_dot(codes[j], fine[j], r[k], first, min(first + ROWS, rows))
+                count = min(ROWS, rows - first)
+                coarse = dot(coarse_bytes, j * rows + first, whole, k * rows + first, count)
+                rest = dot(fine_bytes, j * rows + first, whole, k * rows + first, count)
                 s = np.float64(scale[j, b])
                 c = centre[j, b]
-                g += s / FINE * total + c * table[k, b, 1]
-                bound += s * table[k, b, 4] + abs(c) * table[k, b, 5]
+                t = table[k, b]
+                g += s * t[0] * (coarse + rest / np.float64(FINE)) + c * t[1]
+                bound += s * t[4] + abs(c) * t[5]
             out[k, 0, a] = g
             out[k, 1, a] = bound
 

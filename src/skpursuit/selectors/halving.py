@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import ceil, log2
 from numbers import Real
 
@@ -13,6 +14,8 @@ from skpursuit.kernels.topk import keep
 from skpursuit.selectors.base import Query, Selection, Selector, rank
 from skpursuit.selectors.greedy import by_energy, empty_sums
 from skpursuit.selectors.score import top
+
+WORTH_CODING = 2**20  # entries of X from which a quantised twin of it pays
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,12 @@ class SuccessiveHalving(Selector):
 
     def prepare(self, design: Design) -> None:
         design.prepare_rows()
+        if uses_twin(design):
+            design.twin()
 
     def memory(self, design: Design) -> int:
-        return design.row_layout_bytes()
+        codes = 2 * design.shape[0] * design.shape[1] if uses_twin(design) else 0
+        return design.row_layout_bytes() + codes
 
     def find(self, design: Design, query: Query) -> Selection:
         race = Race(design, query, self._rows(design, query))
@@ -73,16 +79,28 @@ class SuccessiveHalving(Selector):
 
 @dataclass
 class Race:
-    """One selection: sums over the first `used` rows for all columns, kept from one budget to the next."""
+    """One selection: sums over the first `used` rows for all columns, kept from one budget to the next.
+
+    Where a twin of X can place the survivors for fewer bytes than whole rows, it does, and only the columns
+    that its bounds leave in doubt are summed: every column lives or dies as it would by the sums alone.
+
+    Attributes
+    ----------
+    edges : list of int
+        Numbers of rows at which columns were compared so far. The sums are made in these steps wherever they
+        are made, so that their bits do not depend on the way.
+    """
 
     design: Design
     query: Query
     rows: Indices
     used: int = 0
+    edges: list[int] = field(default_factory=lambda: [0])
     sums: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         self.sums = empty_sums(self.design, self.query.r)
+        self.coded = uses_twin(self.design)
 
     def run(self, pulls: float, finish: float) -> Selection:
         """Halve until k columns are left, or few enough to be scored exactly."""
@@ -94,32 +112,84 @@ class Race:
             if len(alive) <= few:
                 break
             until += max(1, int(pulls / (len(alive) * rounds)))
-            self._advance(until)
-            if self.used >= len(self.rows) or len(alive) <= self.query.k:
+            if min(until, len(self.rows)) > self.edges[-1]:
+                self.edges.append(min(until, len(self.rows)))
+            if self._all_rows() or len(alive) <= self.query.k:
                 break
-            alive = self._better_half(alive)
-        if len(alive) <= few or self.used >= len(self.rows):
+            alive = self._better(alive, max(self.query.k, len(alive) // 2))
+        if len(alive) <= few or self._all_rows():
             answer = self._exact_among(alive)
             return answer if len(alive) == len(everyone) else replace(answer, certificate="heuristic")
-        sums = self.sums[alive]
+        sums = self._summed(alive)
         best = top(self.query.score.of(sums), self.query.k)
         return Selection(alive[best], sums[best], "heuristic")
 
-    def _advance(self, until: int) -> None:
-        """Add rows to all columns: dropped ones share cache lines with others, so this costs nothing."""
-        until = min(until, len(self.rows))
-        if until > self.used:
-            part = self.rows[self.used : until]
-            self.design.accumulate(part, self.query.r[part], self.sums)
-            self.used = until
+    def _all_rows(self) -> bool:
+        return self.edges[-1] >= len(self.rows)
 
-    def _better_half(self, alive: Indices) -> Indices:
-        scores = self.query.score.of(self.sums[alive])
-        return alive[keep(scores, max(self.query.k, len(alive) // 2))]
+    def _better(self, alive: Indices, count: int) -> Indices:
+        """The `count` best of some columns by the rows so far, ascending."""
+        if not self._codes_pay(alive):
+            self._advance()
+        if self.used == self.edges[-1]:
+            return alive[keep(self.query.score.of(self.sums[alive]), count)]
+        g, error = self._coded(self.rows[self.used : self.edges[-1]], alive)
+        scores, margin = self.query.score.of(g), self.query.score.error(error)
+        sure, doubtful = _sorted_out(scores, margin, count)
+        rest = keep(self.query.score.of(self._summed(alive[doubtful])), count - len(sure))
+        return alive[np.sort(np.concatenate([sure, doubtful[rest]]))]
+
+    def _codes_pay(self, alive: Indices) -> bool:
+        """Whether two bytes of every survivor are less to read than the rows that are due."""
+        if not self.coded:
+            return False
+        due = self.rows[self.used : self.edges[-1]]
+        return self.design.twin().refine_cost(len(alive)).bytes < self.design.cost(rows=due)[1]
+
+    def _coded(self, rows: Indices, cols: Indices) -> tuple[Floats, Floats]:
+        """Sums over the used rows and these, from the twin, with a bound that covers the rounding of sums."""
+        r = np.zeros_like(self.query.r)
+        r[rows] = self.query.r[rows]
+        g, bound = self.design.refine(r, cols)
+        return self.sums[cols] + g, bound + 2 * self.design.accumulate_error(self.query.r)[cols]
+
+    def _advance(self) -> None:
+        """Add rows to all columns: dropped ones share cache lines with others, so this costs nothing."""
+        self._add(self.sums, None)
+        self.used = self.edges[-1]
+
+    def _summed(self, cols: Indices) -> Floats:
+        """Sums over the rows so far of some columns."""
+        sums = np.ascontiguousarray(self.sums[cols].T).T
+        self._add(sums, cols)
+        return sums
+
+    def _add(self, sums: Floats, cols: Indices | None) -> None:
+        for start, stop in pairwise([edge for edge in self.edges if edge >= self.used]):
+            part = self.rows[start:stop]
+            self.design.accumulate(part, self.query.r[part], sums, cols)
 
     def _exact_among(self, alive: Indices) -> Selection:
         """Add the remaining rows to the survivors alone, and rank them."""
         design, query, rest = self.design, self.query, self.rows[self.used :]
+        if self.coded and len(rest):
+            return rank(design, query, *self._coded(rest, alive), alive)
         sums = np.ascontiguousarray(self.sums[alive].T).T
         design.accumulate(rest, query.r[rest], sums, alive)
         return rank(design, query, sums, design.accumulate_error(query.r)[alive], alive)
+
+
+def uses_twin(design: Design) -> bool:
+    """Whether the survivors are placed by a quantised twin of X."""
+    return design.has_twin() and design.shape[0] * design.shape[1] >= WORTH_CODING
+
+
+def _sorted_out(scores: Floats, margin: Floats, count: int) -> tuple[Indices, Indices]:
+    """Those that are among the `count` best for certain, and those that may be; both ascending."""
+    lower, upper, size = scores - margin, scores + margin, len(scores)
+    if count >= size:
+        return np.arange(size), np.empty(0, dtype=np.intp)
+    surely_beaten = np.partition(upper, size - count - 1)[size - count - 1]
+    needed = np.partition(lower, size - count)[size - count]
+    sure = lower > surely_beaten
+    return np.flatnonzero(sure), np.flatnonzero(~sure & (upper >= needed))
