@@ -12,11 +12,11 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 
 def best_times(functions: dict[str, Callable[[], Any]], repeats: int = 3) -> dict[str, float]:
-    """Seconds of the fastest run of each function; the functions take turns."""
+    """CPU seconds of the fastest run of each function, which others disturb less; the functions take turns."""
     best = dict.fromkeys(functions, float("inf"))
     for _ in range(repeats):
         for name, function in functions.items():
-            began = time.perf_counter()
+            began = time.process_time()
             function()
-            best[name] = min(best[name], time.perf_counter() - began)
+            best[name] = min(best[name], time.process_time() - began)
     return best

@@ -16,6 +16,7 @@ from skpursuit.selectors.greedy import by_energy, empty_sums
 from skpursuit.selectors.score import top
 
 WORTH_CODING = 2**20  # entries of X from which a quantised twin of it pays
+CODES_SLOWER = 2  # times longer that a byte of code takes than a byte of a row of floats
 
 
 @dataclass(frozen=True)
@@ -140,11 +141,11 @@ class Race:
         return alive[np.sort(np.concatenate([sure, doubtful[rest]]))]
 
     def _codes_pay(self, alive: Indices) -> bool:
-        """Whether two bytes of every survivor are less to read than the rows that are due."""
+        """Whether two bytes of every entry of the survivors are read faster than the rows that are due."""
         if not self.coded:
             return False
         due = self.rows[self.used : self.edges[-1]]
-        return self.design.twin().refine_cost(len(alive)).bytes < self.design.cost(rows=due)[1]
+        return CODES_SLOWER * self.design.twin().refine_cost(len(alive)).bytes < self.design.cost(rows=due)[1]
 
     def _coded(self, rows: Indices, cols: Indices) -> tuple[Floats, Floats]:
         """Sums over the used rows and these, from the twin, with a bound that covers the rounding of sums."""
