@@ -12,7 +12,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 
 def best_times(functions: dict[str, Callable[[], Any]], repeats: int = 3) -> dict[str, float]:
-    """CPU seconds of the fastest run of each function, which others disturb less; the functions take turns."""
+    """CPU seconds of the fastest run of each function (others disturb them less); they take turns."""
     best = dict.fromkeys(functions, float("inf"))
     for _ in range(repeats):
         for name, function in functions.items():
