@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design.affine import AffineDesign, InterceptDesign
+from skpursuit.design.affine import AffineDesign
 from skpursuit.design.base import Design, Floats
 from skpursuit.design.dense import DenseDesign
+from skpursuit.design.intercept import InterceptDesign
 from skpursuit.design.operator import OperatorDesign
 from skpursuit.design.sparse import SparseDesign
 

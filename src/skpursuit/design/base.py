@@ -5,73 +5,16 @@ from __future__ import annotations
 import copy
 import hashlib
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.floating[Any]]
-Indices = NDArray[np.intp]
+from skpursuit.design.kept import ColumnCache, Floats, Indices, Reads
 
-COLUMN_CACHE_BYTES = 256 * 2**20
 GRAM_SHARE = 8  # d / 8 products X^T x_j cost as much as all of X^T X by one matrix product
 GRAM_WIDTH = 16  # columns of X^T X made in one product: as cheap as four by single products
 BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many entries, so that Ctrl-C is prompt
-
-
-@dataclass
-class Reads:
-    """How much of X was read: by selection, and once beforehand (norms, twins, layouts)."""
-
-    entries: int = 0
-    bytes: int = 0
-    prepared_entries: int = 0
-    prepared_bytes: int = 0
-
-    def add(self, entries: int, nbytes: int) -> None:
-        """Count a read made to answer a question."""
-        self.entries += int(entries)
-        self.bytes += int(nbytes)
-
-    def prepare(self, entries: int, nbytes: int) -> None:
-        """Count a read whose result is kept for every later question."""
-        self.prepared_entries += int(entries)
-        self.prepared_bytes += int(nbytes)
-
-
-@dataclass
-class ColumnCache:
-    """Columns by index, bounded in bytes. They come and go in the blocks they were made in, oldest first."""
-
-    limit: int = COLUMN_CACHE_BYTES
-    held: dict[int, tuple[int, Floats]] = field(default_factory=dict)
-    blocks: OrderedDict[int, tuple[list[int], int]] = field(default_factory=OrderedDict)
-    nbytes: int = 0
-    count: int = 0
-
-    def get(self, j: int) -> Floats | None:
-        """Return column j if it is held."""
-        found = self.held.get(j)
-        if found is None:
-            return None
-        self.blocks.move_to_end(found[0])
-        return found[1]
-
-    def put(self, cols: list[int], rows: Floats) -> None:
-        """Hold columns, the rows of an array that is not copied; forget old ones at the bound."""
-        self.count += 1
-        self.blocks[self.count] = (cols, rows.nbytes)
-        self.nbytes += rows.nbytes
-        self.held.update((j, (self.count, row)) for j, row in zip(cols, rows))
-        while self.nbytes > self.limit and len(self.blocks) > 1:
-            block, (old, nbytes) = self.blocks.popitem(last=False)
-            self.nbytes -= nbytes
-            for j in old:
-                if self.held.get(j, (0,))[0] == block:
-                    del self.held[j]
 
 
 class Design(ABC):

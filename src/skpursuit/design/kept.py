@@ -1,0 +1,72 @@
+"""What a design keeps: the counts of what was read, and columns that may be asked for again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+Indices = NDArray[np.intp]
+
+COLUMN_CACHE_BYTES = 256 * 2**20
+
+
+@dataclass
+class Reads:
+    """How much of X was read: by selection, and once beforehand (norms, twins, layouts)."""
+
+    entries: int = 0
+    bytes: int = 0
+    prepared_entries: int = 0
+    prepared_bytes: int = 0
+
+    def add(self, entries: int, nbytes: int) -> None:
+        """Count a read made to answer a question."""
+        self.entries += int(entries)
+        self.bytes += int(nbytes)
+
+    def prepare(self, entries: int, nbytes: int) -> None:
+        """Count a read whose result is kept for every later question."""
+        self.prepared_entries += int(entries)
+        self.prepared_bytes += int(nbytes)
+
+
+@dataclass
+class ColumnCache:
+    """Columns by index, bounded in bytes. They come and go in the blocks they were made in, oldest first."""
+
+    limit: int = COLUMN_CACHE_BYTES
+    held: dict[int, tuple[int, Floats]] = field(default_factory=dict)
+    blocks: OrderedDict[int, tuple[list[int], int]] = field(default_factory=OrderedDict)
+    nbytes: int = 0
+    count: int = 0
+
+    def get(self, j: int) -> Floats | None:
+        """Return column j if it is held."""
+        found = self.held.get(j)
+        if found is None:
+            return None
+        with suppress(KeyError):  # another thread has just dropped it
+            self.blocks.move_to_end(found[0])
+        return found[1]
+
+    def put(self, cols: list[int], rows: Floats) -> None:
+        """Hold columns, the rows of an array that is not copied; forget old ones at the bound."""
+        self.count += 1
+        self.blocks[self.count] = (cols, rows.nbytes)
+        self.nbytes += rows.nbytes
+        self.held.update((j, (self.count, row)) for j, row in zip(cols, rows))
+        with suppress(KeyError):
+            while self.nbytes > self.limit and len(self.blocks) > 1:
+                self._forget(*self.blocks.popitem(last=False))
+
+    def _forget(self, block: int, what: tuple[list[int], int]) -> None:
+        self.nbytes -= what[1]
+        for j in what[0]:
+            if self.held.get(j, (0,))[0] == block:
+                self.held.pop(j, None)
