@@ -114,7 +114,8 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
     radius : float
         Bound on the l1 norm of the coefficients, for "fw" only; of the scaled ones with `normalize`.
     ridge : float
-        Quadratic penalty of the fits of "omp" and "grasp"; keeps separable classes finite.
+        Quadratic penalty of the fits of "omp" and "grasp", on the intercept too; keeps separable classes
+        finite.
     class_weight : dict, "balanced" or None
     random_state : int, RandomState, Generator or None
         Seed of randomised selectors.
@@ -162,7 +163,7 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
         multi_class: str = "ovr",
         shared_support: bool = False,
         radius: float = 1.0,
-        ridge: float = 1e-3,
+        ridge: float = 0.03,
         class_weight: Any = None,
         random_state: Any = None,
         warm_start: bool = False,

