@@ -2,19 +2,17 @@
 
 import math
 import re
-import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
 import pytest
 from page_sample import METHODS, sample_page
+from tests.browser import browse, needs_browser
 
 from skpursuit.experiments.report import Cell, Figure, Page, Section, Table, render
 from skpursuit.experiments.scales import make_scale, number
 from skpursuit.experiments.svg import HEIGHT, N_STYLES, WIDTH, Panel, Series, describe, draw, marker
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
 
@@ -202,31 +200,6 @@ def test_axes_have_a_few_ticks_inside(low, high, log):
     scale = make_scale([low, high], 0, 100, log)
     assert 2 <= len(scale.ticks) <= 11
     assert all(0 <= scale(tick) <= 100 for tick in scale.ticks)
-
-
-def browse(folder, page, width):
-    """Load a page in a frame of a given width; return what the browser measures and its console."""
-    (folder / "page.html").write_text(page, encoding="utf-8")
-    probe = """<!DOCTYPE html><body>
-    <iframe src="page.html" style="width:WIDTHpx;height:900px;border:0"></iframe>
-    <script>onload = () => {
-      const d = document.querySelector("iframe").contentDocument, root = d.documentElement;
-      const width = svg => Math.round(svg.getBoundingClientRect().width);
-      const plots = [...d.querySelectorAll(".panels svg")].map(width);
-      document.body.textContent = JSON.stringify({inner: root.clientWidth, scroll: root.scrollWidth, plots});
-    }</script>"""
-    (folder / "probe.html").write_text(probe.replace("WIDTH", str(width)))
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
-    flags += ["--allow-file-access-from-files", f"--user-data-dir={folder}/profile"]
-    command = [CHROMIUM, *flags, "--dump-dom", (folder / "probe.html").as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    measured = re.search(r'\{"inner":(\d+),"scroll":(\d+),"plots":\[([\d,]*)\]\}', done.stdout)
-    assert measured, done.stdout
-    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    return int(measured[1]), int(measured[2]), [int(p) for p in measured[3].split(",") if p], console
-
-
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
 
 @needs_browser

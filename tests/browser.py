@@ -1,0 +1,32 @@
+"""A page in a real browser, where there is one."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+
+
+def browse(folder, page, width):
+    """Load a page in a frame of a given width; return what the browser measures and its console."""
+    (folder / "page.html").write_text(page, encoding="utf-8")
+    probe = """<!DOCTYPE html><body>
+    <iframe src="page.html" style="width:WIDTHpx;height:900px;border:0"></iframe>
+    <script>onload = () => {
+      const d = document.querySelector("iframe").contentDocument, root = d.documentElement;
+      const width = svg => Math.round(svg.getBoundingClientRect().width);
+      const plots = [...d.querySelectorAll(".panels svg")].map(width);
+      document.body.textContent = JSON.stringify({inner: root.clientWidth, scroll: root.scrollWidth, plots});
+    }</script>"""
+    (folder / "probe.html").write_text(probe.replace("WIDTH", str(width)))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    flags += ["--allow-file-access-from-files", f"--user-data-dir={folder}/profile"]
+    command = [CHROMIUM, *flags, "--dump-dom", (folder / "probe.html").as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    measured = re.search(r'\{"inner":(\d+),"scroll":(\d+),"plots":\[([\d,]*)\]\}', done.stdout)
+    assert measured, done.stdout
+    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    return int(measured[1]), int(measured[2]), [int(p) for p in measured[3].split(",") if p], console

@@ -1,0 +1,255 @@
+"""``skpursuit reproduce`` and ``skpursuit report``."""
+
+import csv
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from skpursuit.cli import main
+from skpursuit.cli.study import Meter, spell
+from skpursuit.experiments import studies
+from skpursuit.experiments.grid import CellError, Progress
+from skpursuit.experiments.loaders import DataError
+from tests.browser import browse, needs_browser
+from tests.cli import small_studies
+
+PROGRAM = Path(small_studies.__file__)
+TRIALS = "12"  # enough cells that many kills meet unfinished work
+TOY = ("omp", "cosamp", "budget", "scaling", "fw")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(studies, "STUDIES", dict(studies.STUDIES))
+    small_studies.install()
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def rows(path):
+    """The results without what differs from run to run."""
+    with open(path, newline="") as file:
+        return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Results of all toy studies."""
+    folder = tmp_path_factory.mktemp("results")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(studies, "STUDIES", dict(studies.STUDIES))
+        small_studies.install()
+        done = invoke("reproduce", *TOY, "--trials", 2, "--out", folder)
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_reproduce_writes_a_row_per_cell_and_says_where(results):
+    for name in TOY:
+        found = rows(results / f"{name}.csv")
+        assert {row["trial"] for row in found} == {"0", "1"}
+        exact = [row for row in found if row["method"] in ("exact", "rows")]
+        assert exact
+        assert all(float(row["same_atoms"]) == 1.0 for row in exact)
+
+
+def test_more_trials_go_on_and_the_same_again_changes_nothing(small, tmp_path):
+    invoke("reproduce", "budget", "--trials", 1, "--out", tmp_path)
+    first = (tmp_path / "budget.csv").read_bytes()
+    invoke("reproduce", "budget", "--trials", 1, "--out", tmp_path)
+    assert (tmp_path / "budget.csv").read_bytes() == first
+    done = invoke("reproduce", "budget", "--trials", 2, "--out", tmp_path, "--json")
+    assert json.loads(done.stdout) == {"budget": str(tmp_path / "budget.csv")}
+    grown = (tmp_path / "budget.csv").read_bytes()
+    assert grown.startswith(first)
+    assert len(rows(tmp_path / "budget.csv")) == 2 * first.count(b"\n") - 2
+
+
+def test_full_results_are_not_mixed_with_small_ones(small, tmp_path):
+    assert invoke("reproduce", "budget", "--trials", 1, "--out", tmp_path).exit_code == 0
+    done = invoke("reproduce", "budget", "--trials", 1, "--out", tmp_path, "--full")
+    assert done.exit_code == 2
+    assert "budget.csv" in done.output
+    assert "--out" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["text", "--data", "/nowhere"], "/nowhere"),
+        (["audio", "--data", "/nowhere"], "/nowhere"),
+        (["nonsense"], "nonsense"),
+        (["omp", "--trials", "0"], "--trials"),
+    ],
+)
+def test_what_cannot_be_run(tmp_path, arguments, words):
+    done = invoke("reproduce", *arguments, "--out", tmp_path / "out")
+    assert done.exit_code == 2, done.output
+    assert words in done.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("content", [b"", bytes(range(256)), b"PK\x03\x04 cut"])
+def test_bad_data_files(tmp_path, content):
+    (tmp_path / "data" / "text").mkdir(parents=True)
+    (tmp_path / "data" / "text" / "broken.npz").write_bytes(content)
+    done = invoke("reproduce", "text", "--data", tmp_path / "data", "--out", tmp_path / "out")
+    assert done.exit_code == 2, done.output
+    assert "broken.npz" in done.output
+    assert len(done.output.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_results_folder_that_is_a_file(small, tmp_path):
+    (tmp_path / "file").write_text("x")
+    done = invoke("reproduce", "budget", "--out", tmp_path / "file" / "inner")
+    assert done.exit_code == 2
+    assert "--out" in done.output
+
+
+def test_a_failing_cell_is_told_and_the_rest_is_kept(small, tmp_path, monkeypatch):
+    from skpursuit.experiments import grid
+
+    def fail(error):
+        def run(*args, **kwargs):
+            raise CellError("budget: cell failed; run again to resume") from error
+
+        return run
+
+    monkeypatch.setattr(grid, "run", fail(RuntimeError("x")))
+    done = invoke("reproduce", "budget", "--out", tmp_path)
+    assert (done.exit_code, "run again to resume" in done.output) == (1, True)
+    monkeypatch.setattr(grid, "run", fail(DataError("a.npz", "it is bad", "get it again")))
+    done = invoke("reproduce", "budget", "--out", tmp_path)
+    assert (done.exit_code, "a.npz: it is bad; get it again" in done.output) == (2, True)
+
+
+def interrupted(folder, kills, seed):
+    """Kill the program at random moments of its work, let it end, and return the sizes its file had."""
+    dice = random.Random(seed)
+    command = [sys.executable, str(PROGRAM), "reproduce", "cosamp", "budget", "--trials", TRIALS]
+    command += ["--out", str(folder)]
+    sizes = []
+    for _ in range(kills):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        before = size(folder)
+        while size(folder) == before and process.poll() is None:
+            time.sleep(0.005)  # until its first row
+        time.sleep(dice.uniform(0, 0.1))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        sizes.append(size(folder))
+    subprocess.run(command, capture_output=True, check=True)
+    return sizes
+
+
+def size(folder):
+    return sum(path.stat().st_size for path in folder.glob("*.csv"))
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_and_resumed_gives_the_same_rows(small, tmp_path, kills):
+    done = invoke("reproduce", "cosamp", "budget", "--trials", TRIALS, "--out", tmp_path / "whole")
+    assert done.exit_code == 0, done.output
+    sizes = interrupted(tmp_path / "killed", kills, seed=kills)
+    assert sizes == sorted(sizes)
+    assert 0 < sizes[0] < size(tmp_path / "whole") - 500
+    for name in ("cosamp", "budget"):
+        whole, killed = (rows(tmp_path / folder / f"{name}.csv") for folder in ("whole", "killed"))
+        assert killed == whole
+
+
+def test_the_page_has_every_study_and_both_baselines(results, tmp_path):
+    page = tmp_path / "page.html"
+    done = invoke("report", results, "--out", page)
+    assert done.exit_code == 0, done.output
+    html = page.read_text()
+    for words in (
+        "Orthogonal matching pursuit",
+        "CoSaMP",
+        "Frank-Wolfe",
+        "The budget of halving",
+        "Scaling",
+        "Where a method loses to BLAS",
+        "Machine, versions, seeds",
+        "exact, BLAS",
+        "exact, accumulated rows",
+        "The paper:",
+        "numpy",
+    ):
+        assert words in html, words
+
+
+def test_sound_and_text_stand_beside_the_paper(tmp_path):
+    from skpursuit.experiments.audio import COLUMNS as SOUND
+    from skpursuit.experiments.store import Store
+    from skpursuit.experiments.text import COLUMNS as TEXT
+
+    heard = {"first": 0, "count": 8, "atoms": 16, "error": 0.25, "error_square": 0.07, "seconds": 0.5}
+    with Store(tmp_path / "audio.csv", SOUND, {"recording": "Bach"}, {}) as store:
+        store.append("a", [{**heard, "method": m} for m in ("exact", "halving", "coder")])
+    read = {"collection": "la2", "split": 0, "n_train": 9, "d": 7, "k": 10, "accuracy": 0.5, "seconds": 2.0}
+    with Store(tmp_path / "text.csv", TEXT, {"generated": False}, {}) as store:
+        store.append("a", [{**read, "method": m} for m in ("exact", "halving")])
+    assert invoke("report", tmp_path).exit_code == 0
+    html = (tmp_path / "report.html").read_text()
+    assert "0.374 ± 0.22" in html
+    assert "0.250 ± 0.09" in html
+    assert "79.9" in html
+    assert "50.0 ± 0.0" in html
+    assert "These data are generated" not in html
+
+
+@needs_browser
+def test_the_page_in_a_browser(results, tmp_path):
+    invoke("report", results, "--out", tmp_path / "made.html")
+    html = (tmp_path / "made.html").read_text().replace("<details>", "<details open>")
+    inner, scroll, plots, console = browse(tmp_path, html, 360)
+    assert console == []
+    assert scroll <= inner <= 360
+    assert len(plots) >= 15
+
+
+@pytest.mark.parametrize("content", [None, b"", bytes(range(200, 256)), b"no,results\n1,2\n"])
+def test_report_of_what_holds_no_results(tmp_path, content):
+    if content is not None:
+        (tmp_path / "omp.csv").write_bytes(content)
+    done = invoke("report", tmp_path, "--out", tmp_path / "page.html")
+    assert done.exit_code == 2, done.output
+    assert str(tmp_path) in done.output
+    assert len(done.output.splitlines()) == 1
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_report_to_nowhere(results):
+    done = invoke("report", results, "--out", "/nowhere/page.html")
+    assert done.exit_code == 2
+    assert "/nowhere" in done.output
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(5, "5 s"), (65, "1 min 05 s"), (3600, "1 h 00 min"), (7384, "2 h 03 min")]
+)
+def test_durations(seconds, words):
+    assert spell(seconds) == words
+
+
+def test_progress_tells_the_time_left(capsys):
+    from skpursuit.cli.base import Output
+
+    meter = Meter(Output(), every=0)
+    meter(Progress("omp", 1, 4, 10.0, 30.0))
+    meter(Progress("omp", 4, 4, 40.0, 0.0))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["omp: 1 of 4, 10 s, about 30 s left", "omp: 4 of 4, 40 s"]
+    Meter(Output(quiet=True))(Progress("omp", 1, 4, 10.0, 30.0))
+    assert capsys.readouterr().err == ""
