@@ -92,12 +92,11 @@ def _best_fits(
     selectors: dict[str, str | Selector],
     progress: Callable[[str], Any],
 ) -> dict[str, tuple[float, Result]]:
-    small = make_sparse_signal(64, 128, 2, random_state=0)
     fits: dict[str, tuple[float, Result]] = {}
     with threadpool_limits(1):
         for name, selector in selectors.items():
             progress(name)
-            minimize(small[0], small[1], OMP(n_nonzero_coefs=2), selector, random_state=0)  # compiles
+            minimize(X, y, OMP(n_nonzero_coefs=1), selector, random_state=seed)  # compiles
         for turn in range(ROUNDS):
             for name, selector in selectors.items():
                 if turn and fits[name][0] > 2.0:

@@ -18,7 +18,7 @@ from skpursuit.solvers.stochastic import StoGradMP
 
 from .grid import Cell
 from .loaders import Recording, find_audio
-from .methods import Untiring, make_selector
+from .methods import Untiring, make_selector, warm
 from .standins import make_music
 
 COLUMNS = (
@@ -97,8 +97,10 @@ def run_audio(cell: Cell, data: str | None, methods: tuple[str, ...]) -> list[Ma
 def _code(
     design: Design, y: np.ndarray, method: str, seed: int, exact: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
+    solver, selector = solver_of(method), make_selector(method)
+    warm(design, y, solver, selector)
     began = time.perf_counter()
-    result = minimize(design, y, solver_of(method), make_selector(method), random_state=seed)
+    result = minimize(design, y, solver, selector, random_state=seed)
     seconds = time.perf_counter() - began
     error = relative_error(y, design.predict(result.support, result.coef[result.support]))
     n, d = design.shape
@@ -113,6 +115,7 @@ def _code_together(material: Study, pieces: np.ndarray) -> dict[str, Any]:
     from skpursuit import PursuitCoder
 
     coder = PursuitCoder(material.dictionary, n_nonzero_coefs=K, solver="cosamp")
+    coder.transform(pieces[:1])  # compiles
     began = time.perf_counter()
     codes = coder.transform(pieces)
     seconds = (time.perf_counter() - began) / len(pieces)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from skpursuit.design.base import Design
+from skpursuit.loop import minimize
 from skpursuit.problem import Problem
 from skpursuit.selectors import NAMES, Oracle, Query, Selection, Selector, as_selector
 from skpursuit.selectors.base import rank
@@ -14,6 +16,7 @@ from skpursuit.selectors.greedy import Greedy, Importance, Uniform, empty_sums
 from skpursuit.selectors.halving import SuccessiveHalving
 from skpursuit.selectors.reject import SuccessiveReject
 from skpursuit.selectors.stop import ErrorBound, Stability
+from skpursuit.solvers.base import Solver
 from skpursuit.solvers.cosamp import CoSaMP
 from skpursuit.state import State
 
@@ -83,6 +86,17 @@ def make_selector(method: str, stability: float = 0.02, budget: float = 0.2) -> 
         "halving-plain": SuccessiveHalving(budget=budget, finish=0),
     }
     return table.get(method) or as_selector(method.removesuffix("-k"))
+
+
+_WARM: set[tuple[str, str, str]] = set()
+
+
+def warm(X: Any, y: np.ndarray, solver: Solver, selector: Selector | str, loss: str = "squared") -> None:
+    """Make one iteration, once per process and kind, so that no measured run waits for a compiler."""
+    key = (type(solver).__name__, repr(selector), loss)
+    if key not in _WARM:
+        minimize(X, y, solver, selector, loss, random_state=0, callback=lambda record: True)
+        _WARM.add(key)
 
 
 def available(*methods: str) -> list[str]:

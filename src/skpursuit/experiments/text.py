@@ -18,7 +18,7 @@ from skpursuit.solvers.stochastic import StoGradMP
 
 from .grid import Cell
 from .loaders import TextCollection, find_text
-from .methods import make_selector
+from .methods import make_selector, warm
 from .standins import make_text
 
 COLUMNS = (
@@ -100,9 +100,9 @@ class Classifier:
     def fit(self, sample: Sample, k: int, seed: int) -> Any:
         """Fit on a sample."""
         selector = make_selector(self.selector, stability=1 / 20, budget=0.2)
-        return minimize(
-            sample.X, sample.y, self.solver(min(k, sample.X.shape[1])), selector, self.loss, random_state=seed
-        )
+        solver = self.solver(min(k, sample.X.shape[1]))
+        warm(sample.X, sample.y, solver, selector, self.loss)
+        return minimize(sample.X, sample.y, solver, selector, self.loss, random_state=seed)
 
 
 def classifier(method: str) -> Classifier:

@@ -23,7 +23,7 @@ from skpursuit.solvers.pursuit import OMP
 from skpursuit.solvers.stochastic import StoGradMP
 
 from .grid import Cell
-from .methods import Untiring, make_selector
+from .methods import Untiring, make_selector, warm
 
 #: What is measured of every run. `share_read`: bytes per iteration, as a share of X.
 MEASURED = (
@@ -78,6 +78,7 @@ def measure(
     problem: Toy, solver: Solver, selector: Selector | str, exact: np.ndarray | None = None
 ) -> Measured:
     """Run once, preparations included in the time; `exact`: coefficients found by exact selection."""
+    warm(problem.X, problem.y, solver, selector)
     began = time.perf_counter()
     result = minimize(problem.X, problem.y, solver, selector, random_state=problem.seed)
     seconds = time.perf_counter() - began
