@@ -56,7 +56,7 @@ _HOME = {
     "PursuitCoder": "estimators.coder",
     "DictionaryLearner": "estimators.dictionary",
 }
-_MODULES = ("datasets", "metrics", "theory")
+_MODULES = ("datasets", "metrics", "plots", "theory")
 
 __all__ = ["__version__", *_HOME, *_MODULES]
 

@@ -61,7 +61,7 @@ class SuccessiveHalving(Selector):
         return design.row_layout_bytes() + codes
 
     def find(self, design: Design, query: Query) -> Selection:
-        race = Race(design, query, self._rows(design, query))
+        race = Race(design, query, self.order_rows(design, query))
         pulls = self.budget * design.shape[0] * design.shape[1]
         answer = race.run(pulls, self.finish)
         while self.doubling and answer.certificate != "exact":
@@ -71,7 +71,8 @@ class SuccessiveHalving(Selector):
                 break
         return answer
 
-    def _rows(self, design: Design, query: Query) -> Indices:
+    def order_rows(self, design: Design, query: Query) -> Indices:
+        """The rows in the order in which they are read."""
         if self.order == "energy":
             return by_energy(design, query.r)
         rng = query.rng or np.random.default_rng(0)
@@ -90,6 +91,8 @@ class Race:
     edges : list of int
         Numbers of rows at which columns were compared so far. The sums are made in these steps wherever they
         are made, so that their bits do not depend on the way.
+    rounds : list of (int, ndarray of int)
+        For each time columns were dropped, the number of rows by which, and those that stayed.
     """
 
     design: Design
@@ -97,6 +100,7 @@ class Race:
     rows: Indices
     used: int = 0
     edges: list[int] = field(default_factory=lambda: [0])
+    rounds: list[tuple[int, Indices]] = field(default_factory=list)
     sums: Floats = field(init=False)
 
     def __post_init__(self) -> None:
@@ -118,6 +122,7 @@ class Race:
             if self._all_rows() or len(alive) <= self.query.k:
                 break
             alive = self._better(alive, max(self.query.k, len(alive) // 2))
+            self.rounds.append((self.edges[-1], alive))
         if len(alive) <= few or self._all_rows():
             answer = self._exact_among(alive)
             return answer if len(alive) == len(everyone) else replace(answer, certificate="heuristic")

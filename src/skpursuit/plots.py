@@ -1,0 +1,243 @@
+"""Pictures of a selection: the columns of X as runners in a race for the top entry of X^T r."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from skpursuit.design import Design, as_design
+from skpursuit.design.base import Floats, Indices
+from skpursuit.selectors import Query, Selector, as_selector
+from skpursuit.selectors.greedy import RowSelector
+from skpursuit.selectors.halving import Race, SuccessiveHalving
+
+PACK, FALLEN, WINNER, RIVALS, WRONG = "#9aa5b1", "#d9822b", "#0b7a4b", ("#0072b2", "#8e44ad"), "#a83217"
+START = 4  # rows at the left edge
+CEILING = 1.75  # in units of the exact top score; early estimates of sampled rows may lie far beyond
+
+
+@dataclass(frozen=True)
+class Course:
+    """How the scores of all columns went during one selection.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (steps,)
+        Rows read.
+    scores : ndarray of shape (steps, d)
+    fell : ndarray of shape (d,)
+        Rows read when a column was dropped; infinity for those that never were.
+    rounds : list of (rows, columns left)
+        Where columns were dropped.
+    answer : Selection
+    """
+
+    rows: Indices
+    scores: Floats
+    fell: Floats
+    rounds: list[tuple[int, int]]
+    answer: Any
+
+
+def trace(selector: Selector, design: Design, query: Query) -> Course:
+    """Follow one selection by Greedy, Uniform, Importance or SuccessiveHalving."""
+    follow: dict[type, Callable[..., Course]] = {
+        RowSelector: _trace_rows,
+        SuccessiveHalving: _trace_halving,
+    }
+    for kind, function in follow.items():
+        if isinstance(selector, kind):
+            return function(selector, design, query)
+    raise TypeError(f"a race needs columns that compete on rows; {type(selector).__name__} has none")
+
+
+def _trace_rows(selector: RowSelector, design: Design, query: Query) -> Course:
+    used = [rows for rows, _, _ in selector.accumulate(design, _again(query))]
+    rows, weights = selector.draws(design, _again(query))
+    ends = _steps(used[-1] if used else 0, used)
+    partial = _partial_sums(design, rows, weights, ends)
+    scores = np.array([query.scores(selector.scaled(sums, end)) for sums, end in zip(partial, ends)])
+    answer = selector.select(design, _again(query))
+    return Course(ends, scores, np.full(design.shape[1], np.inf), [], answer)
+
+
+def _trace_halving(selector: SuccessiveHalving, design: Design, query: Query) -> Course:
+    race = Race(design, query, selector.order_rows(design, _again(query)))
+    race.run(selector.budget * design.shape[0] * design.shape[1], selector.finish)
+    fell = np.full(design.shape[1], np.inf)
+    fell[query.exclude] = 0.0
+    alive = query.allowed(design.shape[1])
+    for rows, left in race.rounds:
+        fell[np.setdiff1d(alive, left)] = rows
+        alive = left
+    finished = len(alive) <= np.ceil(selector.finish * len(query.allowed(design.shape[1])))
+    ends = _steps(len(race.rows) if finished else race.edges[-1], [rows for rows, _ in race.rounds])
+    partial = _partial_sums(design, race.rows, query.r[race.rows], ends)
+    scores = np.array([query.scores(sums) for sums in partial])
+    answer = selector.select(design, _again(query))
+    return Course(ends, scores, fell, [(rows, len(left)) for rows, left in race.rounds], answer)
+
+
+def _again(query: Query) -> Query:
+    """The query with its random numbers from the start."""
+    return replace(query, rng=deepcopy(query.rng))
+
+
+def _steps(last: int, wanted: list[int]) -> Indices:
+    """Numbers of rows to draw at: those wanted, and as many between as make a smooth line."""
+    return np.unique(np.append(np.geomspace(1, max(1, last), 90).astype(int), wanted).astype(int))
+
+
+def _partial_sums(design: Design, rows: Indices, weights: Floats, ends: Indices) -> Iterator[Floats]:
+    sums = np.zeros((design.shape[1], *weights.shape[1:]))
+    for start, end in pairwise([0, *ends.tolist()]):
+        design.accumulate(rows[start:end], weights[start:end], sums)
+        yield sums
+
+
+def plot_race(
+    X: Any,
+    r: Any,
+    selectors: Sequence[str | Selector] = ("greedy", "uniform", "importance", "halving"),
+    random_state: int = 0,
+) -> Any:
+    """Draw how selectors find the top entry of X^T r: the estimates of all columns against the rows read.
+
+    One panel per selector. A grey line is a column; the three with the largest exact entries have colours,
+    and dots at the right edge show all exact entries. Columns that halving drops end in a cross. The winner
+    carries a star, green if it is the exact one.
+
+    Parameters
+    ----------
+    X : array-like, sparse array or Design of shape (n, d)
+    r : array-like of shape (n,)
+        Residual.
+    selectors : sequence of str or Selector
+        Among Greedy, Uniform, Importance and SuccessiveHalving.
+    random_state : int
+        Seed of the sampled rows.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Draw on it or save it; needs matplotlib (``pip install skpursuit[cli]``).
+
+    Examples
+    --------
+    >>> from skpursuit import datasets
+    >>> from skpursuit.plots import plot_race
+    >>> X, y, _ = datasets.make_sparse_signal(300, 100, 3, random_state=0)
+    >>> figure = plot_race(X, -y, ["greedy", "halving"])  # doctest: +SKIP
+    >>> figure.savefig("race.png")  # doctest: +SKIP
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("plot_race needs matplotlib: pip install 'skpursuit[cli]'") from None
+    design, r = as_design(X), np.asarray(r, dtype=np.float64)
+    if r.shape != (design.shape[0],):
+        raise ValueError(f"r must have shape ({design.shape[0]},), got {r.shape}")
+    chosen = [as_selector(selector) for selector in selectors]
+    exact = np.abs(design.counted().correlate(r))
+    height = -(-len(chosen) // 2)
+    width = min(2, len(chosen))
+    figure = Figure(figsize=(6.6 * width, 3.9 * height + 0.7), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(height, width, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes, selector in zip(panels, chosen):
+        course = trace(selector, design.counted(), Query(r, rng=np.random.default_rng(random_state)))
+        _draw(axes, course, exact / (exact.max() or 1.0), exact.max() or 1.0, design.shape)
+        axes.set_title(_title(selector), loc="left", fontsize=12, fontweight="bold")
+    for axes in panels[len(chosen) :]:
+        axes.set_visible(False)
+    _explain(figure)
+    for axes in panels[max(0, len(chosen) - width) : len(chosen)]:
+        axes.set_xlabel("rows read; dots at the right edge: exact values", fontsize=10)
+    figure.supylabel("estimate of |X$^T$r|, exact maximum = 1", fontsize=10)
+    return figure
+
+
+def _title(selector: Selector) -> str:
+    if isinstance(selector, SuccessiveHalving):
+        return f"Successive halving, rows in {selector.order} order, budget {selector.budget:g}"
+    rows = {"Greedy": "rows by energy", "Uniform": "rows at random", "Importance": "rows drawn by energy"}
+    name = type(selector).__name__
+    return f"{name}: {rows.get(name, 'rows')}"
+
+
+def _draw(axes: Any, course: Course, exact: Floats, unit: float, shape: tuple[int, int]) -> None:
+    """One panel."""
+    from matplotlib.collections import LineCollection
+
+    order = np.argsort(-exact, kind="stable")
+    winner = int(course.answer.indices[0])
+    right = winner == order[0]
+    paths = {j: _path(course, j, unit) for j in range(shape[1])}
+    special = {int(j): colour for j, colour in zip(order[:3], (WINNER, *RIVALS))}
+    if not right:
+        special[winner] = WRONG
+    pack = [path for j, path in paths.items() if j not in special]
+    faint = float(np.clip(120 / shape[1], 0.08, 0.5))  # the more lines, the less of each
+    axes.add_collection(LineCollection(pack, colors=PACK, linewidths=0.6, alpha=faint, rasterized=True))
+    for j, colour in list(special.items())[::-1]:
+        axes.plot(*paths[j].T, color=colour, linewidth=2.0, solid_capstyle="round", zorder=4)
+    _mark_falls(axes, course, paths)
+    axes.scatter(np.full(shape[1], shape[0] * 1.12), exact, s=5, color=PACK, zorder=3, clip_on=False)
+    for j, colour in special.items():
+        axes.scatter(shape[0] * 1.12, exact[j], s=26, color=colour, zorder=5, clip_on=False)
+    colour = WINNER if right else WRONG
+    axes.plot(*paths[winner][-1], marker="*", markersize=17, color=colour, markeredgecolor="white", zorder=7)
+    _say(axes, course, shape, "finds the exact winner" if right else _miss(order, winner), colour)
+    axes.set_xscale("log")
+    axes.set_xlim(START, shape[0] * 1.25)
+    axes.set_ylim(0, CEILING)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#e6e9ed", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _path(course: Course, j: int, unit: float) -> Floats:
+    """Line of one column: (rows, score) until it is dropped."""
+    run = course.rows <= course.fell[j]
+    return np.column_stack([course.rows[run], course.scores[run, j] / unit])
+
+
+def _mark_falls(axes: Any, course: Course, paths: dict[int, Floats]) -> None:
+    """A cross where a column was dropped, and a line for each round."""
+    ends = [paths[j][-1] for j in np.flatnonzero(np.isfinite(course.fell) & (course.fell > 0))]
+    if ends:
+        axes.scatter(*np.array(ends).T, marker="x", s=11, linewidths=0.6, color=FALLEN, zorder=3)
+    for rows, left in course.rounds:
+        axes.axvline(rows, color=FALLEN, linewidth=0.8, linestyle=(0, (2, 3)), alpha=0.8)
+        axes.text(rows, CEILING * 0.985, f"{left} left ", color=FALLEN, fontsize=8, ha="right", va="top")
+
+
+def _explain(figure: Any) -> None:
+    """One legend for all panels."""
+    from matplotlib.lines import Line2D
+
+    lines = {"exact winner": WINNER, "second": RIVALS[0], "third": RIVALS[1], "other columns": PACK}
+    handles = [Line2D([], [], color=colour, linewidth=2, label=name) for name, colour in lines.items()]
+    crosses: dict[str, Any] = {"marker": "x", "color": FALLEN, "linestyle": "", "markersize": 5}
+    handles.append(Line2D([], [], label="dropped", **crosses))
+    stars: dict[str, Any] = {"marker": "*", "color": "#444b54", "linestyle": "", "markersize": 11}
+    handles.append(Line2D([], [], label="answer (red if not exact)", **stars))
+    figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=9)
+
+
+def _miss(order: Indices, winner: int) -> str:
+    return f"misses: its winner is really number {int(np.flatnonzero(order == winner)[0]) + 1}"
+
+
+def _say(axes: Any, course: Course, shape: tuple[int, int], verdict: str, colour: str) -> None:
+    share = course.answer.entries_read / (shape[0] * shape[1])
+    text = f"{verdict}\nreads {share:.0%} of the entries"
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 3}
+    style: dict[str, Any] = {"fontsize": 10, "va": "top", "linespacing": 1.4, "bbox": box, "zorder": 6}
+    axes.text(0.02, 0.88, text, color=colour, transform=axes.transAxes, **style)
