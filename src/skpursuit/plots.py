@@ -210,7 +210,8 @@ def _path(course: Course, j: int, unit: float) -> Floats:
 
 def _mark_falls(axes: Any, course: Course, paths: dict[int, Floats]) -> None:
     """A cross where a column was dropped, and a line for each round."""
-    ends = [paths[j][-1] for j in np.flatnonzero(np.isfinite(course.fell) & (course.fell > 0))]
+    fallen = np.flatnonzero(np.isfinite(course.fell) & (course.fell > 0))
+    ends = [paths[j][-1] for j in fallen.tolist()]
     if ends:
         axes.scatter(*np.array(ends).T, marker="x", s=11, linewidths=0.6, color=FALLEN, zorder=3)
     for rows, left in course.rounds:
