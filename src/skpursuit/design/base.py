@@ -14,6 +14,7 @@ from skpursuit.design.kept import ColumnCache, Floats, Indices, Reads
 
 GRAM_SHARE = 8  # d / 8 products X^T x_j cost as much as all of X^T X by one matrix product
 GRAM_WIDTH = 16  # columns of X^T X made in one product: as cheap as four by single products
+PIECE = 8192  # BLAS uses one thread for dot products up to 10000
 BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many entries, so that Ctrl-C is prompt
 
 
@@ -114,29 +115,25 @@ class Design(ABC):
 
         Kept, because a pursuit comes back to them: not to be written to. Not counted as selection.
         """
-        missing = self._missing(cols)
-        if len(missing):
-            self.reads.prepare(*self.cost(cols=missing))
-        return self._held(cols, missing)
+        lines, fresh, gathered = self._lines(cols)
+        if len(fresh):
+            self.reads.prepare(*self.cost(cols=fresh))
+        if len(fresh) == len(lines):
+            return gathered
+        return np.stack(lines)
 
-    def _missing(self, cols: Indices) -> Indices:
-        wanted = dict.fromkeys(np.asarray(cols).tolist())
-        return np.array([j for j in wanted if self.column_cache.get(j) is None], dtype=np.intp)
-
-    def _held(self, cols: Indices, missing: Indices) -> Floats:
-        """Columns from the cache, the missing ones gathered into it."""
+    def _lines(self, cols: Indices) -> tuple[list[Floats], Indices, Floats]:
+        """Columns as one-dimensional arrays; which of them had to be gathered into the cache, and those."""
         wanted = np.asarray(cols).tolist()
-        gathered = self._gather(missing) if len(missing) else np.empty((0, self.shape[0]))
-        fresh = dict(zip(missing.tolist(), gathered))
-        out = gathered
-        if len(fresh) < len(wanted):
-            out = np.empty((len(wanted), self.shape[0]))
-            for i, j in enumerate(wanted):
-                held = fresh.get(j)
-                out[i] = held if held is not None else self.column_cache.get(j)
+        found = {j: self.column_cache.get(j) for j in wanted}
+        fresh = [j for j, line in found.items() if line is None]
+        names = np.array(fresh, dtype=np.intp)
+        gathered: Floats = np.empty((0, self.shape[0]))
         if fresh:
-            self.column_cache.put(list(fresh), gathered)
-        return out
+            gathered = self._gather(names)
+            self.column_cache.put(fresh, gathered)
+            found.update(zip(fresh, gathered))
+        return [found[j] for j in wanted], names, gathered  # type: ignore[misc]
 
     def predict(self, support: Indices, coef: Floats) -> Floats:
         """X_S w_S, for coef of shape (len(support),) or (len(support), m)."""
@@ -305,8 +302,15 @@ def as_precision(r: Floats, dtype: np.dtype[Any]) -> tuple[Floats, int]:
         return np.ldexp(np.asarray(r, dtype=np.float64), -exponent).astype(dtype), exponent
 
 
-def fixed_order_dot(columns: Floats, r: Floats) -> Floats:
-    """<column, r> for each row of `columns`, summed pairwise in an order that depends on n alone."""
-    if r.ndim == 1:
-        return np.add.reduce(columns * r, axis=1)
-    return np.stack([np.add.reduce(columns * np.ascontiguousarray(r_m), axis=1) for r_m in r.T], axis=1)
+def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
+    """<line, r> for each line, in an order that depends on n alone: equal lines give equal bits.
+
+    Pieces are short enough for BLAS to take them on one thread.
+    """
+    if r.ndim == 2:
+        return np.stack([fixed_order_dot(lines, np.ascontiguousarray(r_m)) for r_m in r.T], axis=1)
+    total = np.zeros(len(lines))
+    for start in range(0, len(r), PIECE):
+        part = r[start : start + PIECE]
+        total += [np.dot(line[start : start + PIECE], part) for line in lines]
+    return total

@@ -104,8 +104,7 @@ class DenseDesign(Design):
 
     def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
         # Through the cache: columns that were close to the top once are close again.
-        columns = self._held(cols, self._missing(cols))
-        return fixed_order_dot(columns, np.asarray(r, dtype=np.float64))
+        return fixed_order_dot(self._lines(cols)[0], np.asarray(r, dtype=np.float64))
 
     def has_twin(self) -> bool:
         return True

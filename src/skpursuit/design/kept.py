@@ -51,8 +51,10 @@ class ColumnCache:
         found = self.held.get(j)
         if found is None:
             return None
-        with suppress(KeyError):  # another thread has just dropped it
+        try:
             self.blocks.move_to_end(found[0])
+        except KeyError:  # another thread has just dropped it
+            pass
         return found[1]
 
     def put(self, cols: list[int], rows: Floats) -> None:

@@ -24,8 +24,8 @@ class Sketch(Selector):
         Columns computed exactly, beside the k asked for. On sparse X selection is exact.
     """
 
-    second: float = 1 / 8
-    last: int = 48
+    second: float = 1 / 32
+    last: int = 32
 
     def __post_init__(self) -> None:
         if not 0 < self.second <= 1:
@@ -44,11 +44,13 @@ class Sketch(Selector):
         if not design.has_twin():
             return Exact().find(design, query)
         d = design.shape[1]
+        from skpursuit.kernels.topk import keep
+
         last = query.k + self.last
         scores = query.scores(design.sketch_estimate(query.r))
-        some = np.sort(top(scores, max(last, int(np.ceil(self.second * d)))))
-        finer = query.score.of(design.sketch_refine(query.r, some))
-        few = np.sort(some[top(finer, last)])
+        allowed = d - len(query.exclude)
+        some = keep(scores, min(allowed, max(last, int(np.ceil(self.second * d)))))
+        few = some[keep(query.score.of(design.sketch_refine(query.r, some)), last)]
         exact = design.correlate(query.r, cols=few)
         best = top(query.score.of(exact), query.k)
         return Selection(few[best], exact[best], "heuristic", recomputed=len(few))
