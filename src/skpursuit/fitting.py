@@ -104,7 +104,7 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
         np.arange(len(y)), test_size=options.test_share, random_state=options.seed, stratify=stratify
     )
     judged = _path(table.X[train], y[train], task, options)
-    k = options.k or int(judged.n_nonzero_coefs_)
+    k = min(options.k or int(judged.n_nonzero_coefs_), table.X.shape[1])
     score = _fixed(table.X[train], y[train], task, k, options).score(table.X[test], y[test])
     final = _fixed(table.X, y, task, k, options)
     info = {
@@ -174,7 +174,7 @@ def _fixed(X: Any, y: np.ndarray, task: str, k: int, options: FitOptions) -> Any
     estimator = kind(
         solver=options.solver,
         selector=options.selector,
-        n_nonzero_coefs=min(k, X.shape[1]),
+        n_nonzero_coefs=k,
         normalize=options.normalize,
         random_state=options.seed,
     )

@@ -68,6 +68,12 @@ def test_classes_are_found_out_and_k_is_obeyed(tmp_path, table):
     assert set(labels[1:]) == {"yes", "no"}
 
 
+def test_more_features_than_there_are_is_all_of_them(table):
+    done = invoke("fit", table, "--target", "price", "--drop", "dear", "-k", 50, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["k"] == 4
+
+
 def test_missing_values_are_named_or_imputed(tmp_path):
     table = houses(tmp_path / "holes.csv", hole=True)
     done = invoke("fit", table, "--target", "price")
