@@ -1,0 +1,189 @@
+"""Quantised twins against BLAS: build and product, and orthogonal matching pursuits built on them.
+
+    OPENBLAS_NUM_THREADS=1 python benchmarks/kernels_quantized.py [--n 5000] [--d 10000] [--k 50] [--float32]
+
+All times are ratios to work done in the same process, interleaved: products to one BLAS gemv, fits to a pursuit
+that computes X^T r by BLAS and shares the refit. A fit "with preparation" builds its twin from X first.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skpursuit.datasets import make_sparse_signal
+from skpursuit.design.sketch_twin import SketchTwin
+from skpursuit.design.twin import Twin
+from skpursuit.kernels.columns import gather_columns
+
+
+class Columns:
+    """Columns of X gathered once each, as rows of a growing array."""
+
+    def __init__(self, X: np.ndarray, dtype: type = np.float64) -> None:
+        self.X = X
+        self.place = np.full(X.shape[1], -1)
+        self.held = np.empty((64, X.shape[0]), dtype)
+        self.count = 0
+
+    def get(self, cols: np.ndarray) -> np.ndarray:
+        """Rows of `held` of these columns."""
+        new = cols[self.place[cols] < 0]
+        if new.size:
+            while self.count + new.size > len(self.held):
+                self.held = np.vstack([self.held, np.empty_like(self.held)])
+            gather_columns(self.X, new, self.held[self.count : self.count + new.size])
+            self.place[new] = np.arange(self.count, self.count + new.size)
+            self.count += new.size
+        return self.place[cols]
+
+
+class Refit:
+    """Orthonormal basis of the chosen columns and the residual of y on it."""
+
+    def __init__(self, y: np.ndarray, k: int) -> None:
+        self.basis = np.empty((k, y.size))
+        self.r = y.astype(float)
+        self.count = 0
+
+    def add(self, x: np.ndarray) -> None:
+        basis = self.basis[: self.count]
+        v = x - (basis @ x) @ basis
+        if v @ v < 0.25 * (x @ x):  # cancellation: once more
+            v -= (basis @ v) @ basis
+        v /= np.sqrt(v @ v)
+        self.basis[self.count] = v
+        self.count += 1
+        self.r -= (v @ self.r) * v
+
+
+def exact(X: np.ndarray, y: np.ndarray, k: int, _twin: Any = None) -> tuple[list[int], dict[str, float]]:
+    fit, chosen = Refit(y, k), []
+    for _ in range(k):
+        g = np.abs(X.T @ fit.r.astype(X.dtype, copy=False))
+        g[chosen] = -1.0
+        chosen.append(int(g.argmax()))
+        fit.add(X[:, chosen[-1]].astype(float))
+    return chosen, {}
+
+
+def certified(X: np.ndarray, y: np.ndarray, k: int, twin: Twin) -> tuple[list[int], dict[str, float]]:
+    fit, chosen, columns = Refit(y, k), [], Columns(X)
+    survivors, recomputed, read = [], [], 0
+    for _ in range(k):
+        g, bound = twin.estimate(fit.r)
+        size = np.abs(g, out=g)
+        size[chosen] = -np.inf
+        cols = np.flatnonzero(size + bound >= (size - bound).max())
+        survivors.append(cols.size)
+        read += twin.estimate_cost.bytes
+        if cols.size > 1:
+            g, bound = twin.refine(fit.r, cols)
+            size = np.abs(g)
+            read += twin.refine_cost(cols.size).bytes
+            cols = cols[size + bound >= (size - bound).max()]
+        at = columns.get(cols)
+        recomputed.append(cols.size)
+        read += cols.size * X.shape[0] * X.itemsize
+        best = int(np.abs(columns.held[at] @ fit.r).argmax()) if cols.size > 1 else 0
+        chosen.append(int(cols[best]))
+        fit.add(columns.held[at[best]])
+    share = np.mean(survivors) / X.shape[1]
+    facts = {"survivors": share, "recomputed a step": np.mean(recomputed), "bytes": read / k / X.nbytes}
+    return chosen, facts
+
+
+def sketch(X: np.ndarray, y: np.ndarray, k: int, twin: SketchTwin) -> tuple[list[int], dict[str, float]]:
+    fit, chosen, columns = Refit(y, k), [], Columns(X)
+    first, second = max(64, X.shape[1] // 8), 48
+    read = 0
+    for _ in range(k):
+        g = np.abs(twin.estimate(fit.r))
+        g[chosen] = -1.0
+        cols = np.sort(np.argpartition(g, -first)[-first:])
+        fine = np.abs(twin.refine(fit.r, cols))
+        cols = cols[np.argpartition(fine, -second)[-second:]]
+        cols = np.sort(cols[~np.isin(cols, chosen)])
+        before = columns.count
+        at = columns.get(cols)
+        read += twin.estimate_cost.bytes + twin.refine_cost(first).bytes
+        read += (columns.count - before) * X.shape[0] * X.itemsize
+        best = int(np.abs([columns.held[a] @ fit.r for a in at]).argmax())
+        chosen.append(int(cols[best]))
+        fit.add(columns.held[at[best]])
+    return chosen, {"columns gathered": columns.count, "bytes": read / k / X.nbytes}
+
+
+def best_of(repeats: int, **tasks: Callable[[], Any]) -> tuple[dict[str, float], dict[str, Any]]:
+    """Shortest time and last answer of each task, interleaved, after a warm-up."""
+    answers = {name: task() for name, task in tasks.items()}
+    times = dict.fromkeys(tasks, np.inf)
+    for _ in range(repeats):
+        for name, task in tasks.items():
+            start = time.perf_counter()
+            answers[name] = task()
+            times[name] = min(times[name], time.perf_counter() - start)
+    return times, answers
+
+
+def products(X: np.ndarray, repeats: int) -> None:
+    rng = np.random.default_rng(1)
+    r, few = rng.standard_normal(X.shape[0]), rng.permutation(X.shape[1])[:100]
+    twin, bits = Twin.build(X), SketchTwin.build(X)
+    times, _ = best_of(
+        repeats,
+        gemv=lambda: X.T @ r.astype(X.dtype, copy=False),
+        twin_build=lambda: Twin.build(X),
+        twin_estimate=lambda: twin.estimate(r),
+        twin_refine_100=lambda: twin.refine(r, few),
+        sketch_build=lambda: SketchTwin.build(X),
+        sketch_estimate=lambda: bits.estimate(r),
+        sketch_refine_100=lambda: bits.refine(r, few),
+    )
+    gemv = times.pop("gemv")
+    print(f"one gemv {1e3 * gemv:.1f} ms; twin {twin.nbytes / X.nbytes:.3f}, sketch {bits.nbytes / X.nbytes:.3f} of X")
+    for name, seconds in times.items():
+        print(f"  {name:20s} {seconds / gemv:7.3f} gemv  {1e3 * seconds:8.2f} ms")
+
+
+def fits(X: np.ndarray, y: np.ndarray, k: int, repeats: int) -> None:
+    twin, bits = Twin.build(X), SketchTwin.build(X)
+    times, answers = best_of(
+        repeats,
+        exact=lambda: exact(X, y, k),
+        certified=lambda: certified(X, y, k, Twin.build(X)),
+        certified_prepared=lambda: certified(X, y, k, twin),
+        sketch=lambda: sketch(X, y, k, SketchTwin.build(X)),
+        sketch_prepared=lambda: sketch(X, y, k, bits),
+    )
+    truth = answers["exact"][0]
+    print(f"{k} atoms, exact by BLAS {1e3 * times['exact']:.0f} ms")
+    for name in list(times)[1:]:
+        atoms, facts = answers[name]
+        same = "identical sequence" if atoms == truth else f"{len(set(atoms) & set(truth))}/{k} atoms"
+        facts = ", ".join(f"{key} {value:.3g}" for key, value in facts.items())
+        print(f"  {name:20s} {times['exact'] / times[name]:6.2f} x  {1e3 * times[name]:7.1f} ms  {same}; {facts}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", type=int, default=5000)
+    parser.add_argument("--d", type=int, default=10000)
+    parser.add_argument("--k", type=int, nargs="+", default=[50])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--float32", action="store_true")
+    args = parser.parse_args()
+    dtype = np.float32 if args.float32 else np.float64
+    X, y, _ = make_sparse_signal(args.n, args.d, max(args.k), snr=3.0, dtype=dtype, random_state=args.seed)
+    print(f"n={args.n} d={args.d} {X.dtype} {'C' if X.flags.c_contiguous else 'F'} order")
+    products(X, 2 * args.repeats)
+    for k in args.k:
+        X, y, _ = make_sparse_signal(args.n, args.d, k, snr=3.0, dtype=dtype, random_state=args.seed)
+        fits(X, y, k, args.repeats)
+
+
+if __name__ == "__main__":
+    main()
