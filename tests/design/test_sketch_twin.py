@@ -60,7 +60,7 @@ def test_bits_are_the_cells_and_the_counts_are_the_products(n):
     assert total == levels.sum()
     out = np.empty(9)
     for words, signs in ((twin.signs, s1), (twin.sizes, s2)):
-        bits.count_columns(words, np.arange(9), residual, total, out)
+        bits.count_columns(0, 9, words, np.arange(9), residual, total, out)
         np.testing.assert_array_equal(out, signs.T @ (np.sign(r) * levels))
 
 

@@ -188,8 +188,8 @@ def test_bound_is_useful():
     for X in (gaussian(rng, n, 200), gaussian(rng, n, 200) + 1000.0, gaussian(rng, n, 200) * 1e-40):
         twin = Twin.build(X)
         noise = X.std(axis=0) * np.linalg.norm(r)
-        assert (twin.estimate(r)[1] < 0.35 * noise).all()
-        assert (twin.refine(r, np.arange(200))[1] < 0.007 * noise).all()
+        assert (twin.estimate(r)[1] < 0.4 * noise).all()
+        assert (twin.refine(r, np.arange(200))[1] < 0.008 * noise).all()
     # One outlier spoils its own block of rows and no other.
     X = gaussian(rng, n, 2)
     X[1000, 1] = 1e6
@@ -240,19 +240,31 @@ def test_tail_bound_is_tighter_than_the_certain_one_on_tall_matrices():
 
 
 def test_costs_are_what_is_stored():
-    twin = Twin.build(np.ones((1000, 48)))
-    assert twin.estimate_cost == (48_000, 48 * 1024 + 48 * 4 * 16)
-    assert twin.refine_cost(5) == (5000, 5 * (2 * 1024 + 4 * 12))
-    assert twin.nbytes == 48 * (2 * 1024 + 4 * 16 + 4)
+    twin = Twin.build(np.ones((1000, 64)))
+    assert twin.estimate_cost == (64_000, 64 * 1024 + 64 * 2 * 16)
+    assert twin.refine_cost(5) == (5000, 5 * (2 * 1024 + 2 * 12))
+    assert twin.nbytes == 64 * (2 * 1024 + 2 * 16 + 4)
+    assert Twin.build(np.ones((1000, 64)), fine=False).nbytes == 64 * (1024 + 2 * 16 + 4)
 
 
 def test_what_cannot_be_done_is_said():
-    twin = Twin.build(np.ones((4, 2)))
+    twin = Twin.build(np.ones((4, 2)), fine=False)
     with pytest.raises(ValueError, match="stochastic"):
         twin.estimate(np.ones(4), log_delta=-3.0)
+    with pytest.raises(ValueError, match="second bytes"):
+        twin.refine(np.ones(4), np.array([0]))
     with pytest.raises(ValueError, match="3 rows, the twin 4"):
         twin.estimate(np.ones(3))
     with pytest.raises(ValueError, match="residual is not finite"):
         twin.estimate(np.array([1.0, np.nan, 1.0, 1.0]))
     with pytest.raises(ValueError, match="matrix is not finite"):
         Twin.build(np.array([[1.0, np.inf]]))
+    for shape, place, size in (
+        ((600, 70), (599, 69), 1.0),
+        ((600, 70), (3, 2), 1e-200),
+        ((9, 3), (0, 0), 1e200),
+    ):
+        X = np.full(shape, size)
+        X[place] = np.nan
+        with pytest.raises(ValueError, match="matrix is not finite"):
+            Twin.build(X)

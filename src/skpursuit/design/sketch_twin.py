@@ -85,11 +85,8 @@ class SketchTwin:
 
     def _count(self, words: NDArray[np.uint64], cols: NDArray[np.intp], cut: "_Cut") -> NDArray[np.float64]:
         out = np.empty(cols.size)
-
-        def task(lo: int, hi: int) -> None:
-            kernel.count_columns(words, cols[lo:hi], cut.bits, cut.levels, out[lo:hi])
-
-        over_ranges(task, cols.size, SLAB, cols.size * self.shape[0] // 16, ())
+        args = (words, cols, cut.bits, cut.levels, out)
+        over_ranges(kernel.count_columns, cols.size, SLAB, cols.size * self.shape[0] // 16, args)
         return out
 
 

@@ -1,7 +1,8 @@
 """The quantised twin of a dense matrix: products with a residual from one byte an entry, with a proof.
 
-In blocks of 256 rows ``x = c + s (q + l / 128) + error``: `Twin.estimate` reads the bytes q of all columns,
-`Twin.refine` the bytes q and l of a few. Both return intervals that hold for the real-number product.
+In blocks of 512 rows ``x = c + s (q + l / 128) + error``: `Twin.estimate` reads the bytes q of all columns,
+`Twin.refine` the bytes q and l of a few, where l was kept. Both return intervals that hold for the product in
+real numbers.
 """
 
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ Floats = NDArray[np.floating]
 SLAB = 64  # ranges of columns given to a thread start at multiples of this
 UNIT = 2.0**-51  # four rounding units of float64: room for what is not counted one by one
 FINE_LOSS = 1.01 / 256.0  # what both bytes leave of an entry, in scales
+ROOT = kernel.ROWS**0.5  # the 1-norm of a block is at most this times its 2-norm
 TINY = 1e-323
 
 
@@ -35,7 +37,7 @@ class Twin:
 
     Attributes
     ----------
-    codes, fine : (columns padded to 16, rows padded to 64) int8
+    codes, fine : (columns padded to 32, rows padded to 64) int8; `fine` is empty unless asked for
     scale, centre, error : (columns, blocks); error bounds the 2-norm of what the codes lose in a block
     exponent : (columns,) int; the codes are those of the column divided by two to this power
     shape : (rows, columns) of the matrix
@@ -52,7 +54,7 @@ class Twin:
     stochastic: bool = False
 
     @staticmethod
-    def build(X: Floats, rng: np.random.Generator | None = None) -> "Twin":
+    def build(X: Floats, rng: np.random.Generator | None = None, fine: bool = True) -> "Twin":
         """Encode a finite 2-D float32 or float64 array of any layout, reading it once.
 
         Parameters
@@ -60,12 +62,15 @@ class Twin:
         X : (n, d) array
         rng : Generator, optional
             Round at random, unbiased and independently, instead of to nearest.
+        fine : bool, default True
+            Keep a second byte an entry, for `refine`: a third of the build time and half the memory. It pays
+            where many columns survive `estimate` (k is large, X is tall or its tails are heavy).
         """
-        return _Builder(X, rng).build()
+        return _Builder(X, rng, fine).build()
 
     @property
     def nbytes(self) -> int:
-        """Memory held: two bytes an entry and sixteen for each column of a block."""
+        """Memory held: one or two bytes an entry and sixteen for each column of a block."""
         arrays = (self.codes, self.fine, self.scale, self.centre, self.error, self.exponent)
         return sum(a.nbytes for a in arrays)
 
@@ -96,13 +101,9 @@ class Twin:
         table = cut.table(self.stochastic, log_delta is not None)
         d = self.shape[1]
         out = np.empty((table.shape[0], 3, d))
-
-        def task(lo: int, hi: int) -> None:
-            some = slice(lo, hi)
-            frames = self.scale[some], self.centre[some], self.error[some]
-            kernel.estimate_columns(self.codes[some], *frames, cut.whole, table, out[:, :, some])
-
-        over_ranges(task, d, SLAB, cut.whole.size * d // 4, ())  # four codes take the time of one float64
+        args = (self.codes, self.scale, self.centre, self.error, cut.whole, table, out)
+        work = cut.whole.size * d // 4  # four codes take the time of one float64
+        over_ranges(kernel.estimate_columns, d, SLAB, work, args)
         bound = out[:, 1]
         if log_delta is not None:
             bound = bound + np.sqrt(0.5 * (np.log(2.0) - log_delta) * out[:, 2])
@@ -110,16 +111,14 @@ class Twin:
 
     def refine(self, r: Floats, cols: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate X[:, cols]^T r from both bytes, with a bound about 40 times tighter; always a proof."""
+        if self.fine.shape != self.codes.shape:
+            raise ValueError("refine needs a twin built with its second bytes: Twin.build(X, fine=True)")
         cols = np.asarray(cols, np.intp)
         cut = _Cut.of(r, self.codes.shape[1], self.shape[0])
         table = cut.fine_table()
         out = np.empty((table.shape[0], 2, cols.size))
-
-        def task(lo: int, hi: int) -> None:
-            planes = self.codes, self.fine, self.scale, self.centre
-            kernel.refine_columns(*planes, cols[lo:hi], cut.whole, table, out[:, :, lo:hi])
-
-        over_ranges(task, cols.size, 1, cut.whole.size * cols.size // 4, ())
+        args = (self.codes, self.fine, self.scale, self.centre, cols, cut.whole, table, out)
+        over_ranges(kernel.refine_columns, cols.size, 1, cut.whole.size * cols.size // 4, args)
         return cut.restore(out[:, 0], out[:, 1], self.exponent[cols])
 
 
@@ -127,7 +126,6 @@ class Twin:
 class _Cut:
     """Residuals scaled below one, cut into 16-bit integers, with sums of each block; see `cut_residual`."""
 
-    scaled: NDArray[np.float64]
     whole: NDArray[np.int16]
     head: NDArray[np.float64]
     sums: NDArray[np.float64]
@@ -149,45 +147,48 @@ class _Cut:
         np.ldexp(columns, -exponent[:, None], out=scaled[:, :n])
         blocks = -(-rows // kernel.ROWS)
         whole = np.empty((m, rows), np.int16)
-        head = np.zeros((m, blocks, kernel.TABLE))
-        sums = np.zeros((m, blocks, 3))
+        head = np.zeros((m, kernel.TABLE, blocks))
+        sums = np.zeros((m, 3, blocks))
         for k in range(m):
             kernel.cut_residual(scaled[k], whole[k], head[k], sums[k])
-        return cls(scaled, whole, head, sums, exponent, r.shape[1:])
+        return cls(whole, head, sums, exponent, r.shape[1:])
 
     def table(self, stochastic: bool, tail: bool) -> NDArray[np.float64]:
         """Coefficients of `estimate_columns`; with `tail` the loss of the codes is left to the variance."""
-        one, two, lost = np.moveaxis(self.sums, 2, 0)
+        one, two, lost = np.moveaxis(self.sums, 1, 0)
         slack = (one.shape[1] + 8) * UNIT * one
         table = self.head
-        table[..., 4] = 127.0 * (lost + 1.01 * slack)
-        table[..., 5] = 2.0**-44 * one + slack
-        table[..., 6] = two * two * (1.0 + 2.0**-40)
+        table[:, 4] = 127.0 * (lost + 1.01 * slack)
+        table[:, 5] = 2.0**-44 * one + slack
+        table[:, 6] = two * two * (1.0 + 2.0**-40)
         if tail:
-            table[..., 4] += FINE_LOSS * np.minimum(one, 16.0 * two)
+            table[:, 4] += FINE_LOSS * np.minimum(one, ROOT * two)
         else:
-            table[..., 2] = two
-            table[..., 3] = one if stochastic else 0.505 * one
+            table[:, 2] = two
+            table[:, 3] = one if stochastic else 0.505 * one
         return table
 
     def fine_table(self) -> NDArray[np.float64]:
         """Coefficients of `refine_columns`."""
-        one, two, lost = np.moveaxis(self.sums, 2, 0)
+        one, two, lost = np.moveaxis(self.sums, 1, 0)
         slack = (one.shape[1] + 8) * UNIT * one
         table = self.head
-        table[..., 4] = FINE_LOSS * np.minimum(one, 16.0 * two) + 128.0 * (lost + 1.01 * slack)
-        table[..., 5] = 2.0**-44 * one + slack
+        table[:, 4] = FINE_LOSS * np.minimum(one, ROOT * two) + 128.0 * (lost + 1.01 * slack)
+        table[:, 5] = 2.0**-44 * one + slack
         return table
 
     def restore(
         self, g: NDArray[np.float64], bound: NDArray[np.float64], exponent: NDArray[np.intc]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Undo the scaling of matrix and residual; widen the bound by the rounding of its own sum."""
-        bound = bound * (1.0 + (self.sums.shape[1] + 16) * UNIT)
-        power = self.exponent[:, None] + exponent
-        loose = bound > 0.0
-        g, bound = np.ldexp(g, power), np.ldexp(bound, power)
-        if power.size and (power.min() < -800 or power.max() > 900):  # results may underflow or overflow
+        bound = bound * (1.0 + (self.sums.shape[2] + 16) * UNIT)
+        power = self.exponent[:, None] + (exponent if exponent.any() else 0)
+        if np.abs(power).max(initial=0) < 400:
+            factor = np.ldexp(1.0, power)
+            g, bound = g * factor, bound * factor
+        else:  # results may underflow or overflow
+            loose = bound > 0.0
+            g, bound = np.ldexp(g, power), np.ldexp(bound, power)
             bound = np.where(np.isfinite(g), bound + TINY * loose, np.inf)
         return g.T.reshape(-1, *self.shape), bound.T.reshape(-1, *self.shape)
 
@@ -195,15 +196,15 @@ class _Cut:
 class _Builder:
     """Arrays of a twin while panels of columns are encoded into them."""
 
-    def __init__(self, X: Floats, rng: np.random.Generator | None) -> None:
+    def __init__(self, X: Floats, rng: np.random.Generator | None, fine: bool) -> None:
         n, d = X.shape
         rows = -(-n // kernel.LANES) * kernel.LANES
         self.X = X
-        self.codes = np.zeros((-(-d // 16) * 16, rows), np.int8)
-        self.fine = np.zeros_like(self.codes)
+        self.codes = np.empty((-(-d // encode.GROUP) * encode.GROUP, rows), np.int8)
+        self.fine = np.empty_like(self.codes if fine else self.codes[:0])
         self.params = np.zeros((4, d, -(-rows // kernel.ROWS)))
         self.exponent = np.zeros(d, np.intc)
-        self.rngs = None if rng is None else rng.spawn(-(-d // encode.WIDTH))
+        self.rngs = None if rng is None else rng.spawn(-(-d // encode.GROUP))
 
     def build(self) -> Twin:
         self.encode_all(np.ones(self.X.shape[1], bool))
@@ -215,6 +216,8 @@ class _Builder:
             self.exponent[odd] = np.frexp(peak[odd])[1]
             self.encode_all(odd)
             self.cover_underflow(odd)
+        if not np.isfinite(self.params[2]).all():  # a NaN is in no extremum, but in the sum of squares
+            raise ValueError("matrix is not finite")
         scale, centre, error = self.params[0].astype(np.float32), self.params[1].copy(), self.params[2]
         above = (error * (1.0 + 2.0**-22)).astype(np.float32)
         return Twin(
@@ -222,43 +225,49 @@ class _Builder:
         )
 
     def encode_all(self, wanted: NDArray[np.bool_]) -> None:
-        """Encode the panels that hold a wanted column."""
+        """Encode the ranges of columns that hold a wanted one."""
+        plain = self.X.flags.c_contiguous and self.rngs is None and not self.exponent.any()
+        width = wanted.size if plain else encode.WIDTH
+        even = wanted.size - wanted.size % encode.GROUP
 
         def task(lo: int, hi: int) -> None:
-            for first in range(lo, hi, encode.WIDTH):
-                if wanted[first : first + encode.WIDTH].any():
-                    self.encode(first)
+            for first in range(lo, hi, width):
+                last = min(first + width, hi)
+                for a, b in ((first, min(last, even)), (max(first, even), last)):
+                    if wanted[a:b].any():
+                        self.encode(a, b)
 
-        over_ranges(task, wanted.size, encode.WIDTH, 4 * self.X.size, ())
+        if self.X.size:
+            over_ranges(task, wanted.size, encode.WIDTH, self.X.size, ())
 
-    def encode(self, first: int) -> None:
-        """Encode one panel of columns."""
-        n, d = self.X.shape
-        width = min(encode.WIDTH, d - first)
-        params = np.zeros((4, width, self.params.shape[2]))
-        X, start = self.panel(first, width)
-        planes = self.codes[first : first + encode.WIDTH], self.fine[first : first + encode.WIDTH]
-        if n:
-            encode.encode_columns(X, start, width, self.dither(first), *planes, params)
-        self.params[:, first : first + width] = params
+    def encode(self, first: int, last: int) -> None:
+        """Encode the columns from first to last: whole groups, or the incomplete one at the end."""
+        X, start = self.panel(first, last)
+        width = -(-(last - first) // encode.GROUP) * encode.GROUP
+        params = np.empty((4, width, self.params.shape[2]))
+        planes = self.codes[first : first + width], self.fine[first : first + width]
+        encode.encode_columns(X, start, width, self.dither(first, width), *planes, params)
+        self.params[:, first:last] = params[:, : last - first]
 
-    def panel(self, first: int, width: int) -> tuple[Floats, int]:
-        """Return a C-ordered array and the place of the panel's first column in it."""
-        some = slice(first, first + width)
-        if self.exponent[some].any():
-            return np.ldexp(self.X[:, some].astype(np.float64, order="C"), -self.exponent[some]), 0
-        if self.X.flags.c_contiguous:
+    def panel(self, first: int, last: int) -> tuple[Floats, int]:
+        """Return a C-ordered array and the place of the first column in it."""
+        exponent = self.exponent[first:last]
+        whole = (last - first) % encode.GROUP == 0
+        if self.X.flags.c_contiguous and whole and not exponent.any():
             return self.X, first
-        copy = np.empty((self.X.shape[0], width), self.X.dtype)
-        encode.copy_columns(self.X, first, width, copy)
+        width = -(-(last - first) // encode.GROUP) * encode.GROUP
+        copy = np.zeros((self.X.shape[0], width), np.float64 if exponent.any() else self.X.dtype)
+        encode.copy_columns(self.X, first, last - first, copy)
+        if exponent.any():
+            np.ldexp(copy[:, : last - first], -exponent, out=copy[:, : last - first])
         return copy, 0
 
-    def dither(self, first: int) -> NDArray[np.float32]:
+    def dither(self, first: int, width: int) -> NDArray[np.float32]:
         """Zero, or what makes the rounding of the code from the second byte random and unbiased."""
         if self.rngs is None:
-            return np.zeros((1, encode.WIDTH), np.float32)
-        rng = self.rngs[first // encode.WIDTH]
-        steps = rng.integers(0, 128, (self.X.shape[0], encode.WIDTH), np.uint8)
+            return np.zeros((1, width), np.float32)
+        rng = self.rngs[first // encode.GROUP]
+        steps = rng.integers(0, 128, (self.X.shape[0], width), np.uint8)
         return steps.astype(np.float32) - np.float32(63.5)
 
     def cover_underflow(self, odd: NDArray[np.bool_]) -> None:

@@ -18,8 +18,8 @@ ONE, TWO, FOUR, EIGHT, NONE = (np.uint64(v) for v in (1, 2, 4, 8, 0))
 
 
 @njit(cache=True, nogil=True)
-def count_columns(words, cols, residual, total, out):
-    """Sum over the rows of sign times level, for some columns.
+def count_columns(lo, hi, words, cols, residual, total, out):
+    """Sum over the rows of sign times level, for the columns cols[lo:hi].
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def count_columns(words, cols, residual, total, out):
     length = words.shape[1]
     flat = words.reshape(words.size)
     bits = residual.reshape(residual.size)
-    for a in range(cols.size):
+    for a in range(lo, hi):
         start = cols[a] * length
         differ = np.int64(0)
         for p in range(1, residual.shape[0]):

@@ -5,62 +5,82 @@ import numpy as np
 from numba import njit
 
 from skpursuit.kernels.quantized import FINE, ROWS
-from skpursuit.kernels.vectors import dot, transpose
+from skpursuit.kernels.vectors import GROUP, WIDTH, encode_group, prefetch, transpose
 
-WIDTH = 512  # columns encoded at a time: long enough reads of a row, short enough to stay in the cache
-STEP = np.float32(1.0 / 128.0)
-ROUND = np.float32(1.5 * 2**23)  # adding and subtracting it rounds to the nearest integer
 LOW_SCALE = 2.0**-80  # smallest scale of a column that is not constant: its error is still a normal float32
+STRIP = 32  # rows encoded before they are stored by columns
 
 
 @njit(cache=True, nogil=True)
 def encode_columns(X, first, width, dither, codes, fine, params):
     """Encode the columns first ... first + width - 1 of a C-ordered X in one pass over them.
 
+    Blocks of rows go outside, panels of columns inside: memory is read in order, and a block of a panel is
+    still in the cache when its extremes are known and it is read again.
+
     Parameters
     ----------
     X : (n, d) array, C order
-    first, width : int, width at most WIDTH
-    dither : (1 or n, WIDTH) float32; 0 rounds to nearest, k - 63.5 with random k < 128 rounds stochastically
-    codes, fine : (at least width rounded up to 16, padded rows) int8, written
+    first, width : int, width a multiple of GROUP
+    dither : (1 or n, width) float32; 0 rounds to nearest, k - 63.5 with random k < 128 rounds stochastically
+    codes, fine : (width, padded rows) int8, written; an empty `fine` is left alone
     params : (4, width, blocks) float64, written: scale, centre, error bound, largest magnitude
     """
-    n = X.shape[0]
-    rows = codes.shape[1]
-    code_bytes = codes.reshape(codes.size)
-    fine_bytes = fine.reshape(fine.size)
-    span = np.zeros(2 * WIDTH)
-    centre = np.zeros(WIDTH)
-    inverse = np.zeros(WIDTH, np.float32)
-    line = np.zeros(WIDTH, np.float32)
-    strip = np.zeros(32 * WIDTH, np.int8)
-    odd = np.zeros(WIDTH)
+    span = np.empty(2 * WIDTH, X.dtype)
+    centre = np.empty(WIDTH, X.dtype)
+    work = np.empty(2 * WIDTH, np.float32)
+    strips = np.zeros((2, STRIP * WIDTH), np.int8)
     for b in range(params.shape[2]):
         start = b * ROWS
-        stop = min(start + ROWS, n)
-        _span(X, first, width, start, stop, span)
-        _frame(span, centre, inverse, params[:, :, b])
-        for i in range(start, min(start + ROWS, rows), 16):
-            for k in range(16):
-                if i + k < stop:
-                    _subtract(X[i + k, first : first + width], centre, line, odd)
-                    _encode_row(
-                        line, dither[min(i + k, dither.shape[0] - 1)], inverse, strip[2 * WIDTH * k :]
-                    )
-                else:
-                    strip[2 * WIDTH * k : 2 * WIDTH * (k + 1)] = 0
-            for j in range(0, width, 16):
-                transpose(strip, j, 2 * WIDTH, code_bytes, j * rows + i, rows)
-                transpose(strip, j + WIDTH, 2 * WIDTH, fine_bytes, j * rows + i, rows)
-        for j in range(width):
-            at = j * rows + start
-            squares = dot(fine_bytes, at, fine_bytes, at, min(ROWS, rows - start))
-            # The second byte leaves at most 1/256 of the scale, and the float32 rounding of its steps.
-            lost = np.sqrt(np.float64(squares)) + 0.505 * np.sqrt(np.float64(stop - start))
-            params[2, j, b] = lost * params[0, j, b] * (1.0 + 2.0**-40) / FINE
-    for j in range(width):
-        if odd[j] != 0.0:  # not a number was among the entries; comparisons have passed over it
-            params[3, j, 0] = np.inf
+        stop = min(start + ROWS, X.shape[0])
+        for p in range(0, width, WIDTH):
+            some = params[:, p : min(p + WIDTH, width), b]
+            _span(X, first + p, some.shape[1], start, stop, span)
+            _frame(span, centre, work, some)
+            for i in range(start, min(start + ROWS, codes.shape[1]), STRIP):
+                _encode_strip(X, i, stop, first + p, some.shape[1], dither, p, centre, work, strips)
+                _store(strips[0], some.shape[1], codes, p, i)
+                if fine.size:
+                    _store(strips[1], some.shape[1], fine, p, i)
+            _bound_errors(work, stop - start, some)
+
+
+@njit(cache=True, nogil=True)
+def _encode_strip(X, start, stop, first, wide, dither, offset, centre, work, strips):
+    """Encode up to STRIP rows of a panel, and ask for the same rows of the next one."""
+    if start + STRIP > stop:
+        strips[:] = 0
+    flat = X.reshape(X.size)
+    random = dither.reshape(dither.size)
+    for i in range(start, min(start + STRIP, stop)):
+        at = i * X.shape[1] + first
+        lead = min(i, dither.shape[0] - 1) * dither.shape[1] + offset
+        ahead = min(at + WIDTH, X.size - WIDTH)
+        for j in range(0, wide, 64 // X.itemsize):
+            prefetch(flat, ahead + j)
+        for j in range(0, wide, GROUP):
+            place = (i - start) * WIDTH + j
+            encode_group(flat, at + j, centre, work, random, lead + j, j, strips[0], strips[1], place)
+
+
+@njit(cache=True, nogil=True)
+def _store(strip, wide, codes, first, row):
+    """Store the bytes of a strip by columns."""
+    rows = codes.shape[1]
+    flat = codes.reshape(codes.size)
+    for j in range(0, wide, 16):
+        for i in range(0, STRIP, 16):
+            transpose(strip, i * WIDTH + j, WIDTH, flat, (first + j) * rows + row + i, rows)
+
+
+@njit(cache=True, nogil=True)
+def _bound_errors(work, rows, params):
+    """Bound the 2-norm of what the codes lose in a block, from the squares of the second bytes."""
+    for j in range(params.shape[1]):
+        squares = np.float64(work[j + WIDTH])
+        # The second byte leaves at most 1/256 of the scale, and the float32 rounding of its steps.
+        lost = np.sqrt(squares) + 0.505 * np.sqrt(np.float64(rows))
+        params[2, j] = lost * params[0, j] * (1.0 + 2.0**-40) / FINE
 
 
 @njit(cache=True, nogil=True)
@@ -99,35 +119,22 @@ def _span(X, first, width, start, stop, span):
 
 
 @njit(cache=True, nogil=True)
-def _frame(span, centre, inverse, params):
-    """From the extremes, the centre and scale of each column. A constant column has scale zero."""
+def _frame(span, centre, work, params):
+    """From the extremes, the centre and scale of each column. A constant column has scale zero.
+
+    `work` holds the steps of the second byte per unit, and then the sums of their squares.
+    """
     for j in range(params.shape[1]):
-        low = span[j]
-        high = span[j + WIDTH]
-        c = 0.5 * (low + high)
+        low = np.float64(span[j])
+        high = np.float64(span[j + WIDTH])
+        centre[j] = 0.5 * (low + high)
+        c = np.float64(centre[j])
         half = max(high - c, c - low)
         s = 0.0
         if half > 0.0:
             s = max(np.float64(np.float32(half / 127.0 * (1.0 + 2.0**-20))), LOW_SCALE)
-        centre[j] = c
-        inverse[j] = FINE / s if s > 0.0 else 0.0
+        work[j] = FINE / s if s > 0.0 else 0.0
+        work[j + WIDTH] = 0.0
         params[0, j] = s
         params[1, j] = c
         params[3, j] = max(abs(low), abs(high))
-
-
-@njit(cache=True, nogil=True)
-def _subtract(x, centre, out, odd):
-    for j in range(x.size):
-        u = x[j] - centre[j]
-        out[j] = np.float32(u)
-        odd[j] += u - u  # zero, unless the entry is not finite
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _encode_row(x, dither, inverse, out):
-    for j in range(WIDTH):
-        v = (x[j] * inverse[j] + ROUND) - ROUND
-        q = ((v + dither[j]) * STEP + ROUND) - ROUND
-        out[j] = np.int8(np.int32(q))
-        out[j + WIDTH] = np.int8(np.int32(v - FINE * q))

@@ -12,45 +12,53 @@ from numba import njit
 
 from skpursuit.kernels.vectors import dot
 
-ROWS = 256  # rows in a block; at most 512 or the 32-bit sums overflow
+ROWS = 512  # rows in a block; with more the 32-bit sums could overflow
 LANES = 64  # rows are padded to a multiple of this many zero codes
-FINE = np.float32(128.0)  # steps of the second byte in one step of the code
+FINE = 128.0  # steps of the second byte in one step of the code
 ROUND = 1.5 * 2**52  # adding and subtracting it rounds to the nearest integer
 TABLE = 7  # numbers per block that `estimate_columns` needs of the residual
 
 
 @njit(cache=True, nogil=True)
-def estimate_columns(codes, scale, centre, error, residual, table, out):
-    """Estimate, error bound and variance proxy of x_j . r for every column of a slab of codes.
+def estimate_columns(lo, hi, codes, scale, centre, error, residual, table, out):
+    """Estimate, error bound and variance proxy of x_j . r for the columns from lo to hi.
 
-    `residual` is (m, rows) int16 and `table` (m, blocks, TABLE), both from `cut_residual`; `out` is
+    `residual` is (m, rows) int16 and `table` (m, TABLE, blocks), both from `cut_residual`; `out` is
     (m, 3, columns). The codes of one column stay in the first cache for all m residuals.
     """
     rows = codes.shape[1]
     flat = codes.reshape(codes.size)
     whole = residual.reshape(residual.size)
-    for j in range(scale.shape[0]):
+    sums = np.empty(scale.shape[1])
+    for j in range(lo, hi):
         for k in range(residual.shape[0]):
-            g = 0.0
-            bound = 0.0
-            spread = 0.0
-            for b in range(scale.shape[1]):
+            for b in range(sums.size):
                 first = b * ROWS
-                total = dot(flat, j * rows + first, whole, k * rows + first, min(ROWS, rows - first))
-                s = np.float64(scale[j, b])
-                c = centre[j, b]
-                t = table[k, b]
-                g += s * t[0] * total + c * t[1]
-                bound += min(error[j, b] * t[2], s * t[3]) + s * t[4] + abs(c) * t[5]
-                spread += s * s * t[6]
-            out[k, 0, j] = g
-            out[k, 1, j] = bound
-            out[k, 2, j] = spread
+                sums[b] = dot(flat, j * rows + first, whole, k * rows + first, min(ROWS, rows - first))
+            _add_blocks(sums, scale[j], centre[j], error[j], table[k], out[k, :, j])
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _add_blocks(sums, scale, centre, error, t, out):
+    g = 0.0
+    bound = 0.0
+    spread = 0.0
+    for b in range(sums.size):
+        s = np.float64(scale[b])
+        c = centre[b]
+        g += s * t[0, b] * sums[b] + c * t[1, b]
+        norm = error[b] * t[2, b]
+        most = s * t[3, b]
+        bound += (norm if norm < most else most) + s * t[4, b] + abs(c) * t[5, b]
+        spread += s * s * t[6, b]
+    out[0] = g
+    out[1] = bound
+    out[2] = spread
 
 
 @njit(cache=True, nogil=True)
-def refine_columns(codes, fine, scale, centre, cols, residual, table, out):
-    """Estimate and bound of x_j . r for some columns from both bytes.
+def refine_columns(lo, hi, codes, fine, scale, centre, cols, residual, table, out):
+    """Estimate and bound of x_j . r for the columns cols[lo:hi] from both bytes.
 
     `residual` and `table` as in `estimate_columns`; `out` is (m, 2, columns).
     """
@@ -58,7 +66,7 @@ def refine_columns(codes, fine, scale, centre, cols, residual, table, out):
     coarse_bytes = codes.reshape(codes.size)
     fine_bytes = fine.reshape(fine.size)
     whole = residual.reshape(residual.size)
-    for a in range(cols.size):
+    for a in range(lo, hi):
         j = cols[a]
         for k in range(residual.shape[0]):
             g = 0.0
@@ -70,9 +78,8 @@ def refine_columns(codes, fine, scale, centre, cols, residual, table, out):
                 rest = dot(fine_bytes, j * rows + first, whole, k * rows + first, count)
                 s = np.float64(scale[j, b])
                 c = centre[j, b]
-                t = table[k, b]
-                g += s * t[0] * (coarse + rest / np.float64(FINE)) + c * t[1]
-                bound += s * t[4] + abs(c) * t[5]
+                g += s * table[k, 0, b] * (coarse + rest / FINE) + c * table[k, 1, b]
+                bound += s * table[k, 4, b] + abs(c) * table[k, 5, b]
             out[k, 0, a] = g
             out[k, 1, a] = bound
 
@@ -81,10 +88,11 @@ def refine_columns(codes, fine, scale, centre, cols, residual, table, out):
 def cut_residual(r, whole, table, sums):
     """Cut one padded residual with max|r| < 1 into 16-bit integers, with upper bounds of what was lost.
 
-    Row b of `table`: step t, sum, then zeros for the caller; row b of `sums`: upper bounds of the 1-norm, the
-    2-norm and the 1-norm of r - t * integers. The step has 24 bits, so that step times integer is exact.
+    Column b of `table` starts with the step t and the sum of block b; the rest is the caller's. Column b of
+    `sums` has upper bounds of the 1-norm, the 2-norm and the 1-norm of r - t * integers. The step has 24
+    bits, so that step times integer is exact.
     """
-    for b in range(table.shape[0]):
+    for b in range(table.shape[1]):
         first = b * ROWS
         last = min(first + ROWS, r.size)
         top = 0.0
@@ -108,8 +116,8 @@ def cut_residual(r, whole, table, sums):
             lost += abs(r[i] - step * v)
         # 2**-40 covers sums of 512 terms, 2**-500 the squares that underflow.
         tiny = 2.0**-500 if top > 0.0 else 0.0
-        table[b, 0] = step
-        table[b, 1] = total
-        sums[b, 0] = one * (1.0 + 2.0**-40) + tiny
-        sums[b, 1] = np.sqrt(two) * (1.0 + 2.0**-40) + tiny
-        sums[b, 2] = lost * (1.0 + 2.0**-40) + tiny
+        table[0, b] = step
+        table[1, b] = total
+        sums[0, b] = one * (1.0 + 2.0**-40) + tiny
+        sums[1, b] = np.sqrt(two) * (1.0 + 2.0**-40) + tiny
+        sums[2, b] = lost * (1.0 + 2.0**-40) + tiny

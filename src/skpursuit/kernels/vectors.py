@@ -9,6 +9,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+GROUP = 16  # columns that `encode_group` takes
+WIDTH = 512  # columns encoded at a time: long enough reads of a row, short enough to stay in the cache
 LANES = 4  # words in a vector of `count_differing`
 RUN = 31 * LANES  # words it counts before its byte-wide counters would overflow
 
@@ -72,6 +74,70 @@ def transpose(_context, tile, column, stride, out, at, step):
         return context.get_dummy_value()
 
     return types.void(tile, types.intp, types.intp, out, types.intp, types.intp), codegen
+
+
+@intrinsic
+def encode_group(_context, x, at, frame, work, dither, lead, column, codes, rest, place):
+    """Encode GROUP entries of a row: codes of the columns from `column` on, and what remains of them.
+
+    With u = x[at:] - frame[column:] and k = round(u * work[column:]), a code is round((k + dither) / 128) and
+    the rest k - 128 code; its square is added to work[WIDTH + column:]. Adding 1.5 * 2**23 rounds a float32,
+    and leaves the integer in its low bits.
+    """
+
+    def codegen(context, builder, signature, args):
+        data = [
+            context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 2, 3, 4, 7, 8)
+        ]
+        x, frame, work, dither, codes, rest = data
+        single, integer = (ir.VectorType(t, GROUP) for t in (ir.FloatType(), ir.IntType(32)))
+        own = ir.VectorType(x.type.pointee, GROUP)
+        fast = ("contract",)
+
+        def constant(value):
+            return ir.Constant(single, [value] * GROUP)
+
+        def rounded(v, factor):
+            return builder.fadd(builder.fmul(v, factor, flags=fast), constant(1.5 * 2**23), flags=fast)
+
+        def store(v, base):
+            low = builder.trunc(builder.bitcast(v, integer), ir.VectorType(ir.IntType(8), GROUP))
+            builder.store(low, builder.bitcast(builder.gep(base, [args[9]]), low.type.as_pointer()), align=1)
+
+        u = builder.fsub(_load(builder, x, args[1], own), _load(builder, frame, args[6], own))
+        u = u if own == single else builder.fptrunc(u, single)
+        k = builder.fsub(rounded(u, _load(builder, work, args[6], single)), constant(1.5 * 2**23))
+        shifted = builder.fadd(k, _load(builder, dither, args[5], single))
+        code = rounded(shifted, constant(1.0 / 128.0))
+        store(code, codes)
+        code = builder.fsub(code, constant(1.5 * 2**23))
+        left = builder.fsub(k, builder.fmul(code, constant(128.0), flags=fast), flags=fast)
+        store(builder.fadd(left, constant(1.5 * 2**23)), rest)
+        sums = builder.add(args[6], ir.IntType(64)(WIDTH))
+        total = builder.fadd(
+            _load(builder, work, sums, single), builder.fmul(left, left, flags=fast), flags=fast
+        )
+        builder.store(total, builder.bitcast(builder.gep(work, [sums]), single.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    at_type = types.intp
+    return types.void(x, at_type, frame, work, dither, at_type, at_type, codes, rest, at_type), codegen
+
+
+@intrinsic
+def prefetch(_context, x, at):
+    """Ask for the cache line of x[at], to be read soon."""
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+        fetch = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
+        place = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        builder.call(fetch, [place, i32(0), i32(2), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(x, types.intp), codegen
 
 
 @intrinsic
