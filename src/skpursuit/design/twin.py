@@ -274,4 +274,4 @@ class _Builder:
         """Give blocks whose entries the scaling may have pushed below the smallest number a tiny error."""
         flat = odd[:, None] & (self.params[0] == 0.0)
         self.params[0][flat] = encode.LOW_SCALE
-        self.params[2][flat] = 2.0**-100
+        self.params[2][flat] += 2.0**-100
