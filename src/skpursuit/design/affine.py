@@ -104,9 +104,9 @@ class AffineDesign(Design):
     def has_twin(self) -> bool:
         return self.inner.has_twin()
 
-    def twin(self, seed: int | None = None) -> Any:
+    def twin(self, seed: int | None = None, fine: bool = False) -> Any:
         """The twin of the inner design: one serves every centring, scaling and weighting."""
-        return self.inner.twin(seed)
+        return self.inner.twin(seed, fine)
 
     def _estimate(self, r: Floats, seed: int | None, log_delta: float | None) -> tuple[Floats, Floats]:
         u = self._lift(r)

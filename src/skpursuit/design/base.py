@@ -76,8 +76,8 @@ class Design(ABC):
         """Whether there is a quantised twin; without one the exact product is cheap, or all there is."""
         return False
 
-    def twin(self, seed: int | None = None) -> Any:
-        """The quantised twin, rounded to nearest or, with a seed, at random. Kept."""
+    def twin(self, seed: int | None = None, fine: bool = False) -> Any:
+        """The quantised twin, rounded to nearest or, with a seed, at random; `fine` for `refine`. Kept."""
         raise TypeError(f"{type(self).__name__} has no quantised twin; use exact selection")
 
     def sketch(self) -> Any:
@@ -107,7 +107,7 @@ class Design(ABC):
 
     def refine(self, r: Floats, cols: Indices, seed: int | None = None) -> tuple[Floats, Floats]:
         """(g, bound) for the entries at `cols`, from two bytes an entry."""
-        self.reads.add(*self.twin(seed).refine_cost(len(cols)))
+        self.reads.add(*self.twin(seed, fine=True).refine_cost(len(cols)))
         return self._refine(r, cols, seed)
 
     def columns(self, cols: Indices) -> Floats:
@@ -270,7 +270,7 @@ class Design(ABC):
         return self.twin(seed).estimate(r, log_delta)
 
     def _refine(self, r: Floats, cols: Indices, seed: int | None) -> tuple[Floats, Floats]:
-        return self.twin(seed).refine(r, cols)
+        return self.twin(seed, fine=True).refine(r, cols)
 
     def _pick(self, rows: Indices, cols: Indices) -> Floats:
         return self._gather(cols)[np.arange(len(rows)), rows]

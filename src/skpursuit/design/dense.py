@@ -109,14 +109,15 @@ class DenseDesign(Design):
     def has_twin(self) -> bool:
         return True
 
-    def twin(self, seed: int | None = None) -> Any:
+    def twin(self, seed: int | None = None, fine: bool = False) -> Any:
         key = ("twin", seed)
-        if key not in self.cache:
+        held = self.cache.get(key)
+        if held is None or (fine and not held.has_fine):
             from skpursuit.design.twin import Twin
 
             self.reads.prepare(*self.cost())
             rng = None if seed is None else np.random.default_rng(seed)
-            self.cache[key] = Twin.build(self.X, rng)
+            self.cache[key] = Twin.build(self.X, rng, fine)
             self.cache["finite"] = True  # it refuses anything else
         return self.cache[key]
 

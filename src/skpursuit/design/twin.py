@@ -69,6 +69,11 @@ class Twin:
         return _Builder(X, rng, fine).build()
 
     @property
+    def has_fine(self) -> bool:
+        """Whether the second bytes were kept, which `refine` needs."""
+        return self.fine.shape == self.codes.shape
+
+    @property
     def nbytes(self) -> int:
         """Memory held: one or two bytes an entry and sixteen for each column of a block."""
         arrays = (self.codes, self.fine, self.scale, self.centre, self.error, self.exponent)
@@ -111,7 +116,7 @@ class Twin:
 
     def refine(self, r: Floats, cols: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate X[:, cols]^T r from both bytes, with a bound about 40 times tighter; always a proof."""
-        if self.fine.shape != self.codes.shape:
+        if not self.has_fine:
             raise ValueError("refine needs a twin built with its second bytes: Twin.build(X, fine=True)")
         cols = np.asarray(cols, np.intp)
         cut = _Cut.of(r, self.codes.shape[1], self.shape[0])

@@ -11,7 +11,9 @@ from skpursuit.design.base import Design
 from skpursuit.selectors.base import Query, Selection, Selector, candidates, rank
 from skpursuit.selectors.exact import Exact
 
-FEW = 8  # columns that are computed exactly without looking at their second byte first
+FEW = 8  # columns that are computed exactly without looking at their second byte, if there is one
+MANY = 512  # columns left from which a second byte is made, if there is none
+TALL = 20000  # rows from which one byte leaves many columns
 
 
 @dataclass(frozen=True)
@@ -31,35 +33,43 @@ class Certified(Selector):
         Seed of the random rounding.
     events : int, optional
         Number of intervals that share `delta`; found from the solver when None.
+    fine : bool
+        Whether a second byte an entry is made beforehand; set for solvers that ask for many columns and
+        for tall X, and later where one byte leaves too many columns.
     """
 
     delta: float = 0.0
     seed: int = 0
     events: int | None = None
+    fine: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.delta, Real) or not 0 <= float(self.delta) < 1:
             raise ValueError(f"delta must be at least 0 and below 1, got {self.delta!r}")
 
     def resolve(self, problem: Any, solver: Any) -> Selector:
-        if self.delta == 0 or self.events is not None:
-            return self
-        n_targets = max(1, *problem.targets) if problem.targets else 1
-        return replace(self, events=solver.iterations(problem) * problem.design.shape[1] * n_targets)
+        n, d = problem.design.shape
+        wide = max(1, *problem.targets) if problem.targets else 1
+        events = self.events or solver.iterations(problem) * d * wide
+        fine = self.fine or solver.asks_many or n > TALL
+        return replace(self, events=events if self.delta else None, fine=fine)
+
+    def identity(self) -> str:
+        return repr(replace(self, events=None, fine=False))
 
     def prepare(self, design: Design) -> None:
         if design.has_twin():
-            design.twin(self._twin_seed())
+            design.twin(self._twin_seed(), self.fine)
 
     def memory(self, design: Design) -> int:
-        return 2 * design.shape[0] * design.shape[1] if design.has_twin() else 0
+        return (1 + self.fine) * design.shape[0] * design.shape[1] if design.has_twin() else 0
 
     def find(self, design: Design, query: Query) -> Selection:
         if not design.has_twin():
             return Exact().find(design, query)
         g, bound = design.estimate(query.r, self._twin_seed(), self._log_delta(design))
         left = candidates(query.scores(g), query.score.error(bound), query.k)
-        if len(left) > max(FEW, query.k):
+        if len(left) > max(FEW if self.fine else MANY, query.k):
             answer = rank(design, query, *design.refine(query.r, left, self._twin_seed()), cols=left)
         else:
             answer = rank(design, query, g[left], bound[left], cols=left)

@@ -54,7 +54,7 @@ class SuccessiveHalving(Selector):
     def prepare(self, design: Design) -> None:
         design.prepare_rows()
         if uses_twin(design):
-            design.twin()
+            design.twin(fine=True)
 
     def memory(self, design: Design) -> int:
         codes = 2 * design.shape[0] * design.shape[1] if uses_twin(design) else 0
@@ -150,7 +150,10 @@ class Race:
         if not self.coded:
             return False
         due = self.rows[self.used : self.edges[-1]]
-        return CODES_SLOWER * self.design.twin().refine_cost(len(alive)).bytes < self.design.cost(rows=due)[1]
+        return (
+            CODES_SLOWER * self.design.twin(fine=True).refine_cost(len(alive)).bytes
+            < self.design.cost(rows=due)[1]
+        )
 
     def _coded(self, rows: Indices, cols: Indices) -> tuple[Floats, Floats]:
         """Sums over the used rows and these, from the twin, with a bound that covers the rounding of sums."""

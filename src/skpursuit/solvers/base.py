@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ class Solver(ABC):
     """
 
     max_iter: int | None
+    asks_many: ClassVar[bool] = False  # whether a query is for more than one column
 
     @abstractmethod
     def init(self, problem: Problem) -> State:
