@@ -13,6 +13,7 @@ from skpursuit.experiments.methods import LABELS, RowExact, Untiring, make_selec
 from skpursuit.experiments.standins import make_music, make_text
 from skpursuit.experiments.store import digest, read_rows
 from skpursuit.experiments.studies import STUDIES, Options
+from skpursuit.experiments.summary import ratios
 from skpursuit.selectors import Query
 
 TOY = {"n": 60, "d": 120, "k": 4, "trial": 0}
@@ -171,3 +172,11 @@ def test_the_machine_is_described():
     made = machine()
     assert json.loads(json.dumps(made)) == made
     assert {"processor", "cores", "python", "numpy", "blas"} <= set(made)
+
+
+def test_speeds_compare_the_same_problem_whatever_k_was_chosen():
+    exact = [{"collection": "a", "split": s, "k": 10, "seconds": 2.0} for s in (0, 1)]
+    other = [{"collection": "a", "split": s, "k": 50, "seconds": 0.5 + s} for s in (0, 1)]
+    assert ratios(other, exact) == [4.0, 2.0 / 1.5]
+    toys = [{"n": 1, "d": 1, "k": k, "trial": 0, "seconds": float(k)} for k in (1, 2)]
+    assert ratios(toys, toys) == [1.0, 1.0]

@@ -12,8 +12,10 @@ from .report import Cell, Content, Note, Section, Table
 from .store import Row
 from .summary import label, mean, methods_of, numbers, pick, speed
 
-STAND_IN = "These data are generated: they stand in for real ones, and say nothing about {}. Use `--data` "
-"for real ones."
+STAND_IN = (
+    "These data are generated: they stand in for real ones, and say nothing about {}. "
+    "Use `--data` for real ones."
+)
 
 
 def audio_section(rows: Sequence[Row], settings: dict[str, Any]) -> Section:

@@ -10,7 +10,8 @@ from .methods import LABELS
 from .store import Row
 from .svg import Series
 
-PROBLEM = ("n", "d", "k", "trial", "first", "collection", "split")
+PROBLEM = ("n", "d", "k", "trial", "first")
+SPLIT = ("collection", "split")  # of text, where k is part of the answer
 
 
 def label(method: str) -> str:
@@ -62,7 +63,7 @@ def places(rows: Iterable[Row], x: str) -> list[float]:
 
 
 def _problem(row: Row) -> tuple[Any, ...]:
-    return tuple(row.get(name) for name in PROBLEM)
+    return tuple(row.get(name) for name in (SPLIT if "collection" in row else PROBLEM))
 
 
 def lines(
