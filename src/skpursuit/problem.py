@@ -60,6 +60,16 @@ class Problem:
         return float(np.linalg.norm(self.y))
 
     @cached_property
+    def peak(self) -> float:
+        """The largest |y|."""
+        return float(np.abs(self.y).max(initial=0.0))
+
+    @cached_property
+    def relative_size(self) -> float:
+        """||y|| in units of the largest |y|, which neither overflows nor underflows."""
+        return float(np.linalg.norm(self.y / self.peak)) if self.peak > 0 else 1.0
+
+    @cached_property
     def xty(self) -> Floats:
         """X^T y."""
         return self.design.correlate(self.y)

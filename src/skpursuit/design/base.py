@@ -120,7 +120,7 @@ class Design(ABC):
             self.reads.prepare(*self.cost(cols=fresh))
         if len(fresh) == len(lines):
             return gathered
-        return np.stack(lines)
+        return np.stack(lines) if len(lines) > 1 else lines[0][None]
 
     def _lines(self, cols: Indices) -> tuple[list[Floats], Indices, Floats]:
         """Columns as one-dimensional arrays; which of them had to be gathered into the cache, and those."""

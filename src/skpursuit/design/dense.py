@@ -12,6 +12,7 @@ from skpursuit.design.base import BLOCK_ENTRIES, Design, Floats, Indices, as_pre
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
 SMALL_BLOCK = 2**16  # entries: what stays in the cache while a block is looked at twice
 SMALL_PRODUCT = 2**20  # entries: no kernel is loaded for a product of fewer
+FEW_COLUMNS = 32  # up to here single columns are copied faster than blocks of them
 TILE = (128, 2048)  # rows and columns of the tiles of norms: their sums stay in the first cache
 
 
@@ -97,6 +98,10 @@ class DenseDesign(Design):
 
     def _gather(self, cols: Indices) -> Floats:
         out = np.empty((len(cols), self.shape[0]))
+        if len(cols) <= FEW_COLUMNS:
+            for line, j in zip(out, cols):
+                line[:] = self.X[:, j]
+            return out
         step = max(1, SMALL_BLOCK // max(1, len(cols)))
         for start in range(0, self.shape[0], step):
             out[:, start : start + step] = self.X[start : start + step, cols].T

@@ -79,10 +79,8 @@ def residual_status(problem: Problem, state: State, tol: float | None, rtol: flo
     """Mark a squared-loss state whose residual is small enough, or zero to working precision."""
     if not problem.quadratic:
         return state
-    r = problem.residual(state.z)
-    top = float(np.abs(problem.y).max(initial=0.0))
+    r, top, relative = problem.residual(state.z), problem.peak, problem.relative_size
     size = float(np.linalg.norm(r / top)) if top > 0 else 0.0
-    relative = float(np.linalg.norm(problem.y / top)) if top > 0 else 1.0
     if rtol is not None and size**2 <= rtol * relative**2:
         return replace(state, status=Status.CONVERGED)
     if tol is not None and (size * top) ** 2 <= tol:
