@@ -21,14 +21,14 @@ LOAD_KERNELS = 0.6  # seconds to import numba and load compiled kernels, when no
 
 @dataclass(frozen=True)
 class Prices:
-    """Nanoseconds per entry of X, one thread, as measured by benchmarks/auto_prices.py."""
+    """Nanoseconds per entry of X, one thread, as measured on this project's machines."""
 
     byte: float = 0.050  # of a dense product, memory-bound
     cached_byte: float = 0.025  # the same when X stays in the cache
     stored: float = 1.2  # of a sparse product, per stored entry
     several: float = 3.2  # a product with several residuals, in products with one
     each: float = 0.1  # and for each residual
-    build: float = 1.6  # of the twin, per entry
+    build: float = 0.9  # of the twin, per entry
     codes: float = 0.075  # of an estimate on the twin, per entry and residual
     sketch_build: float = 1.4
     bits: float = 0.012
