@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import scipy.sparse as sp
-from timing import best_times  # sets one thread before NumPy loads
+from timing import best_times  # limits BLAS and the kernels to one thread
 
 from skpursuit import OMP, CoSaMP, FrankWolfe, GraSP, L1Ball, MatchingPursuit, datasets, minimize
 

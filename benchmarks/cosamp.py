@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
-from timing import best_times  # sets one thread before NumPy loads
+from timing import best_times  # limits BLAS and the kernels to one thread
 
 from skpursuit import CoSaMP, as_design, datasets, minimize
 from skpursuit.design.base import ColumnCache

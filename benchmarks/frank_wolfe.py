@@ -12,7 +12,7 @@ import pstats
 import sys
 
 import numpy as np
-from timing import best_times  # sets one thread before NumPy loads
+from timing import best_times  # limits BLAS and the kernels to one thread
 
 from skpursuit import FrankWolfe, L1Ball, datasets, minimize
 

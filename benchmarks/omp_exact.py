@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 from sklearn.linear_model import orthogonal_mp
-from timing import best_times  # sets one thread before NumPy loads
+from timing import best_times  # limits BLAS and the kernels to one thread
 
 from skpursuit import OMP, datasets, minimize
 

@@ -3,7 +3,7 @@
 import sys
 
 import numpy as np
-from timing import best_times  # sets one thread before NumPy loads
+from timing import best_times  # limits BLAS and the kernels to one thread
 
 from skpursuit import OMP, Certified, Greedy, Sketch, Stability, as_design, datasets, minimize
 

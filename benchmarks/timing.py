@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
+from threadpoolctl import threadpool_limits
+
+THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
+threadpool_limits(THREADS)  # of the BLAS already loaded; kernels follow it
 
 
 def best_times(functions: dict[str, Callable[[], Any]], repeats: int = 3) -> dict[str, float]:
