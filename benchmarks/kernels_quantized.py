@@ -103,10 +103,10 @@ def sketch(X: np.ndarray, y: np.ndarray, k: int, twin: SketchTwin) -> tuple[list
     for _ in range(k):
         g = np.abs(twin.estimate(fit.r))
         g[chosen] = -1.0
-        cols = np.sort(np.argpartition(g, -first)[-first:])
+        cols = np.argpartition(g, -first)[-first:]
         fine = np.abs(twin.refine(fit.r, cols))
         cols = cols[np.argpartition(fine, -second)[-second:]]
-        cols = np.sort(cols[~np.isin(cols, chosen)])
+        cols = np.sort(cols[g[cols] >= 0.0])
         before = columns.count
         at = columns.get(cols)
         read += twin.estimate_cost.bytes + twin.refine_cost(first).bytes

@@ -12,7 +12,6 @@ from skpursuit.kernels.encode import copy_columns
 from skpursuit.kernels.threads import over_ranges
 
 SAMPLE = 256  # rows from which thresholds and levels are taken
-STEPS = (0.5, 0.65, 0.8, 1.0, 1.3, 1.8)  # tried steps of the residual, in mean magnitudes
 
 
 @dataclass(frozen=True)
@@ -45,12 +44,18 @@ class SketchTwin:
         rows = np.unique(np.linspace(0, max(n - 1, 0), SAMPLE).astype(np.intp))
 
         def task(lo: int, hi: int) -> None:
-            for first in range(lo, hi, kernel.WIDTH):
-                some = slice(first, min(first + kernel.WIDTH, d))
-                _pack(X, some, rows, fit[:, some], signs[some], sizes[some])
+            panel, first = X, lo
+            if not X.flags.c_contiguous:
+                panel, first = np.empty((n, hi - lo), X.dtype), 0
+                copy_columns(X, lo, hi - lo, panel)
+            edges = np.zeros((-(-(hi - lo) // kernel.WIDTH), 3 * kernel.WIDTH), X.dtype)
+            for k, p in enumerate(range(lo, hi, kernel.WIDTH)):
+                width = min(kernel.WIDTH, hi - p)
+                kernel.fit_columns(panel, rows, first + p - lo, width, edges[k], fit[:, p : p + width])
+            kernel.pack_columns(panel, first, hi - lo, edges, signs[lo:hi], sizes[lo:hi])
 
         if n:
-            over_ranges(task, d, kernel.WIDTH, 2 * X.size, ())
+            over_ranges(task, d, kernel.WIDTH, X.size, ())
         return cls(signs, sizes, fit, (n, d))
 
     @property
@@ -90,18 +95,6 @@ class SketchTwin:
         return out
 
 
-def _pack(X: Floats, some: slice, rows: NDArray[np.intp], fit: NDArray[np.float64], *words: NDArray) -> None:
-    """Fit and pack one panel of columns."""
-    first, width = some.start, some.stop - some.start
-    if not X.flags.c_contiguous:
-        panel = np.empty((X.shape[0], width), X.dtype)
-        copy_columns(X, first, width, panel)
-        X, first = panel, 0
-    thresholds = np.zeros(3 * kernel.WIDTH, X.dtype)
-    kernel.fit_columns(X, rows, first, width, thresholds, fit)
-    kernel.pack_columns(X, first, width, thresholds, *words)
-
-
 @dataclass(frozen=True)
 class _Cut:
     """A residual in sign and magnitude bits, its step, the sum of its levels and its own sum."""
@@ -115,11 +108,7 @@ class _Cut:
     def of(cls, r: Floats, magnitudes: int, words: int) -> Self:
         r = np.ascontiguousarray(r, np.float64)
         bits = np.zeros((1 + magnitudes, words), np.uint64)
-        size = np.abs(r).mean() if r.size else 0.0
-        if size == 0.0:
-            return cls(bits, 0.0, 0, 0.0)
-        # The best step grows with the tails, and shrinks as there are more levels.
-        unit = size * 2.0 ** (2 - magnitudes)
-        most = 2**magnitudes - 1
-        step = min((unit * s for s in STEPS), key=lambda step: kernel.lost_by_step(r, step, most))
-        return cls(bits, step, kernel.cut_bits(r, step, bits), float(r.sum()))
+        power = np.frexp(np.abs(r).max(initial=0.0))[1]
+        scaled = np.ldexp(r, -power)
+        step = kernel.best_step(scaled, 2**magnitudes - 1) or 1.0
+        return cls(bits, np.ldexp(step, power), kernel.cut_bits(scaled, step, bits), float(r.sum()))

@@ -9,7 +9,7 @@ The residual is cut into a sign and some magnitude bits. 64 rows make a word, fo
 import numpy as np
 from numba import njit
 
-from skpursuit.kernels.vectors import LANES, RUN, count_differing
+from skpursuit.kernels.vectors import LANES, RUN, count_three, count_two
 
 WORD = 64
 ALIGN = WORD * LANES  # rows are padded to a multiple of this
@@ -35,10 +35,12 @@ def count_columns(lo, hi, words, cols, residual, total, out):
     for a in range(lo, hi):
         start = cols[a] * length
         differ = np.int64(0)
-        for p in range(1, residual.shape[0]):
-            for w in range(0, length, RUN):
-                ones = count_differing(flat, start + w, bits, p * length + w, w, min(RUN, length - w))
-                differ += ones << (p - 1)
+        for w in range(0, length, RUN):
+            size = min(RUN, length - w)
+            if residual.shape[0] == 3:
+                differ += count_two(flat, start + w, bits, w, length, size)
+            else:
+                differ += count_three(flat, start + w, bits, w, length, size)
         out[a] = total - 2 * differ
 
 
@@ -48,8 +50,9 @@ def cut_bits(r, step, residual):
     residual[:] = 0
     most = 2 ** (residual.shape[0] - 1) - 1
     total = 0
+    inverse = 1.0 / step
     for i in range(r.size):
-        level = min(int(min(abs(r[i]) / step, 1e6) + 0.5), most)
+        level = int(min(abs(r[i]) * inverse + 0.5, most))
         total += level
         place = np.uint64(i % WORD)
         residual[0, i // WORD] |= np.uint64(r[i] < 0.0) << place
@@ -59,43 +62,56 @@ def cut_bits(r, step, residual):
 
 
 @njit(cache=True, nogil=True)
-def lost_by_step(r, step, most):
-    """Squared error of a residual cut in units of `step` with levels up to `most`, from every fourth row."""
-    lost = 0.0
+def best_step(r, most):
+    """Step of levels up to `most` with the least squared error on every fourth row, of a few steps tried.
+
+    The best step grows with the tails, and shrinks as there are more levels.
+    """
+    size = 0.0
     for i in range(0, r.size, 4):
-        level = min(np.floor(abs(r[i]) / step + 0.5), most)
-        error = abs(r[i]) - step * level
-        lost += error * error
-    return lost
+        size += abs(r[i])
+    unit = size / max(1, -(-r.size // 4)) * 3.0 / most
+    best = 0.0
+    least = np.inf
+    for factor in (0.5, 0.65, 0.8, 1.0, 1.3, 1.8):
+        step = unit * factor
+        lost = 0.0
+        for i in range(0, r.size, 4):
+            level = min(np.floor(abs(r[i]) / step + 0.5), most) if step > 0.0 else 0.0
+            lost += (abs(r[i]) - step * level) ** 2
+        if lost < least:
+            least = lost
+            best = step
+    return best
 
 
 @njit(cache=True, nogil=True)
 def pack_columns(X, first, width, thresholds, signs, sizes):
-    """Pack the columns first ... first + width - 1 of a C-ordered X; each entry is read once.
+    """Pack the columns first ... first + width - 1 of a C-ordered X; each entry is read once, in order.
 
     Parameters
     ----------
     X : (n, d) array, C order
-    first, width : int, width at most WIDTH
-    thresholds : (3 * WIDTH,) array of X's type: a, c and b of each column
+    first, width : int
+    thresholds : (panels of WIDTH columns, 3 * WIDTH) array of X's type: a, c and b of each column of a panel
     signs, sizes : (width, words) uint64, the first and the second bits, written
     """
-    n = X.shape[0]
-    last = first + width
     held = np.zeros(2 * WIDTH, np.uint64)
-    for w in range(-(-n // WORD)):
-        held[:] = 0
-        start = w * WORD
-        stop = min(start + WORD, n)
-        for i in range(start, stop - 3, 4):
-            place = np.uint64(i - start)
-            rows = X[i, first:last], X[i + 1, first:last], X[i + 2, first:last], X[i + 3, first:last]
-            _pack_rows(rows[0], rows[1], rows[2], rows[3], thresholds, place, held)
-        for i in range(stop - (stop - start) % 4, stop):
-            _pack_row(X[i, first:last], thresholds, np.uint64(i - start), held)
-        for j in range(width):
-            signs[j, w] = held[j]
-            sizes[j, w] = held[j + WIDTH]
+    for start in range(0, X.shape[0], WORD):
+        stop = min(start + WORD, X.shape[0])
+        for p in range(0, width, WIDTH):
+            a = first + p
+            b = first + min(p + WIDTH, width)
+            edges = thresholds[p // WIDTH]
+            held[:] = 0
+            for i in range(start, stop - 3, 4):
+                place = np.uint64(i - start)
+                _pack_rows(X[i, a:b], X[i + 1, a:b], X[i + 2, a:b], X[i + 3, a:b], edges, place, held)
+            for i in range(stop - (stop - start) % 4, stop):
+                _pack_row(X[i, a:b], edges, np.uint64(i - start), held)
+            for j in range(b - a):
+                signs[p + j, start // WORD] = held[j]
+                sizes[p + j, start // WORD] = held[j + WIDTH]
 
 
 @njit(cache=True, nogil=True)

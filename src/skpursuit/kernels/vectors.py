@@ -11,8 +11,8 @@ from numba.extending import intrinsic
 
 GROUP = 16  # columns that `encode_group` takes
 WIDTH = 512  # columns encoded at a time: long enough reads of a row, short enough to stay in the cache
-LANES = 4  # words in a vector of `count_differing`
-RUN = 31 * LANES  # words it counts before its byte-wide counters would overflow
+LANES = 4  # words in a vector of the population counts
+RUN = 31 * LANES  # words they take before their byte-wide counters would overflow
 
 
 @intrinsic
@@ -140,35 +140,53 @@ def prefetch(_context, x, at):
     return types.void(x, types.intp), codegen
 
 
-@intrinsic
-def count_differing(_context, words, start, residual, plane, first, count):
-    """Ones of (words[start + i] ^ residual[first + i]) & residual[plane + i] over i < count <= RUN, in fours.
+def _counter(magnitudes):
+    """Make the population count for a residual of this many magnitude bits."""
 
-    A loop over 64-bit counts widens every vector; counting bytes widens once.
-    """
+    @intrinsic
+    def count(_context, words, start, residual, first, length, size):
+        """Weighted ones of (words[start + i] ^ residual[first + i]) & residual[first + p * length + i].
 
-    def codegen(context, builder, signature, args):
-        x = context.make_array(signature.args[0])(context, builder, args[0]).data
-        r = context.make_array(signature.args[2])(context, builder, args[2]).data
-        i64 = ir.IntType(64)
-        lane = ir.VectorType(ir.IntType(8), 8 * LANES)
-        shape = ir.FunctionType(lane, [lane])
-        popcount = cgutils.get_or_insert_function(builder.module, shape, "llvm.ctpop.v32i8")
-        total = cgutils.alloca_once(builder, lane)
-        builder.store(ir.Constant(lane, [0] * 8 * LANES), total)
-        with cgutils.for_range_slice(builder, i64(0), args[5], i64(LANES)) as (i, _):
-            a, s, m = (
-                _load(builder, base, builder.add(at, i), lane)
-                for base, at in ((x, args[1]), (r, args[4]), (r, args[3]))
+        Summed over i < size <= RUN, a multiple of LANES, and p = 1, 2, ... with weight 2 ** (p - 1).
+        A loop over 64-bit counts widens every vector; counting bytes widens once.
+        """
+
+        def codegen(context, builder, signature, args):
+            x = context.make_array(signature.args[0])(context, builder, args[0]).data
+            r = context.make_array(signature.args[2])(context, builder, args[2]).data
+            i16, i64 = ir.IntType(16), ir.IntType(64)
+            lane, wide = (ir.VectorType(t, 8 * LANES) for t in (ir.IntType(8), i16))
+            ones = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(lane, [lane]), f"llvm.ctpop.v{8 * LANES}i8"
             )
-            ones = builder.call(popcount, [builder.and_(builder.xor(a, s), m)])
-            builder.store(builder.add(builder.load(total), ones), total)
-        wide = builder.zext(builder.load(total), ir.VectorType(ir.IntType(16), 8 * LANES))
-        shape = ir.FunctionType(ir.IntType(16), [wide.type])
-        add = cgutils.get_or_insert_function(builder.module, shape, "llvm.vector.reduce.add.v32i16")
-        return builder.zext(builder.call(add, [wide]), i64)
+            add = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(i16, [wide]), f"llvm.vector.reduce.add.v{8 * LANES}i16"
+            )
+            sums = [cgutils.alloca_once(builder, lane) for _ in range(magnitudes)]
+            for total in sums:
+                builder.store(ir.Constant(lane, [0] * 8 * LANES), total)
+            with cgutils.for_range_slice(builder, i64(0), args[5], i64(LANES)) as (i, _):
+                place = builder.add(args[3], i)
+                sign = _load(builder, r, place, lane)
+                differ = builder.xor(_load(builder, x, builder.add(args[1], i), lane), sign)
+                for total in sums:
+                    place = builder.add(place, args[4])
+                    hit = builder.call(ones, [builder.and_(differ, _load(builder, r, place, lane))])
+                    builder.store(builder.add(builder.load(total), hit), total)
+            counts = [builder.zext(builder.load(total), wide) for total in sums]
+            result = counts[-1]
+            for below in reversed(counts[:-1]):
+                result = builder.add(builder.add(result, result), below)
+            return builder.zext(builder.call(add, [result]), i64)
 
-    return types.int64(words, types.intp, residual, types.intp, types.intp, types.intp), codegen
+        at = types.intp
+        return types.int64(words, at, residual, at, at, at), codegen
+
+    return count
+
+
+count_two = _counter(2)
+count_three = _counter(3)
 
 
 def _load(builder, base, offset, vector):
