@@ -15,7 +15,7 @@ from skpursuit.design.base import Floats
 from skpursuit.selectors.base import Query
 from skpursuit.selectors.score import top
 
-LOOK = 64  # rows between two looks at the estimates, at most: a look costs about as much as reading one row
+LOOK = 128  # rows between two looks at the estimates, at most: a look costs about as much as reading two rows
 
 
 @dataclass
