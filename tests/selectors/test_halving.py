@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from skpursuit import SuccessiveHalving, as_design, theory
-from skpursuit.selectors import Absolute, Group, Query, Signed
+from skpursuit.selectors import Absolute, Group, Query, Signed, halving
 
+from ..design.sources import every_source, matrix
 from .problems import by_energy, plain_halving, random_query
 
 LAYOUTS = {"C": np.ascontiguousarray, "F": np.asfortranarray, "csr": sp.csr_array, "csc": sp.csc_array}
@@ -49,6 +50,79 @@ def test_every_layout_gives_the_same_answer_to_the_last_tie():
                 for layout in LAYOUTS.values()
             ]
             assert len({tuple(answer.indices.tolist()) for answer in answers}) == 1
+
+
+class TestTwin:
+    """On large X the survivors are placed by codes: the same columns stay, to the last tie."""
+
+    @pytest.fixture(autouse=True)
+    def coded(self, monkeypatch):
+        monkeypatch.setattr(halving, "CODES_SLOWER", 0.5)
+        self.patch = monkeypatch
+        self.use(True)
+
+    def use(self, yes):
+        self.patch.setattr(halving, "WORTH_CODING", 0 if yes else np.inf)
+
+    @pytest.mark.parametrize(
+        "name", ["C", "F", "strided", "float32", "integers", "view", "weighted", "intercept"]
+    )
+    def test_answers_are_those_without(self, name, tmp_path):
+        X = matrix(150, 70)
+        X[:, 60:] = X[:, :10]
+        X[:, 50:55] = -X[:, 20:25]
+        design, _ = every_source(X, tmp_path)[name]
+        rng = np.random.default_rng(3)
+        recomputed = 0
+        for trial in range(60):
+            query = random_query(rng, *design.shape)
+            settings = {"budget": (0.05, 0.2, 0.6)[trial % 3], "finish": (0.0, 1 / 16, 0.25)[trial // 3 % 3]}
+            selector = SuccessiveHalving(("energy", "random")[trial % 2], doubling=trial % 5 == 0, **settings)
+            answers = []
+            for yes in (True, False):
+                self.use(yes)
+                query = Query(query.r, query.k, query.score, query.exclude, np.random.default_rng(trial))
+                answers.append(selector.select(design, query))
+            assert answers[0].indices.tolist() == answers[1].indices.tolist()
+            assert answers[0].certificate == answers[1].certificate
+            np.testing.assert_allclose(answers[0].estimates, answers[1].estimates, rtol=0.02, atol=0.02)
+            recomputed += answers[0].recomputed
+        assert recomputed > 0
+
+    def test_whole_numbers_tie_everywhere(self):
+        rng = np.random.default_rng(4)
+        for trial in range(40):
+            X = rng.integers(-1, 2, (300, 64)).astype(float)
+            query = random_query(rng, 300, 64, (Absolute(), Signed())[trial % 2])
+            query.r[:] = rng.integers(-2, 3, 300)
+            answers = []
+            for yes in (True, False):
+                self.use(yes)
+                answers.append(SuccessiveHalving(budget=0.3).select(as_design(X), query).indices.tolist())
+            assert answers[0] == answers[1]
+
+    def test_codes_are_read_and_counted(self):
+        X, r = gaussian(512, 256)
+        design = as_design(X)
+        selector = SuccessiveHalving()
+        selector.prepare(design)
+        answer = selector.select(design, Query(r))
+        # 26214 pulls, 8 rounds: 12, 37, 88, 190 rows; 128, 64, 32, 16 columns stay. Codes of the 64 are cheaper
+        # than the 51 rows of the third round, those of the 128 not than the 25 of the second; from then on
+        # codes alone are read, in the fourth round for all rows.
+        twin = design.twin()
+        due = [twin.refine_cost(c) for c in (64, 32)]
+        extra = answer.entries_read - 37 * 256 - sum(cost.entries for cost in due)
+        assert 0 <= extra < 20 * 512  # what was left in doubt
+        assert answer.bytes_read - 37 * 256 * 8 - sum(cost.bytes for cost in due) == 8 * extra
+        assert design.memory_estimate(selector) == pytest.approx(twin.nbytes, rel=0.2)
+
+    def test_small_x_has_no_twin(self):
+        self.patch.undo()
+        design = as_design(gaussian(100, 64)[0])
+        SuccessiveHalving().prepare(design)
+        assert ("twin", None) not in design.cache
+        assert design.memory_estimate("halving") == 0
 
 
 def gaussian(n, d, seed=0):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from math import ceil, log2
 from numbers import Real
@@ -102,6 +103,7 @@ class Race:
     edges: list[int] = field(default_factory=lambda: [0])
     rounds: list[tuple[int, Indices]] = field(default_factory=list)
     sums: Floats = field(init=False)
+    ends: tuple[Floats, Floats] | None = None  # what the last round learned of the survivors' whole sums
 
     def __post_init__(self) -> None:
         self.sums = empty_sums(self.design, self.query.r)
@@ -121,7 +123,8 @@ class Race:
                 self.edges.append(min(until, len(self.rows)))
             if self._all_rows() or len(alive) <= self.query.k:
                 break
-            alive = self._better(alive, max(self.query.k, len(alive) // 2))
+            count = max(self.query.k, len(alive) // 2)
+            alive = self._better(alive, count, last=count <= few)
             self.rounds.append((self.edges[-1], alive))
         if len(alive) <= few or self._all_rows():
             answer = self._exact_among(alive)
@@ -133,17 +136,24 @@ class Race:
     def _all_rows(self) -> bool:
         return self.edges[-1] >= len(self.rows)
 
-    def _better(self, alive: Indices, count: int) -> Indices:
+    def _better(self, alive: Indices, count: int, last: bool) -> Indices:
         """The `count` best of some columns by the rows so far, ascending."""
         if not self._codes_pay(alive):
             self._advance()
         if self.used == self.edges[-1]:
             return alive[keep(self.query.score.of(self.sums[alive]), count)]
-        g, error = self._coded(self.rows[self.used : self.edges[-1]], alive)
-        scores, margin = self.query.score.of(g), self.query.score.error(error)
-        sure, doubtful = _sorted_out(scores, margin, count)
-        rest = keep(self.query.score.of(self._summed(alive[doubtful])), count - len(sure))
-        return alive[np.sort(np.concatenate([sure, doubtful[rest]]))]
+        parts = [self.rows[self.used : self.edges[-1]]]
+        if last:  # the rest will be asked for next, of columns that are just being read
+            parts.append(self.rows[self.edges[-1] :])
+        g, bound = self._coded(alive, parts)
+        score = self.query.score
+        sums, error = self.sums[alive], 2 * self.rounding[alive]
+        sure, doubtful = _sorted_out(score.of(sums + g[:, 0]), score.error(bound[:, 0] + error), count)
+        rest = keep(score.of(self._summed(alive[doubtful])), count - len(sure))
+        kept = np.sort(np.concatenate([sure, doubtful[rest]]))
+        if last:
+            self.ends = (sums + g.sum(axis=1))[kept], (bound.sum(axis=1) + error)[kept]
+        return alive[kept]
 
     def _codes_pay(self, alive: Indices) -> bool:
         """Whether two bytes of every entry of the survivors are read faster than the rows that are due."""
@@ -155,12 +165,20 @@ class Race:
             < self.design.cost(rows=due)[1]
         )
 
-    def _coded(self, rows: Indices, cols: Indices) -> tuple[Floats, Floats]:
-        """Sums over the used rows and these, from the twin, with a bound that covers the rounding of sums."""
-        r = np.zeros_like(self.query.r)
-        r[rows] = self.query.r[rows]
-        g, bound = self.design.refine(r, cols)
-        return self.sums[cols] + g, bound + 2 * self.design.accumulate_error(self.query.r)[cols]
+    def _coded(self, cols: Indices, parts: list[Indices]) -> tuple[Floats, Floats]:
+        """Sums over each part of the rows from the twin, with bounds: (columns, parts[, targets])."""
+        r = self.query.r
+        split = np.zeros((len(r), len(parts), *r.shape[1:]))
+        for i, part in enumerate(parts):
+            split[part, i] = r[part]
+        g, bound = self.design.refine(split.reshape(len(r), -1), cols)
+        shape = (len(cols), *split.shape[1:])
+        return g.reshape(shape), bound.reshape(shape)
+
+    @cached_property
+    def rounding(self) -> Floats:
+        """Bound on the rounding of the sums."""
+        return self.design.accumulate_error(self.query.r)
 
     def _advance(self) -> None:
         """Add rows to all columns: dropped ones share cache lines with others, so this costs nothing."""
@@ -181,11 +199,16 @@ class Race:
     def _exact_among(self, alive: Indices) -> Selection:
         """Add the remaining rows to the survivors alone, and rank them."""
         design, query, rest = self.design, self.query, self.rows[self.used :]
-        if self.coded and len(rest):
-            return rank(design, query, *self._coded(rest, alive), alive)
-        sums = np.ascontiguousarray(self.sums[alive].T).T
-        design.accumulate(rest, query.r[rest], sums, alive)
-        return rank(design, query, sums, design.accumulate_error(query.r)[alive], alive)
+        sums, error = self.sums[alive], self.rounding[alive]
+        if self.ends is not None:
+            (sums, error), self.ends = self.ends, None
+        elif self.coded and len(rest):
+            g, bound = self._coded(alive, [rest])
+            sums, error = sums + g[:, 0], 2 * error + bound[:, 0]
+        else:
+            sums = np.ascontiguousarray(sums.T).T
+            design.accumulate(rest, query.r[rest], sums, alive)
+        return rank(design, query, sums, error, alive)
 
 
 def uses_twin(design: Design) -> bool:
