@@ -107,7 +107,7 @@ class TestTwin:
         selector = SuccessiveHalving()
         selector.prepare(design)
         answer = selector.select(design, Query(r))
-        # 26214 pulls, 8 rounds: 12, 37, 88, 190 rows; 128, 64, 32, 16 columns stay. Codes of the 64 are cheaper
+        # 26214 pulls, 8 rounds: 12, 37, 88, 190 rows; 128, 64, 32, 16 columns stay. Codes of 64 are cheaper
         # than the 51 rows of the third round, those of the 128 not than the 25 of the second; from then on
         # codes alone are read, in the fourth round for all rows.
         twin = design.twin()
