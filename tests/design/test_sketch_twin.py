@@ -98,3 +98,13 @@ def test_costs_are_what_is_stored():
     assert twin.estimate_cost == (48_000, 48 * 16 * 8 + 48 * 16)
     assert twin.refine_cost(5) == (5000, 5 * (2 * 16 * 8 + 24))
     assert twin.nbytes == 48 * (2 * 16 * 8 + 32)
+
+
+@pytest.mark.parametrize("place", [(0, 0), (131, 1029), (64, 3)])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_matrix_that_is_not_finite_is_refused(value, place):
+    X = np.random.default_rng(5).standard_normal((132, 1030)) * 2e307
+    SketchTwin.build(X)  # sums of its entries may overflow; the entries do not
+    X[place] = value
+    with pytest.raises(ValueError, match="matrix is not finite"):
+        SketchTwin.build(X)

@@ -133,6 +133,7 @@ class DenseDesign(Design):
 
             self.reads.prepare(*self.cost())
             self.cache[key] = SketchTwin.build(self.X)
+            self.cache["finite"] = True  # as the twin
         return self.cache[key]
 
     def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:

@@ -52,7 +52,9 @@ class SketchTwin:
             for k, p in enumerate(range(lo, hi, kernel.WIDTH)):
                 width = min(kernel.WIDTH, hi - p)
                 kernel.fit_columns(panel, rows, first + p - lo, width, edges[k], fit[:, p : p + width])
-            kernel.pack_columns(panel, first, hi - lo, edges, signs[lo:hi], sizes[lo:hi])
+            suspect = kernel.pack_columns(panel, first, hi - lo, edges, signs[lo:hi], sizes[lo:hi])
+            if suspect and not np.isfinite(X[:, lo:hi]).all():
+                raise ValueError("matrix is not finite")
 
         if n:
             over_ranges(task, d, kernel.WIDTH, X.size, ())

@@ -89,6 +89,8 @@ def best_step(r, most):
 def pack_columns(X, first, width, thresholds, signs, sizes):
     """Pack the columns first ... first + width - 1 of a C-ordered X; each entry is read once, in order.
 
+    Returns whether X may hold a NaN or an infinity: a sum of four rows is not finite.
+
     Parameters
     ----------
     X : (n, d) array, C order
@@ -96,7 +98,8 @@ def pack_columns(X, first, width, thresholds, signs, sizes):
     thresholds : (panels of WIDTH columns, 3 * WIDTH) array of X's type: a, c and b of each column of a panel
     signs, sizes : (width, words) uint64, the first and the second bits, written
     """
-    held = np.zeros(2 * WIDTH, np.uint64)
+    held = np.zeros(3 * WIDTH, np.uint64)
+    suspect = NONE
     for start in range(0, X.shape[0], WORD):
         stop = min(start + WORD, X.shape[0])
         for p in range(0, width, WIDTH):
@@ -112,6 +115,8 @@ def pack_columns(X, first, width, thresholds, signs, sizes):
             for j in range(b - a):
                 signs[p + j, start // WORD] = held[j]
                 sizes[p + j, start // WORD] = held[j + WIDTH]
+                suspect |= held[j + 2 * WIDTH]
+    return suspect != NONE
 
 
 @njit(cache=True, nogil=True)
@@ -122,6 +127,7 @@ def _pack_row(x, thresholds, place, held):
         high = ONE if x[j] < thresholds[j + 2 * WIDTH] else NONE
         held[j] |= mid << place
         held[j + WIDTH] |= (low ^ mid ^ high) << place
+        held[j + 2 * WIDTH] |= NONE if x[j] - x[j] == 0.0 else ONE
 
 
 @njit(cache=True, nogil=True)
@@ -139,6 +145,8 @@ def _pack_rows(x, y, z, w, thresholds, place, held):
         high |= (FOUR if z[j] < c else NONE) | (EIGHT if w[j] < c else NONE)
         held[j] |= mid << place
         held[j + WIDTH] |= (low ^ mid ^ high) << place
+        total = (x[j] + y[j]) + (z[j] + w[j])
+        held[j + 2 * WIDTH] |= NONE if total - total == 0.0 else ONE
 
 
 @njit(cache=True, nogil=True)
