@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from skpursuit.design.base import BLOCK_ENTRIES, Design, Floats, Indices, as_precision, fixed_order_dot
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
+GATHER_BLOCK = 2**14  # entries: copied rows of a few columns that stay in the cache until they are transposed
 SMALL_BLOCK = 2**16  # entries: what stays in the cache while a block is looked at twice
 SMALL_PRODUCT = 2**20  # entries: no kernel is loaded for a product of fewer
 FEW_COLUMNS = 32  # up to here single columns are copied faster than blocks of them
@@ -102,7 +104,12 @@ class DenseDesign(Design):
             for line, j in zip(out, cols):
                 line[:] = self.X[:, j]
             return out
-        step = max(1, SMALL_BLOCK // max(1, len(cols)))
+        kernels = sys.modules.get("skpursuit.kernels.columns")
+        if kernels is not None and self.dtype == np.float64 and type(self.X) is np.ndarray:
+            # Loaded already, so that no small problem waits for it.
+            kernels.gather_columns(self.X, np.asarray(cols, dtype=np.int64), out)
+            return out
+        step = max(1, GATHER_BLOCK // max(1, len(cols)))
         for start in range(0, self.shape[0], step):
             out[:, start : start + step] = self.X[start : start + step, cols].T
         return out

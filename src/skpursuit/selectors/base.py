@@ -31,6 +31,8 @@ class Query:
         The error a Frank-Wolfe step can bear, for `ErrorBound("auto")`.
     known : callable, optional
         Gives (g, error): the gradient by a cheaper way than reading X, where the solver has one.
+    ordered : bool
+        Whether the answer must be best first. Without it only the set is made sure of, which is cheaper.
     """
 
     r: Floats
@@ -40,6 +42,7 @@ class Query:
     rng: np.random.Generator | None = None
     eps: float | None = None
     known: Callable[[], tuple[Floats, Floats]] | None = None
+    ordered: bool = True
 
     def scores(self, g: Floats) -> Floats:
         """Scores of all columns, -inf where excluded."""
@@ -127,12 +130,29 @@ def rank(
         return Selection(names[best], g[best], "exact")
     margin = query.score.error(error)
     left = candidates(scores, margin, query.k)
-    if len(left) == 1 or (len(left) <= query.k and _separated(scores, margin, left)):
+    settled = not query.ordered or len(left) == 1 or _separated(scores, margin, left)
+    if len(left) <= query.k and settled:
         best = left[np.lexsort((left, -scores[left]))]
         return Selection(names[best], g[best], "exact")
+    sure = NO_COLUMNS
+    if not query.ordered:
+        first, second = sorted_out(scores[left], margin[left], query.k)
+        sure, left = left[first], left[second]
     exact = design.correlate(query.r, cols=names[left])
-    best = top(query.score.of(exact), query.k)
-    return Selection(names[left[best]], exact[best], "exact", recomputed=len(left))
+    best = top(query.score.of(exact), query.k - len(sure))
+    chosen = np.concatenate([names[sure], names[left[best]]])
+    return Selection(chosen, np.concatenate([g[sure], exact[best]]), "exact", recomputed=len(left))
+
+
+def sorted_out(scores: Floats, margin: Floats, count: int) -> tuple[Indices, Indices]:
+    """Those that are among the `count` best for certain, and those that may be; both ascending."""
+    lower, upper, size = scores - margin, scores + margin, len(scores)
+    if count >= size:
+        return np.arange(size), NO_COLUMNS
+    surely_beaten = np.partition(upper, size - count - 1)[size - count - 1]
+    needed = np.partition(lower, size - count)[size - count]
+    sure = lower > surely_beaten
+    return np.flatnonzero(sure), np.flatnonzero(~sure & (upper >= needed))
 
 
 def candidates(scores: Floats, margin: Floats, k: int) -> Indices:

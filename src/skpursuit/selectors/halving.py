@@ -12,7 +12,7 @@ import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
 from skpursuit.kernels.topk import keep
-from skpursuit.selectors.base import Query, Selection, Selector, rank
+from skpursuit.selectors.base import Query, Selection, Selector, rank, sorted_out
 from skpursuit.selectors.greedy import by_energy, empty_sums
 from skpursuit.selectors.score import top
 
@@ -148,7 +148,7 @@ class Race:
         g, bound = self._coded(alive, parts)
         score = self.query.score
         sums, error = self.sums[alive], 2 * self.rounding[alive]
-        sure, doubtful = _sorted_out(score.of(sums + g[:, 0]), score.error(bound[:, 0] + error), count)
+        sure, doubtful = sorted_out(score.of(sums + g[:, 0]), score.error(bound[:, 0] + error), count)
         rest = keep(score.of(self._summed(alive[doubtful])), count - len(sure))
         kept = np.sort(np.concatenate([sure, doubtful[rest]]))
         if last:
@@ -214,14 +214,3 @@ class Race:
 def uses_twin(design: Design) -> bool:
     """Whether the survivors are placed by a quantised twin of X."""
     return design.has_twin() and design.shape[0] * design.shape[1] >= WORTH_CODING
-
-
-def _sorted_out(scores: Floats, margin: Floats, count: int) -> tuple[Indices, Indices]:
-    """Those that are among the `count` best for certain, and those that may be; both ascending."""
-    lower, upper, size = scores - margin, scores + margin, len(scores)
-    if count >= size:
-        return np.arange(size), np.empty(0, dtype=np.intp)
-    surely_beaten = np.partition(upper, size - count - 1)[size - count - 1]
-    needed = np.partition(lower, size - count)[size - count]
-    sure = lower > surely_beaten
-    return np.flatnonzero(sure), np.flatnonzero(~sure & (upper >= needed))

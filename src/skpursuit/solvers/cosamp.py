@@ -102,8 +102,8 @@ class CoSaMP(Solver):
 
     def _select(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> Indices:
         """The columns to merge: the top 2k, those of the support not excluded."""
-        query = problem.query(state, 2 * self.sparsity(problem), exclude=NO_COLUMNS, rng=rng)
-        return select(query).indices
+        k = 2 * self.sparsity(problem)
+        return select(problem.query(state, k, exclude=NO_COLUMNS, rng=rng, ordered=False)).indices
 
     def _check(self, problem: Problem) -> None:
         if not problem.quadratic:

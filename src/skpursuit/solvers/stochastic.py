@@ -135,7 +135,7 @@ def batch_query(problem: Problem, r: Floats, k: int, off: Indices, rng: np.rando
         design.accumulate(rows, r[rows], g)
         return g, design.accumulate_error(r)
 
-    return Query(r, k, problem.score, off, rng, known=known)
+    return Query(r, k, problem.score, off, rng, known=known, ordered=False)
 
 
 def batch_rows(r: Floats) -> Indices:
