@@ -39,6 +39,9 @@ class FactorPath:
 def gram_omp(gram: Floats, xty: Floats, k: int, tol: float | None = None, energy: float = 0.0) -> FactorPath:
     """Pursue one target until k columns are chosen or ||y - X w||^2 <= tol.
 
+    Row i of V holds the products of all columns with the i-th direction of the orthonormalised support. Its
+    entries at the support are a column of the Cholesky factor, and it takes the gradient one step on.
+
     Parameters
     ----------
     gram : ndarray of shape (d, d)
@@ -48,31 +51,29 @@ def gram_omp(gram: Floats, xty: Floats, k: int, tol: float | None = None, energy
     energy : float
         ||y||^2; needed with `tol`.
     """
-    sizes = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
-    L, half, support = np.zeros((k, k)), np.zeros(k), np.empty(k, dtype=np.intp)
-    rows = np.empty((k, len(xty)))
-    closed = np.zeros(len(xty), dtype=bool)
+    V, half, support = np.empty((k, len(xty))), np.zeros(k), np.empty(k, dtype=np.intp)
+    closed: list[int] = []
     g, size, premature = xty.copy(), 0, False
-    while size < k and not (tol is not None and energy - half[:size] @ half[:size] <= tol):
-        scores = np.where(closed, 0.0, np.abs(g))
-        noise = 8 * EPS * (np.abs(xty) + np.abs(g - xty)).max(initial=0.0)
-        if scores.max(initial=0.0) <= noise:
+    noise = 8 * EPS * float(np.abs(xty).max(initial=0.0))
+    while size < k and not (tol is not None and energy <= tol):
+        scores = np.abs(g)
+        scores[closed] = 0.0
+        top = float(scores.max(initial=0.0))
+        if top <= (1 + size) * noise:
             premature = True
             break
-        j = int(np.argmax(scores >= scores.max() - noise))  # equal to rounding: the lowest index wins
-        closed[j] = True
-        row = gram[j]
-        L[size, :size] = solve_triangular(
-            L[:size, :size], row[support[:size]], lower=True, check_finite=False
-        )
-        pivot = row[j] - L[size, :size] @ L[size, :size]
-        if not pivot > 16 * len(xty) * EPS * sizes[j] ** 2:
+        j = int(np.argmax(scores >= top - noise))  # equal to rounding: the lowest index wins
+        closed.append(j)
+        row, shadow = gram[j], V[:size, j]
+        pivot = float(row[j] - shadow @ shadow)
+        if not pivot > 16 * len(xty) * EPS * row[j]:
             continue  # depends on the columns chosen before
-        L[size, size] = np.sqrt(pivot)
-        half[size] = (xty[j] - L[size, :size] @ half[:size]) / L[size, size]
-        support[size], rows[size] = j, row
+        pivot = np.sqrt(pivot)
+        direction = (row - shadow @ V[:size]) / pivot
+        step = g[j] / pivot
+        g -= step * direction
+        energy -= step * step
+        V[size], half[size], support[size] = direction, step, j
         size += 1
-        w = solve_triangular(L[:size, :size], half[:size], trans=1, lower=True, check_finite=False)
-        g = xty - w @ rows[:size]
-    premature |= tol is not None and bool(energy - half[:size] @ half[:size] > tol)
-    return FactorPath(support[:size], L[:size, :size], half[:size], premature)
+    premature |= tol is not None and energy > tol
+    return FactorPath(support[:size], np.tril(V[:size, support[:size]].T), half[:size], premature)

@@ -91,8 +91,9 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, B
         self.n_nonzero_coefs_ = self._sparsity(base.shape[1])
         frame = make_frame(base, y, Squared(), weights, self.fit_intercept)
         columns = frame.y.reshape(len(y), -1)
-        by_gram = self._by_gram(base, columns.shape[1])
-        paths = pursue_targets(frame.design, columns, self.n_nonzero_coefs_, self.tol, by_gram, self.selector)
+        paths = pursue_targets(
+            frame.design, columns, self.n_nonzero_coefs_, self.tol, self.precompute, self.selector
+        )
         warn_if_premature(paths)
         self._set(paths, base, frame.centre, frame.offset)
         return self
@@ -101,14 +102,6 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, B
         if self.tol is not None:
             return None
         return default_sparsity(d) if self.n_nonzero_coefs is None else clipped(self.n_nonzero_coefs, d)
-
-    def _by_gram(self, base: Design, targets: int) -> bool:
-        """Whether X^T X costs less than one product with X for each step of each target."""
-        if self.precompute != "auto":
-            return bool(self.precompute)
-        n, d = base.shape
-        few = d * d * 8 <= 2**30 and d <= targets * (self.n_nonzero_coefs_ or min(n, d))
-        return self.selector == "auto" and targets > 1 and few
 
     def _set(self, paths: list[FactorPath], base: Design, centre: Floats, offset: Floats) -> None:
         coef = np.zeros((len(paths), base.shape[1]), dtype=base.dtype)
