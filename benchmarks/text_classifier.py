@@ -6,12 +6,13 @@ DIR holds the CLUTO collections (hitech, la2, ohscal, classic) as .mat, .arff, .
 to unit rows; splits are 80/20 and stratified by class. Tasks: "binary", the first floor(K/2) classes against
 the others, and "K-class" with 50 features shared by all classes (one-vs-rest problems for PursuitClassifier
 and liblinear, multinomial for abess). C of liblinear is found by bisection so that 50 features are left; its
-seconds are those of one fit at that C. abess gets no empty columns, and as many splits as asked for.
+seconds are those of one fit at that C. abess gets no empty columns, and as many splits as asked for. Seconds
+are processor time of one thread.
 """
 
 import argparse
 import warnings
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
@@ -33,10 +34,10 @@ def unit_rows(X):
 
 
 def timed(model, X, y):
-    began = perf_counter()
+    began = process_time()
     with threadpool_limits(1):
         model.fit(X, y)
-    return model, perf_counter() - began
+    return model, process_time() - began
 
 
 def features(model):

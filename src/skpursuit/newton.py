@@ -13,19 +13,14 @@ STACK_ENTRIES = 2**22
 
 
 class Curvature:
-    """Second derivatives of a loss at predictions z, in the coefficients of the rows of A.
-
-    Targets whose losses do not depend on each other (all but multinomial) need one k x k factor each.
-    """
+    """Second derivatives of a loss of one target at predictions z, in the coefficients of the rows of A."""
 
     def __init__(self, problem: Problem, A: Floats, z: Floats, ridge: float) -> None:
-        curvature = problem.curvature(z).reshape(len(z), -1)
-        self.factors = [factor((A * c) @ A.T, ridge) for c in curvature.T]
+        self.factor = factor((A * problem.curvature(z)) @ A.T, ridge)
 
     def solve(self, g: Floats) -> Floats:
         """The direction p with (curvature) p = g."""
-        columns = g.reshape(len(g), -1).T
-        return np.stack([f(column) for f, column in zip(self.factors, columns)], axis=1).reshape(g.shape)
+        return self.factor(g)
 
 
 class CoupledCurvature:
@@ -59,8 +54,13 @@ class CoupledCurvature:
 
 def curvature_at(problem: Problem, A: Floats, z: Floats, ridge: float) -> Curvature | CoupledCurvature:
     """The curvature in the form the loss allows."""
-    kind = CoupledCurvature if hasattr(problem.loss, "probabilities") else Curvature
+    kind = CoupledCurvature if couples(problem) else Curvature
     return kind(problem, A, z, ridge)
+
+
+def couples(problem: Problem) -> bool:
+    """Whether the loss of a sample depends on several predictions at once, as multinomial loss does."""
+    return hasattr(problem.loss, "probabilities")
 
 
 def factor(H: Floats, ridge: float) -> Any:

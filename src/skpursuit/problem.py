@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -53,6 +53,10 @@ class Problem:
         """Second derivatives of the weighted losses."""
         c = self.loss.curvature(self.y, z)
         return c if self.weights is None else _scaled(c, self.weights)
+
+    def single_targets(self) -> list[Problem]:
+        """One problem for each target, for losses that do not couple them."""
+        return [replace(self, y=np.ascontiguousarray(y), targets=(), score=Absolute()) for y in self.y.T]
 
     @cached_property
     def size(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from skpursuit.blas import one_thread
 from skpursuit.design.base import Floats
-from skpursuit.newton import curvature_at
+from skpursuit.newton import couples, curvature_at
 from skpursuit.problem import Problem
 from skpursuit.state import Stack, State
 
@@ -148,6 +148,17 @@ class Newton:
 
     def fit(self, problem: Problem, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:
         """Minimise over the coefficients of the rows of A (gathered columns), from w.
+
+        Targets that do not depend on each other are fitted one by one, each to its own end.
+        """
+        if not problem.targets or couples(problem):
+            return self._fit(problem, A, w)
+        fits = [self._fit(one, A, w[:, t]) for t, one in enumerate(problem.single_targets())]
+        coefs, zs, values = zip(*fits)
+        return np.stack(coefs, axis=1), np.stack(zs, axis=1), float(sum(values))
+
+    def _fit(self, problem: Problem, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:
+        """Damped Newton.
 
         Curvature is what costs: it is kept from step to step while each gains at least a factor of 3.
         """
