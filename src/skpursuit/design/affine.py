@@ -155,8 +155,11 @@ class AffineDesign(Design):
         out += self.correct(part, u.sum(axis=0), slice(None) if cols is None else cols)
 
     def _gather(self, cols: Indices) -> Floats:
-        raw = self.inner._gather(cols)
-        return (raw - self.centre[cols, None]) / self.scale[cols, None] * self.root
+        out = self.inner._gather(cols)
+        out -= self.centre[cols, None]
+        out /= self.scale[cols, None]
+        out *= self.root
+        return out
 
     def _norms(self, axis: int, order: float) -> Floats:
         if not self.centre.any() and (axis == 0 or self.scale.all()):

@@ -15,6 +15,7 @@ from skpursuit.design.kept import ColumnCache, Floats, Indices, Reads
 GRAM_SHARE = 8  # d / 8 products X^T x_j cost as much as all of X^T X by one matrix product
 GRAM_WIDTH = 16  # columns of X^T X made in one product: as cheap as four by single products
 PIECE = 8192  # BLAS uses one thread for dot products up to 10000
+GATHERED_ENTRIES = 2**22  # up to here all columns may be gathered at once
 BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many entries, so that Ctrl-C is prompt
 
 
@@ -152,7 +153,11 @@ class Design(ABC):
         return self.columns(left) @ weighted.T
 
     def gram_matrix(self) -> Floats:
-        """X^T X, in blocks of columns. Kept."""
+        """X^T X, in one symmetric product where X is small, else in blocks of columns. Kept."""
+        if "gram" not in self.cache and self.shape[0] * self.shape[1] <= GATHERED_ENTRIES:
+            self.reads.add(*self.cost())
+            columns = self._gather(np.arange(self.shape[1]))
+            self.cache["gram"] = columns @ columns.T
         if "gram" not in self.cache:
             matrix = np.empty((self.shape[1], self.shape[1]))
             for start in range(0, self.shape[1], 128):

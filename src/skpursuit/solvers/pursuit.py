@@ -91,7 +91,7 @@ class OMP(Solver):
         if problem.quadratic:
             return LeastSquares(self.positive)
         last = size + 1 >= self.sparsity(problem)
-        return Newton(self.ridge) if last else Newton(self.ridge, precision=1e-7)
+        return Newton(self.ridge) if last else Newton(self.ridge, precision=1e-6)
 
     def init(self, problem: Problem) -> State:
         check_sparsity(problem, self.sparsity(problem))
