@@ -13,6 +13,7 @@ from skpursuit.selectors.exact import Exact
 
 FEW = 8  # columns that are computed exactly without looking at their second byte, if there is one
 MANY = 512  # columns left from which a second byte is made, if there is none
+LONG = 100  # selections from which a second byte has paid for itself
 TALL = 20000  # rows from which one byte leaves many columns
 
 
@@ -34,8 +35,8 @@ class Certified(Selector):
     events : int, optional
         Number of intervals that share `delta`; found from the solver when None.
     fine : bool
-        Whether a second byte an entry is made beforehand; set for solvers that ask for many columns and
-        for tall X, and later where one byte leaves too many columns.
+        Whether a second byte an entry is made beforehand; set for solvers that ask for many columns,
+        for long runs and tall X, and later where one byte leaves too many columns.
     """
 
     delta: float = 0.0
@@ -51,7 +52,7 @@ class Certified(Selector):
         n, d = problem.design.shape
         wide = max(1, *problem.targets) if problem.targets else 1
         events = self.events or solver.iterations(problem) * d * wide
-        fine = self.fine or solver.asks_many or n > TALL
+        fine = self.fine or solver.asks_many or n > TALL or solver.work(problem)[0] >= LONG
         return replace(self, events=events if self.delta else None, fine=fine)
 
     def identity(self) -> str:
