@@ -109,6 +109,7 @@ def against_one_thread(atoms, signals, rounds):
         best = best_times(
             {"one": lambda one=one, s=s: one.transform(s), "two": lambda two=two, s=s: two.transform(s)},
             rounds,
+            time.perf_counter,
         )
         ratio = best["one"] / best["two"]
         print(f"{a.dtype}: one thread / two threads     {ratio:6.2f}   (wanted: at least 1.7)")
