@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-from skpursuit import Checkpoint, FrankWolfe, L1Ball, Simplex, Status, as_design, datasets, minimize
+from skpursuit import (
+    Checkpoint,
+    ErrorBound,
+    FrankWolfe,
+    Greedy,
+    L1Ball,
+    Simplex,
+    Status,
+    as_design,
+    datasets,
+    minimize,
+)
 from skpursuit.selectors import Selection, Selector
 
 STEPS = ["exact", "open-loop", "backtracking"]
@@ -44,19 +55,18 @@ class Noisy(Selector):
 @pytest.mark.parametrize("loss", ["squared", "logistic", "huber"])
 @pytest.mark.parametrize("constraint", [L1Ball, Simplex])
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("inexact", [False, True])
-def test_gap_is_within_the_proven_rate(loss, constraint, step, inexact):
+@pytest.mark.parametrize(("selector", "delta"), [("exact", 0.0), (Noisy(), Noisy.delta)])
+def test_gap_is_within_the_proven_rate(loss, constraint, step, selector, delta):
     X, y, radius = problem()
     y = np.sign(y) if loss == "logistic" else y
     domain = constraint(radius)
     smoothness = 0.25 if loss == "logistic" else 1.0
     curvature = 4 * radius**2 * np.max(np.sum(X**2, axis=0)) * smoothness
     best = minimum(X, y, domain, loss)
-    selector, slack = (Noisy(), 1 + Noisy.delta) if inexact else ("exact", 1.0)
     result = minimize(X, y, FrankWolfe(domain, 200, step), selector, loss, random_state=0)
     for record in result.history:
         t = record.iteration + 1  # the objective is that of iterate t
-        assert record.objective - best <= 2 * curvature * slack / (t + 2) + 1e-9
+        assert record.objective - best <= 2 * curvature * (1 + delta) / (t + 2) + 1e-9
 
 
 @pytest.mark.parametrize("constraint", [L1Ball(3.0), Simplex(3.0)])
@@ -211,6 +221,20 @@ def test_the_minimum_at_a_vertex_is_found_and_recognised():
         np.testing.assert_allclose(result.coef, np.eye(10)[4], atol=1e-9)
         if variant != "vanilla":
             assert len(result.support) == 1
+
+
+def test_the_automatic_error_bound_spares_rows_and_keeps_its_rate():
+    delta, steps = 5.0, 60
+    X, y, radius = problem(8, n=1000, d=80)
+    best = minimum(X, y, L1Ball(radius))
+    curvature = 4 * radius**2 * np.max(np.sum(X**2, axis=0))
+    selector = Greedy(stop=ErrorBound("auto", delta))
+    result = minimize(X, y, FrankWolfe(L1Ball(radius), steps, "open-loop"), selector)
+    assert result.entries_read < steps * X.size
+    for record in result.history:
+        assert record.objective - best <= 2 * curvature * (1 + delta) / (record.iteration + 3)
+    with pytest.raises(ValueError, match="bounded curvature"):
+        minimize(X, np.floor(np.abs(y)), FrankWolfe(L1Ball(radius)), selector, "poisson")
 
 
 def test_wrong_arguments_are_refused():
