@@ -97,8 +97,9 @@ def copy_columns(X, first, width, out):
 def _span(X, first, width, start, stop, span):
     """Smallest and largest entry of each column; four rows at a time spare the running ones."""
     last = first + width
-    span[:width] = X[start, first:last]
-    span[WIDTH : WIDTH + width] = X[start, first:last]
+    for j in range(width):  # assigning a slice would compile for seconds, most of it for its error message
+        span[j] = X[start, first + j]
+        span[j + WIDTH] = X[start, first + j]
     for i in range(start, stop, 4):
         # Repeating the last row at the end changes no extremum.
         a = X[i, first:last]
