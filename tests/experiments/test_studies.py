@@ -13,7 +13,7 @@ from skpursuit.experiments.methods import LABELS, RowExact, Untiring, make_selec
 from skpursuit.experiments.standins import make_music, make_text
 from skpursuit.experiments.store import digest, read_rows
 from skpursuit.experiments.studies import STUDIES, Options
-from skpursuit.experiments.summary import ratios
+from skpursuit.experiments.summary import ratios, shared
 from skpursuit.selectors import Query
 
 TOY = {"n": 60, "d": 120, "k": 4, "trial": 0}
@@ -180,3 +180,13 @@ def test_speeds_compare_the_same_problem_whatever_k_was_chosen():
     assert ratios(other, exact) == [4.0, 2.0 / 1.5]
     toys = [{"n": 1, "d": 1, "k": k, "trial": 0, "seconds": float(k)} for k in (1, 2)]
     assert ratios(toys, toys) == [1.0, 1.0]
+
+
+def test_means_are_over_problems_that_all_methods_have_finished():
+    def row(method, trial):
+        return {"n": 1, "d": 1, "k": 1, "trial": trial, "method": method}
+
+    whole = [row("exact", 0), row("halving", 0)]
+    assert shared([*whole, row("exact", 1)]) == whole
+    assert shared([*whole, row("reject", 0)]) == [*whole, row("reject", 0)]
+    assert shared([row("exact", 0), row("halving", 1)]) == [row("exact", 0), row("halving", 1)]

@@ -57,6 +57,20 @@ def speed(rows: Sequence[Row], baseline: Sequence[Row]) -> float | None:
     return median(found) if found else None
 
 
+def shared(rows: Sequence[Row], rare: str = "reject") -> list[Row]:
+    """Rows of the problems that all methods have been run on, so that their means can be compared.
+
+    A run that was stopped leaves some methods with more problems than others. Methods that are run on few
+    problems by design (`rare`) do not count. Without any such problem all rows are returned.
+    """
+    needed = {row["method"] for row in rows} - {rare}
+    done: dict[tuple[Any, ...], set[Any]] = {}
+    for row in rows:
+        done.setdefault(_problem(row), set()).add(row["method"])
+    whole = [row for row in rows if needed <= done[_problem(row)]]
+    return whole or list(rows)
+
+
 def places(rows: Iterable[Row], x: str) -> list[float]:
     """The values of a column that occur, ascending."""
     return sorted(set(numbers(rows, x)))
