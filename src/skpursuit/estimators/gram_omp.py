@@ -54,7 +54,7 @@ def gram_omp(gram: Floats, xty: Floats, k: int, tol: float | None = None, energy
     V, half, support = np.empty((k, len(xty))), np.zeros(k), np.empty(k, dtype=np.intp)
     closed: list[int] = []
     g, size, premature = xty.copy(), 0, False
-    noise = 8 * EPS * float(np.abs(xty).max(initial=0.0))
+    noise = 64 * EPS * float(np.abs(xty).max(initial=0.0))
     while size < k and not (tol is not None and energy <= tol):
         scores = np.abs(g)
         scores[closed] = 0.0

@@ -10,11 +10,12 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.design import Design
-from skpursuit.design.base import Floats
+from skpursuit.design.base import GATHERED_ENTRIES, Floats
+from skpursuit.estimators.fold_gram import FoldGrams
 from skpursuit.estimators.folds import SplitterRoutingMixin, alone, fold_weights, predictions
 from skpursuit.estimators.linear import LinearMixin, clipped, make_frame, read_data
 from skpursuit.estimators.omp import OrthogonalMatchingPursuit
-from skpursuit.estimators.omp_functions import PREMATURE, pursue_targets
+from skpursuit.estimators.omp_functions import PREMATURE, gram_is_cheaper, pursue_targets
 from skpursuit.losses import Squared
 from skpursuit.selectors import Selector
 from skpursuit.solvers.base import check_count
@@ -94,9 +95,10 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, LinearMixin, RegressorMi
         base, y, weights = read_data(self, X, y, sample_weight, y_numeric=True, ensure_min_features=2)
         d = base.shape[1]
         most = clipped(self.max_iter, d) if self.max_iter else min(max(int(0.1 * d), 5), d)
+        splits = self._splits(base, y, fit_params)
+        grams = self._grams(base, y, weights, most * len(splits))
         errors = Parallel(n_jobs=self.n_jobs, verbose=int(self.verbose), require="sharedmem")(
-            delayed(self._errors)(alone(base), y, weights, split, most)
-            for split in self._splits(base, y, fit_params)
+            delayed(self._errors)(alone(base), y, weights, (*split, grams), most) for split in splits
         )
         shortest = min(len(fold) for fold in errors)
         mean = np.mean([fold[:shortest] for fold in errors], axis=0)
@@ -110,17 +112,28 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, LinearMixin, RegressorMi
         self.coef_, self.intercept_, self.n_iter_ = final.coef_, final.intercept_, final.n_iter_
         return self
 
+    def _grams(self, base: Design, y: Floats, weights: Floats | None, steps: int) -> FoldGrams | None:
+        """Gram matrices of the folds, where X is small and they are cheaper than products with X."""
+        small = base.shape[0] * base.shape[1] <= GATHERED_ENTRIES
+        if not small or not gram_is_cheaper(base, steps // 2, self.selector):
+            return None
+        return FoldGrams(base, y, weights, self.fit_intercept)
+
     def _errors(self, base: Design, y: Floats, weights: Floats | None, split: Any, most: int) -> Floats:
         """Mean squared error on the test part, for 1, 2, ... coefficients."""
-        train, test = split
-        frame = make_frame(base, y, Squared(), fold_weights(train, len(y), weights), self.fit_intercept)
-        path = pursue_targets(frame.design, frame.y[:, None], most, None, selector=self.selector)[0]
+        train, test, grams = split
+        if grams is not None and grams.serves(train, test):
+            path, centre, offset = grams.path(test, most)
+        else:
+            frame = make_frame(base, y, Squared(), fold_weights(train, len(y), weights), self.fit_intercept)
+            path = pursue_targets(frame.design, frame.y[:, None], most, None, selector=self.selector)[0]
+            centre, offset = frame.centre, frame.offset
         if path.premature:
             warnings.warn(PREMATURE, RuntimeWarning, stacklevel=2)
-        sizes = range(1, len(path) + 1)
-        models = [frame.model(path.support[:k], path.coef(k)) for k in sizes] or [
-            frame.model(path.support, path.coef(0))
-        ]
+        models = []
+        for k in range(min(1, len(path)), len(path) + 1):
+            columns, coef = path.support[:k], path.coef(k)
+            models.append((columns, coef, offset - centre[columns] @ coef))
         part = None if weights is None else weights[test]
         return np.array(
             [np.average((y[test] - z) ** 2, weights=part) for z in predictions(base, models, test)]

@@ -157,7 +157,7 @@ def pursue_targets(
     """The path of each column of y."""
     k = _sparsity(n_nonzero_coefs, tol, design.shape[1])
     steps = y.shape[1] * (k if tol is None else min(design.shape) // 4 + 1)
-    by_gram = _gram_is_cheaper(design, steps, selector) if precompute == "auto" else precompute
+    by_gram = gram_is_cheaper(design, steps, selector) if precompute == "auto" else precompute
     limits = [(*_limits(k, tol, energy), energy) for energy in np.sum(y * y, axis=0).tolist()]
     if not by_gram:
         return [_pursue(design, column, OMP(k, tol), selector) for column, (k, tol, _) in zip(y.T, limits)]
@@ -165,7 +165,7 @@ def pursue_targets(
     return [gram_omp(gram, column, *limit) for column, limit in zip(xty.T, limits)]
 
 
-def _gram_is_cheaper(design: Design, steps: int, selector: str | Selector) -> bool:
+def gram_is_cheaper(design: Design, steps: int, selector: str | Selector) -> bool:
     """Whether X^T X costs less than a product with X and a turn of the loop for each step.
 
     Counted as 25 billion multiplications a second in the one, 2 billion entries read a second and a turn of
