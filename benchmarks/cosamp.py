@@ -63,8 +63,9 @@ def fit(design, y, selector):
     timed = Timed(as_selector(CHOICES.get(selector, selector)))
     if hasattr(design, "column_cache"):
         design.column_cache = ColumnCache()
+    began = time.process_time()  # after the columns of the last fit were given back
     result = minimize(design, y, CoSaMP(k, max_iter=iterations), timed, random_state=0)
-    return result, sum(timed.seconds)
+    return result, sum(timed.seconds), time.process_time() - began
 
 
 figures = {name: [] for name in [*names, "NumPy"]}
@@ -74,9 +75,12 @@ for seed in range(seeds):
     selections = {name: np.inf for name in ["exact", *names]}
     residuals = {"NumPy": np.sum((X @ plain(X, y) - y) ** 2)}
 
-    def prepared(name, D=D, y=y, selections=selections, residuals=residuals):
-        result, seconds = fit(D, y, name)
+    wholes = dict.fromkeys(selections, np.inf)
+
+    def prepared(name, D=D, y=y, selections=selections, residuals=residuals, wholes=wholes):
+        result, seconds, whole = fit(D, y, name)
         selections[name] = min(selections[name], seconds / result.n_iter)
+        wholes[name] = min(wholes[name], whole)
         residuals[name] = 2 * result.objective
 
     fits = {("NumPy", "prepared"): lambda X=X, y=y: plain(X, y)}
@@ -85,6 +89,7 @@ for seed in range(seeds):
         fits[name, "prepared"] = lambda name=name: prepared(name)
         fits[name, "fresh"] = lambda name=name, X=X, y=y: fit(X, y, name)
     times = best_times(fits, 4)
+    times |= {(name, "prepared"): seconds for name, seconds in wholes.items()}
     times["NumPy", "fresh"] = times["NumPy", "prepared"]
     selections["NumPy"] = selections["exact"]
     for name in figures:
