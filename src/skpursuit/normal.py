@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from skpursuit.solvers.base import empty_state
 from skpursuit.state import State
 
 DOUBT = 1e-8  # squared share of a unit column left over by the others, below which its Gram entry is noise
+MOST_SCRATCH = 2**21  # numbers: 16 MB
 SHARP = 1e-2  # above which plain normal equations lose no digits worth a refinement
 
 
@@ -60,7 +62,10 @@ class NormalEquations:
         _, at, was = np.intersect1d(merged, before, assume_unique=True, return_indices=True)
         new = np.setdiff1d(np.arange(len(merged)), at, assume_unique=True)
         design = problem.design
-        old, fresh = design.columns(merged[at]), design.columns(merged[new])
+        old, fresh = (
+            design.columns(merged[at], scratch(len(at), design.shape[0])),
+            design.columns(merged[new]),
+        )
         gram = np.empty((len(merged), len(merged)))
         moments = np.empty((len(merged), *problem.targets))
         if len(at):
@@ -118,6 +123,19 @@ class NewtonMerged:
                 near = ~dependent(unit[doubtful], unit[keep], factor, np.ones(len(keep)))
                 keep = np.sort(np.concatenate([keep, doubtful[near]]))
         return alive[keep]
+
+
+_mine = threading.local()
+
+
+def scratch(rows: int, n: int) -> Floats | None:
+    """Memory of this thread for columns that one step alone looks at; none where keeping it would be much."""
+    if rows * n > MOST_SCRATCH:
+        return None
+    held = getattr(_mine, "held", None)
+    if held is None or held.shape[1] != n or len(held) < rows:
+        held = _mine.held = np.empty((rows, n))
+    return held
 
 
 def solve(

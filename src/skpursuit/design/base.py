@@ -111,17 +111,21 @@ class Design(ABC):
         self.reads.add(*self.twin(seed, fine=True).refine_cost(len(cols)))
         return self._refine(r, cols, seed)
 
-    def columns(self, cols: Indices) -> Floats:
+    def columns(self, cols: Indices, scratch: Floats | None = None) -> Floats:
         """Gather columns as the rows of a C-contiguous float64 array of shape (len(cols), n).
 
-        Kept, because a pursuit comes back to them: not to be written to. Not counted as selection.
+        Kept, because a pursuit comes back to them: not to be written to. Not counted as selection. Columns
+        that are kept already are copied together in `scratch`, when given: memory that was used before is
+        several times as fast to write to as new memory.
         """
         lines, fresh, gathered = self._lines(cols)
         if len(fresh):
             self.reads.prepare(*self.cost(cols=fresh))
         if len(fresh) == len(lines):
             return gathered
-        return np.stack(lines) if len(lines) > 1 else lines[0][None]
+        if len(lines) == 1:
+            return lines[0][None]
+        return np.stack(lines, out=None if scratch is None else scratch[: len(lines)])
 
     def _lines(self, cols: Indices) -> tuple[list[Floats], Indices, Floats]:
         """Columns as one-dimensional arrays; which of them had to be gathered into the cache, and those."""
