@@ -13,7 +13,7 @@ from skpursuit.experiments.methods import LABELS, RowExact, Untiring, make_selec
 from skpursuit.experiments.standins import make_music, make_text
 from skpursuit.experiments.store import digest, read_rows
 from skpursuit.experiments.studies import STUDIES, Options
-from skpursuit.experiments.summary import ratios, shared
+from skpursuit.experiments.summary import lines, ratios, shared
 from skpursuit.selectors import Query
 
 TOY = {"n": 60, "d": 120, "k": 4, "trial": 0}
@@ -190,3 +190,10 @@ def test_means_are_over_problems_that_all_methods_have_finished():
     assert shared([*whole, row("exact", 1)]) == whole
     assert shared([*whole, row("reject", 0)]) == [*whole, row("reject", 0)]
     assert shared([row("exact", 0), row("halving", 1)]) == [row("exact", 0), row("halving", 1)]
+
+
+def test_one_disturbed_run_does_not_move_the_line_of_times_but_shows_in_its_band():
+    rows = [{"method": "exact", "k": 5, "seconds": s, "f_measure": s} for s in (1.0, 2.0, 90.0)]
+    (times,), (recovery,) = (lines(rows, "k", y) for y in ("seconds", "f_measure"))
+    assert (times.y, times.high) == ([2.0], [90.0])
+    assert recovery.y == [31.0]

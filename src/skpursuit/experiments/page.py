@@ -19,7 +19,7 @@ from .page_toy import (
 )
 from .report import Facts, Page, Section, Table
 from .store import Row, StoreError, read_about, read_rows
-from .summary import mean, pick, speed
+from .summary import mean, pick, shared, speed
 
 TOY: dict[str, Callable[[Sequence[Row]], Section]] = {
     "omp": omp_section,
@@ -94,7 +94,7 @@ def _highlights(found: dict[str, list[Row]]) -> list[tuple[str, str]]:
     if not rows:
         return []
     n, d = sizes(rows)[-1]
-    here = pick(rows, n=n, d=d)
+    here = shared(pick(rows, n=n, d=d))
     tiles = []
     for method, name in (
         ("certified", "`certified`, the atoms of exact, proven"),

@@ -11,7 +11,7 @@ from .store import Row
 from .summary import flat, label, lines, mean, methods_of, pick, places, ratios, shared, speed
 from .svg import Panel, Series
 
-BANDS = "Means over trials; bands from the lowest to the highest."
+BANDS = "Means over trials (times: medians); bands from the lowest to the highest."
 LOST = 0.01  # of F, and of exact's atoms, beyond which a loss is marked
 
 

@@ -40,6 +40,11 @@ def mean(rows: Iterable[Row], name: str) -> float | None:
     return fmean(values) if values else None
 
 
+def middle(values: Sequence[float], name: str) -> float:
+    """The mean; of times the median, since one disturbed run would outweigh all others."""
+    return median(values) if name == "seconds" else fmean(values)
+
+
 def numbers(rows: Iterable[Row], name: str) -> list[float]:
     """The values of a column that are there."""
     return [float(row[name]) for row in rows if row.get(name) is not None]  # type: ignore[arg-type]
@@ -83,22 +88,23 @@ def _problem(row: Row) -> tuple[Any, ...]:
 def lines(
     rows: Sequence[Row], x: str, y: str, scale: float = 1.0, methods: Sequence[str] | None = None
 ) -> list[Series]:
-    """One line per method: the mean over trials, and a band from the lowest to the highest."""
+    """One line per method: the middle of the trials, and a band from the lowest to the highest."""
     drawn = []
     for method in methods or methods_of(rows):
         own = pick(rows, method=method)
         xs = places(own, x)
         groups = [[scale * v for v in numbers(pick(own, **{x: place}), y)] for place in xs]
         if any(groups):
-            drawn.append(_line(label(method), xs, groups))
+            drawn.append(_line(label(method), xs, groups, y))
     return drawn
 
 
 def flat(
     rows: Sequence[Row], xs: Sequence[float], y: str, methods: Sequence[str], scale: float = 1.0
 ) -> list[Series]:
-    """Methods that have no setting: the same mean everywhere."""
-    values = {method: mean(pick(rows, method=method), y) for method in methods}
+    """Methods that have no setting: the same value everywhere."""
+    found = {method: numbers(pick(rows, method=method), y) for method in methods}
+    values = {method: middle(group, y) if group else None for method, group in found.items()}
     return [
         Series(label(method), list(xs), [scale * value] * len(xs))
         for method, value in values.items()
@@ -106,9 +112,15 @@ def flat(
     ]
 
 
-def _line(name: str, xs: list[float], groups: list[list[float]]) -> Series:
+def _line(name: str, xs: list[float], groups: list[list[float]], y: str) -> Series:
     def each(of: Callable[[list[float]], float]) -> list[float | None]:
         return [of(group) if group else None for group in groups]
 
     spread = any(len(group) > 1 for group in groups)
-    return Series(name, xs, each(fmean), each(min) if spread else (), each(max) if spread else ())
+    return Series(
+        name,
+        xs,
+        each(lambda group: middle(group, y)),
+        each(min) if spread else (),
+        each(max) if spread else (),
+    )
