@@ -11,7 +11,7 @@ ESTIMATORS = [
     sp.PursuitRegressor(),
     sp.PursuitRegressor(solver="mp", max_iter=50),
     sp.PursuitRegressor(solver="cosamp"),
-    sp.PursuitRegressor(solver="fw", radius=100.0, normalize=True, max_iter=100),
+    sp.PursuitRegressor(solver="fw", radius=100.0, normalize=True, max_iter=30),
     sp.PursuitRegressor(shared_support=True),
     sp.PursuitClassifier(),
     sp.PursuitClassifier(solver="grasp"),
