@@ -33,7 +33,7 @@ def instrumented(order="C"):
     return Instrumented(np.asarray(np.random.default_rng(0).standard_normal((40, 30)), order=order))
 
 
-def test_every_verb_counts_what_it_touches():
+def test_verbs_count_what_they_touch_or_what_their_kernels_are_given():
     for order in "CF":
         design = instrumented(order)
         rows, cols = np.arange(7), np.array([1, 4, 9])

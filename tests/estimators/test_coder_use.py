@@ -21,7 +21,7 @@ def data():
     return rng.standard_normal((60, 24)), rng.standard_normal((5000, 24))
 
 
-def same(a, b):
+def check_same(a, b):
     assert a.shape == b.shape
     assert a.dtype == b.dtype
     assert (a != b).nnz == 0
@@ -32,9 +32,9 @@ def test_fit_clone_and_pickle_change_nothing(data):
     coder = PursuitCoder(atoms, 3, "cosamp", 1e-3, refit=True)
     expected = coder.transform(signals[:50])
     assert coder.fit(signals) is coder
-    same(coder.fit_transform(signals[:50]), expected)
-    same(clone(coder).transform(signals[:50]), expected)
-    same(pickle.loads(pickle.dumps(coder)).transform(signals[:50]), expected)
+    check_same(coder.fit_transform(signals[:50]), expected)
+    check_same(clone(coder).transform(signals[:50]), expected)
+    check_same(pickle.loads(pickle.dumps(coder)).transform(signals[:50]), expected)
     assert coder.get_params()["dictionary"] is atoms
     assert coder.n_features_in_ == 24
 
@@ -60,20 +60,20 @@ def test_in_a_pipeline_with_data_frames_lists_and_integers(data):
     pipeline = make_pipeline(StandardScaler(), PursuitCoder(atoms, 3)).fit(signals)
     assert pipeline.transform(signals[:9]).shape == (9, 60)
     coder = PursuitCoder(atoms, 3)
-    same(coder.transform(pd.DataFrame(signals[:9])), coder.transform(signals[:9]))
+    check_same(coder.transform(pd.DataFrame(signals[:9])), coder.transform(signals[:9]))
     whole = np.rint(signals[:9] * 10)
-    same(coder.transform(whole.astype(np.int16)), coder.transform(whole))
-    same(coder.transform(whole.tolist()), coder.transform(whole))
+    check_same(coder.transform(whole.astype(np.int16)), coder.transform(whole))
+    check_same(coder.transform(whole.tolist()), coder.transform(whole))
 
 
 def test_orders_and_strides_of_memory_do_not_matter(data):
     atoms, signals = data
     expected = PursuitCoder(atoms, 3).transform(signals[:40])
-    same(PursuitCoder(np.asfortranarray(atoms), 3).transform(np.asfortranarray(signals[:40])), expected)
+    check_same(PursuitCoder(np.asfortranarray(atoms), 3).transform(np.asfortranarray(signals[:40])), expected)
     frozen = signals[:40].copy()
     frozen.setflags(write=False)
-    same(PursuitCoder(atoms, 3).transform(frozen), expected)
-    same(PursuitCoder(atoms, 3).transform(np.repeat(signals[:40], 2, axis=0)[::2]), expected)
+    check_same(PursuitCoder(atoms, 3).transform(frozen), expected)
+    check_same(PursuitCoder(atoms, 3).transform(np.repeat(signals[:40], 2, axis=0)[::2]), expected)
 
 
 def test_inverse_transform_multiplies(data):
@@ -94,9 +94,9 @@ def test_stream_from_a_memory_mapped_array(data, tmp_path):
     mapped = np.memmap(tmp_path / "signals", dtype=np.float64, mode="r", shape=signals.shape)
     coder, calls = PursuitCoder(atoms, 3), []
     expected = coder.transform(signals)
-    same(coder.transform(mapped), expected)
+    check_same(coder.transform(mapped), expected)
     pieces = list(coder.transform_stream(mapped, lambda *told: calls.append(told)))
-    same(vstack(pieces, format="csr"), expected)
+    check_same(vstack(pieces, format="csr"), expected)
     assert len(pieces) > 1
     assert [done for done, _, _ in calls] == list(np.cumsum([piece.shape[0] for piece in pieces]))
     assert all(total == 5000 and left >= 0 for _, total, left in calls)
@@ -112,7 +112,7 @@ def test_stream_from_a_generator(data):
     assert next(stream).shape == (10, 60)
     assert calls == [(10, None, None)]
     rest = list(stream)
-    same(vstack(rest, format="csr"), coder.transform(signals[10:]))
+    check_same(vstack(rest, format="csr"), coder.transform(signals[10:]))
     assert [done for done, _, _ in calls] == cuts[1:]
 
 

@@ -25,7 +25,7 @@ def random_problem(rng):
     return X, Y, limit
 
 
-def same(ours, theirs):
+def check_same(ours, theirs):
     assert type(ours.n_iter_) is type(theirs.n_iter_)
     assert ours.n_iter_ == theirs.n_iter_
     assert ours.n_nonzero_coefs_ == theirs.n_nonzero_coefs_
@@ -53,7 +53,7 @@ def test_the_estimator_equals_scikit_learns_on_300_problems():
         limit |= {"fit_intercept": bool(trial % 2), "precompute": [True, False, "auto"][trial % 3]}
         ours, our_warnings = fitted(sp.OrthogonalMatchingPursuit, X, y, **limit)
         theirs, their_warnings = fitted(reference.OrthogonalMatchingPursuit, X, y, **limit)
-        same(ours, theirs)
+        check_same(ours, theirs)
         np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-8)
         if "tol" not in limit or limit["precompute"] is True:
             assert our_warnings == their_warnings
@@ -69,7 +69,7 @@ def test_cross_validation_equals_scikit_learns_on_300_problems():
         options["max_iter"] = None if trial % 5 else min(X.shape[1], len(X) // 3)
         ours, our_warnings = fitted(sp.OrthogonalMatchingPursuitCV, X, Y[:, 0], **options)
         theirs, their_warnings = fitted(reference.OrthogonalMatchingPursuitCV, X, Y[:, 0], **options)
-        same(ours, theirs)
+        check_same(ours, theirs)
         assert our_warnings == their_warnings
 
 
@@ -135,7 +135,7 @@ def text_like():
 def test_sparse_X_gives_what_dense_X_gives(text_like, layout, make):
     X, y = text_like
     ours = make().fit(X.asformat(layout), y)
-    same(ours, make().fit(X.toarray(), y))
+    check_same(ours, make().fit(X.toarray(), y))
     np.testing.assert_allclose(ours.predict(X.asformat(layout)), ours.predict(X.toarray()))
 
 
@@ -210,4 +210,4 @@ def test_groups_reach_the_splitter_when_routing_is_on():
     with sklearn.config_context(enable_metadata_routing=True):
         routed = sp.OrthogonalMatchingPursuitCV(cv=GroupKFold(4)).fit(X, y, groups=groups)
     listed = sp.OrthogonalMatchingPursuitCV(cv=list(GroupKFold(4).split(X, y, groups))).fit(X, y)
-    same(routed, listed)
+    check_same(routed, listed)

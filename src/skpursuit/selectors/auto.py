@@ -21,7 +21,11 @@ LOAD_KERNELS = 0.6  # seconds to import numba and load compiled kernels, when no
 
 @dataclass(frozen=True)
 class Prices:
-    """Nanoseconds per entry of X, one thread, as measured on this project's machines."""
+    """Nanoseconds per entry of X, one thread, on a two-core machine of 2026.
+
+    `byte` and `build` follow timings of products and of twins; the others are estimates, kept because
+    the choices they lead to were right on benchmarks/auto_grid.py.
+    """
 
     byte: float = 0.050  # of a dense product, memory-bound
     cached_byte: float = 0.025  # the same when X stays in the cache
