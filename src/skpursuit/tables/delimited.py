@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 
-from .columns import MISSING, Categorical, Columns
+from .blocks import Block, Lines, Records, to_number
+from .columns import Categorical, Columns
 from .errors import TableError, show
 from .options import ReadOptions
 from .text import open_lines
 
 BLOCK_ROWS = 4096
+LARGE_FILE = 8 * 2**20  # bytes from which loading a compiled reader pays
+LONG_LINE = 2**16  # characters: csv refuses fields of twice as many
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
@@ -55,22 +58,24 @@ class _Source:
         self.text_encoding = text_encoding
         self.header = header
         self.delimiter = delimiter or self._guess_delimiter()
-        self.n_rows = 0
+        self.n_rows = self.width = 0
 
     def _guess_delimiter(self) -> str:
-        first = next(open_lines(self.path, self.text_encoding), "")
+        first = next(self._lines(), "")
         return ";" if ";" in first and "," not in first else ","
 
-    def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield (line number, fields), blank lines skipped."""
-        lines = open_lines(self.path, self.text_encoding)
+    def _lines(self) -> Iterator[str]:
+        return open_lines(self.path, self.text_encoding)
+
+    def _records(self, lines: Iterable[str], before: int = 0) -> Iterator[tuple[int, list[str]]]:
+        """Yield (line number, fields), blank lines skipped; `before` lines come before these."""
         reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
         try:
             for record in reader:
                 if record:
-                    yield reader.line_num, record
+                    yield before + reader.line_num, record
         except csv.Error as error:
-            raise self._quoting_error(reader.line_num, error) from None
+            raise self._quoting_error(before + reader.line_num, error) from None
 
     def _quoting_error(self, line: int, error: csv.Error) -> TableError:
         if "unexpected end" in str(error):
@@ -80,33 +85,51 @@ class _Source:
 
     def names(self) -> list[str]:
         """Return the column names."""
-        first = next(self._records(), None)
+        first = next(self._records(self._lines()), None)
         if first is None:
             raise TableError(self.path, "the file is empty", "give a file with a header and rows of data")
+        self.width = len(first[1])
         if not self.header:
             return [f"c{j}" for j in range(1, len(first[1]) + 1)]
         names = [name.strip() or f"column {j}" for j, name in enumerate(first[1], start=1)]
-        if all(_number(name) is not None for name in names):
+        if all(to_number(name) is not None for name in names):
             problem = "the first line holds numbers where column names should be"
             raise TableError(self.path, problem, "add a header line, or say that there is none (--no-header)")
         return names
 
-    def blocks(self) -> Iterator[list[tuple[str, ...]]]:
-        """Yield blocks of rows, each as a list of columns."""
-        records = self._records()
-        width = len(next(records)[1]) if self.header else None
-        self.n_rows = 0
+    def blocks(self) -> Iterator[Block]:
+        """Yield the rows below the header; csv takes over where lines of a large file are not plain."""
+        self.n_rows = before = 0
+        lines, large = self._lines(), self.path.stat().st_size >= LARGE_FILE
+        if self.header:
+            before, _ = next(self._records(lines))
+        while large and (some := list(islice(lines, BLOCK_ROWS))):
+            rows = [line for line in some if line.strip("\r\n")]
+            if not all(map(self._is_plain, rows)):
+                lines = chain(some, lines)
+                break
+            before += len(some)
+            self.n_rows += len(rows)
+            yield Lines(rows, self.delimiter, self.width)
+        records = self._checked(self._records(lines, before))
         while block := list(islice(records, BLOCK_ROWS)):
-            width = len(block[0][1]) if width is None else width
-            self._check_widths(block, width, last=len(block) < BLOCK_ROWS)
             self.n_rows += len(block)
-            yield list(zip(*(record for _, record in block)))
+            yield Records(block)
 
-    def _check_widths(self, block: list[tuple[int, list[str]]], width: int, last: bool) -> None:
-        for i, (line, record) in enumerate(block):
-            if len(record) != width:
-                problem = f"line {line} has {len(record)} fields where the first line has {width}"
-                cut = last and i == len(block) - 1 and len(record) < width
+    def _is_plain(self, line: str) -> bool:
+        """Whether splitting is all that csv would do with a line, and gives as many fields as wanted."""
+        return (
+            '"' not in line
+            and line.count(self.delimiter) == self.width - 1
+            and (len(line) <= LONG_LINE or max(map(len, line.split(self.delimiter))) <= LONG_LINE)
+        )
+
+    def _checked(self, records: Iterator[tuple[int, list[str]]]) -> Iterator[list[str]]:
+        """Yield the fields of each record, refusing one of another width than the first."""
+        for line, record in records:
+            if len(record) != self.width:
+                problem = f"line {line} has {len(record)} fields where the first line has {self.width}"
+                cut = len(record) < self.width and next(records, None) is None
                 raise TableError(
                     self.path,
                     problem,
@@ -114,14 +137,15 @@ class _Source:
                     if cut
                     else "correct that line (a separator inside a value needs quotes)",
                 )
+            yield record
 
 
 def _read_numbers(source: _Source, wanted: list[int]) -> dict[int, np.ndarray]:
     """Return those of the wanted columns that hold nothing but numbers and missing values."""
     parts: dict[int, list[np.ndarray]] = {j: [] for j in wanted}
     for block in source.blocks():
-        for j in list(parts):
-            numbers = _numbers(block[j])
+        cols = list(parts)
+        for j, numbers in zip(cols, block.numbers(cols)):
             if numbers is None:
                 del parts[j]
             else:
@@ -131,22 +155,6 @@ def _read_numbers(source: _Source, wanted: list[int]) -> dict[int, np.ndarray]:
     return {j: np.concatenate(part) for j, part in parts.items()}
 
 
-def _numbers(fields: tuple[str, ...]) -> np.ndarray | None:
-    try:
-        return np.fromiter(map(float, fields), np.float64, len(fields))
-    except ValueError:
-        values = [_number(field) for field in fields]
-    return None if None in values else np.array(values, dtype=np.float64)
-
-
-def _number(field: str) -> float | None:
-    """Return the number a field spells, NaN if it is missing, None if it is neither."""
-    try:
-        return float(field)
-    except ValueError:
-        return np.nan if field.strip() in MISSING else None
-
-
 def _read_texts(source: _Source, wanted: list[int]) -> dict[int, tuple[Categorical, _Strays]]:
     """Return the wanted columns as categories, with what speaks against reading them so."""
     if not wanted:
@@ -154,9 +162,9 @@ def _read_texts(source: _Source, wanted: list[int]) -> dict[int, tuple[Categoric
     values: dict[int, list[str]] = {j: [] for j in wanted}
     pool: dict[str, str] = {}
     for block in source.blocks():
-        for j in wanted:
+        for j, fields in zip(wanted, block.texts(wanted)):
             # One string object per distinct value keeps a long column of few categories small.
-            values[j].extend(pool.setdefault(value, value) for value in block[j])
+            values[j].extend(pool.setdefault(field, field) for field in fields)
     return {j: (Categorical.from_strings(column), _Strays(column)) for j, column in values.items()}
 
 
@@ -164,7 +172,7 @@ class _Strays:
     """Counts of numbers and of other values in a column of strings, and the first of the latter."""
 
     def __init__(self, values: list[str]):
-        known = {value: _number(value) for value in set(values)}
+        known = {value: to_number(value) for value in set(values)}
         self.first: tuple[int, str] | None = None
         self.n_numbers = self.n_others = 0
         for row, value in enumerate(values, start=1):

@@ -1,0 +1,94 @@
+"""Blocks of rows of a delimited file, and two ways to take them apart: by csv, or by a compiled kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from .columns import MISSING
+
+
+class Block(Protocol):
+    """Some rows of a file, all of the same width."""
+
+    n_rows: int
+
+    def texts(self, cols: list[int]) -> list[Sequence[str]]:
+        """Return the fields of some columns."""
+
+    def numbers(self, cols: list[int]) -> list[np.ndarray | None]:
+        """Return some columns as numbers, NaN where missing; None for those that hold anything else."""
+
+
+class Records:
+    """Rows that csv has taken apart."""
+
+    def __init__(self, rows: Sequence[list[str]]):
+        self.columns = list(zip(*rows))
+        self.n_rows = len(rows)
+
+    def texts(self, cols: list[int]) -> list[Sequence[str]]:
+        return [self.columns[j] for j in cols]
+
+    def numbers(self, cols: list[int]) -> list[np.ndarray | None]:
+        return [_numbers(self.columns[j]) for j in cols]
+
+
+class Lines:
+    """Lines without quotes: csv would do no more than split them."""
+
+    def __init__(self, lines: list[str], delimiter: str, width: int):
+        self.lines = lines
+        self.delimiter = delimiter
+        self.width = width
+        self.n_rows = len(lines)
+
+    def texts(self, cols: list[int]) -> list[Sequence[str]]:
+        rows = [self._fields(line) for line in self.lines]
+        return [[row[j] for row in rows] for j in cols]
+
+    def numbers(self, cols: list[int]) -> list[np.ndarray | None]:
+        from skpursuit.kernels.decimals import powers_of_ten, read_lines
+
+        values = np.empty((len(cols), self.n_rows))
+        place = np.full(self.width, -1)
+        place[cols] = np.arange(len(cols))
+        text = np.frombuffer("".join(self.lines).encode("utf-8", "replace"), dtype=np.uint8)
+        read_lines(text, ord(self.delimiter), place, powers_of_ten(), values)
+        return self._settle(cols, values)
+
+    def _settle(self, cols: list[int], values: np.ndarray) -> list[np.ndarray | None]:
+        """Look at what the kernel left open: missing values, unusual spellings, text."""
+        columns: list[np.ndarray | None] = list(values)
+        open_cells = np.isnan(values)
+        for row in np.flatnonzero(open_cells.any(axis=0)).tolist():
+            fields = self._fields(self.lines[row])
+            for i in np.flatnonzero(open_cells[:, row]).tolist():
+                number = to_number(fields[cols[i]])
+                if number is None:
+                    columns[i] = None
+                    open_cells[i] = False  # not worth another look
+                else:
+                    values[i, row] = number
+        return columns
+
+    def _fields(self, line: str) -> list[str]:
+        return line.rstrip("\r\n").split(self.delimiter)
+
+
+def _numbers(fields: Sequence[str]) -> np.ndarray | None:
+    try:
+        return np.fromiter(map(float, fields), np.float64, len(fields))
+    except ValueError:
+        values = [to_number(field) for field in fields]
+    return None if None in values else np.array(values, dtype=np.float64)
+
+
+def to_number(field: str) -> float | None:
+    """Return the number a field spells, NaN if it is missing, None if it is neither."""
+    try:
+        return float(field)
+    except ValueError:
+        return np.nan if field.strip() in MISSING else None
