@@ -1,5 +1,9 @@
 """Frank-Wolfe: its proven rate, its iterates, its gap, and the Lasso it must agree with."""
 
+import copy
+import dataclasses
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
@@ -254,3 +258,25 @@ def test_wrong_arguments_are_refused():
             Simplex(radius)
     with pytest.raises(TypeError, match="radius"):
         Simplex("1")
+
+
+def test_a_copy_with_other_parameters():
+    solver = FrankWolfe(L1Ball(2.0), 30, "open-loop", "away", tol=0.1, lazy=True)
+    longer = FrankWolfe(L1Ball(2.0), 40, "open-loop", "away", tol=0.1, lazy=True)
+    exact = FrankWolfe(L1Ball(2.0), 30, "exact", "away", tol=0.1, lazy=True)
+    assert solver != longer != exact
+    for make in (dataclasses.replace, getattr(copy, "replace", dataclasses.replace)):
+        assert make(solver) == solver
+        assert make(solver, max_iter=40) == longer
+        assert make(solver, step="exact") == exact
+        with pytest.raises(ValueError, match="step must be one of"):
+            make(solver, step="armijo")
+    assert hash(dataclasses.replace(solver)) == hash(solver)
+
+
+def test_it_is_shown_as_it_is_written():
+    solver = FrankWolfe(L1Ball(2.0), 30, "open-loop", "away", tol=0.1, lazy=True)
+    shown = "FrankWolfe(constraint=L1Ball(radius=2.0), max_iter=30, step='open-loop', variant='away', "
+    assert repr(solver) == shown + "tol=0.1, lazy=True)"
+    assert eval(repr(solver)) == solver
+    assert pickle.loads(pickle.dumps(solver)) == solver

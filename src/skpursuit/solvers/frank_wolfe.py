@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import InitVar, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,10 +56,12 @@ class FrankWolfe(Solver):
 
     constraint: ConvexSet
     max_iter: int
-    rule: str
+    if not TYPE_CHECKING:  # where it is the method
+        step: InitVar[str]
     variant: str
     tol: float | None
     lazy: bool
+    rule: str = field(init=False)  # kept of the argument `step`, which is also the name of a solver's method
 
     def __init__(
         self,
@@ -70,7 +72,9 @@ class FrankWolfe(Solver):
         tol: float | None = None,
         lazy: bool = False,
     ) -> None:
-        # Written out because callers say `step` for the step sizes, which is also a solver's method.
+        if getattr(step, "__func__", None) is FrankWolfe.step:
+            # dataclasses.replace gives what getattr finds under an argument's name: the method.
+            step = step.__self__.rule  # type: ignore[attr-defined]
         if not hasattr(constraint, "vertex"):
             raise TypeError(f"constraint must be a set such as L1Ball(2.0), got {constraint!r}")
         check_count("max_iter", max_iter, optional=False)
@@ -80,6 +84,11 @@ class FrankWolfe(Solver):
         given = {"constraint": constraint, "max_iter": max_iter, "rule": step, "variant": variant}
         for name, value in {**given, "tol": tol, "lazy": lazy}.items():
             object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        shown = {"constraint": self.constraint, "max_iter": self.max_iter, "step": self.rule, **shown}
+        return f"FrankWolfe({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def work(self, problem: Problem) -> tuple[int, int]:
         """Vertices are visited again and again; Gram columns come in blocks, four times as cheap."""
