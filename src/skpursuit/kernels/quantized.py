@@ -10,7 +10,7 @@ per block: the sum over a block is then exact in 32-bit integers (127 * 32767 * 
 import numpy as np
 from numba import njit
 
-from skpursuit.kernels.vectors import dot
+from skpursuit.kernels.vectors import dot, prefetch
 
 ROWS = 512  # rows in a block; with more the 32-bit sums could overflow
 LANES = 64  # rows are padded to a multiple of this many zero codes
@@ -60,28 +60,32 @@ def _add_blocks(sums, scale, centre, error, t, out):
 def refine_columns(lo, hi, codes, fine, scale, centre, cols, residual, table, out):
     """Estimate and bound of x_j . r for the columns cols[lo:hi] from both bytes.
 
-    `residual` and `table` as in `estimate_columns`; `out` is (m, 2, columns).
+    `residual` and `table` as in `estimate_columns`; `out` is (m, 2, columns). Listed columns are far
+    apart, so the bytes of the next one are asked for while those of this one are multiplied.
     """
     rows = codes.shape[1]
     coarse_bytes = codes.reshape(codes.size)
     fine_bytes = fine.reshape(fine.size)
     whole = residual.reshape(residual.size)
     for a in range(lo, hi):
-        j = cols[a]
+        here = cols[a] * rows
+        ahead = cols[min(a + 1, hi - 1)] * rows
         for k in range(residual.shape[0]):
-            g = 0.0
-            bound = 0.0
-            for b in range(scale.shape[1]):
-                first = b * ROWS
-                count = min(ROWS, rows - first)
-                coarse = dot(coarse_bytes, j * rows + first, whole, k * rows + first, count)
-                rest = dot(fine_bytes, j * rows + first, whole, k * rows + first, count)
-                s = np.float64(scale[j, b])
-                c = centre[j, b]
-                g += s * table[k, 0, b] * (coarse + rest / FINE) + c * table[k, 1, b]
-                bound += s * table[k, 4, b] + abs(c) * table[k, 5, b]
-            out[k, 0, a] = g
-            out[k, 1, a] = bound
+            out[k, 0, a] = 0.0
+            out[k, 1, a] = 0.0
+        for b in range(scale.shape[1]):
+            first = b * ROWS
+            count = min(ROWS, rows - first)
+            for i in range(first, first + count, LANES):
+                prefetch(coarse_bytes, ahead + i)
+                prefetch(fine_bytes, ahead + i)
+            s = np.float64(scale[cols[a], b])
+            c = centre[cols[a], b]
+            for k in range(residual.shape[0]):
+                coarse = dot(coarse_bytes, here + first, whole, k * rows + first, count)
+                rest = dot(fine_bytes, here + first, whole, k * rows + first, count)
+                out[k, 0, a] += s * table[k, 0, b] * (coarse + rest / FINE) + c * table[k, 1, b]
+                out[k, 1, a] += s * table[k, 4, b] + abs(c) * table[k, 5, b]
 
 
 @njit(cache=True, nogil=True)
