@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skpursuit import OMP, Certified, CoSaMP, as_design, minimize
+from skpursuit import OMP, Certified, CoSaMP, as_design, datasets, minimize
 from skpursuit.design import AffineDesign, InterceptDesign
 from skpursuit.selectors import Absolute, Group, Query, Signed
 from skpursuit.selectors.exact import Exact
@@ -221,3 +221,14 @@ def test_nan_is_refused_whatever_the_selector():
     for selector in ("certified", "sketch", "auto", "halving", "greedy"):
         with pytest.raises(ValueError, match=r"NaN or infinity|not finite"):
             minimize(X, np.ones(10), OMP(n_nonzero_coefs=1), selector)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "d"), [(100_000, 2000), (500, 200_000)])
+def test_atoms_of_exact_on_a_tall_and_a_wide_design(n, d):
+    X, y, _ = datasets.make_sparse_signal(n, d, 10, random_state=0)
+    design, solver = as_design(X), OMP(n_nonzero_coefs=10)
+    exact, certified = minimize(design, y, solver, "exact"), minimize(design, y, solver, "certified")
+    assert certified.support.tolist() == exact.support.tolist()
+    assert {record.certificate for record in certified.history} == {"exact"}
+    assert certified.bytes_read < 0.3 * exact.bytes_read
