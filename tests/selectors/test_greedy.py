@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from skpursuit import OMP, Budget, Greedy, Importance, Stability, Uniform, as_design, minimize
 from skpursuit.selectors import Query
+from skpursuit.selectors.greedy import MOST_INDEX, decreasing
 
 from .problems import by_energy
 
@@ -52,6 +53,19 @@ def test_counts_of_sparse_rows_are_stored_entries():
     answer = Greedy(stop=Budget(0.1)).select(as_design(sp.csr_array(X)), Query(r))
     assert answer.entries_read == np.count_nonzero(X[rows])
     assert answer.bytes_read == answer.entries_read * (8 + 4)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 1000, MOST_INDEX, MOST_INDEX + 2])
+@pytest.mark.parametrize("kind", ["spread", "ties", "neighbours", "extremes"])
+def test_decreasing_is_a_stable_sort(n, kind):
+    rng = np.random.default_rng(n)
+    values = {
+        "spread": rng.exponential(size=n),
+        "ties": rng.integers(0, 9, n).astype(float),
+        "neighbours": 1.0 + np.finfo(float).eps * rng.integers(0, 9, n),  # differ in the last bits alone
+        "extremes": rng.choice([0.0, 5e-324, 1e-310, 1.0, 1e308, np.inf], n),
+    }[kind]
+    assert decreasing(values).tolist() == np.argsort(-values, kind="stable").tolist()
 
 
 def test_equal_energies_go_by_index():

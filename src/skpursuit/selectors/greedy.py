@@ -13,6 +13,8 @@ from skpursuit.selectors.base import Query, Selection, Selector, rank
 from skpursuit.selectors.score import top
 from skpursuit.selectors.stop import Progress, Stability, StopRule
 
+MOST_INDEX = 2**16 - 1  # with longer indices too few bits would be left to tell values apart
+
 
 def energies(design: Design, r: Floats) -> Floats:
     """|r_i| ||x_i||, the most a row can add to the gradient; with several targets the norm of r_i."""
@@ -21,13 +23,26 @@ def energies(design: Design, r: Floats) -> Floats:
 
 
 def by_energy(design: Design, r: Floats) -> Indices:
-    """Rows in decreasing order of energy; rows that add nothing are left out."""
+    """Rows in decreasing order of energy, ties by index; rows that add nothing are left out."""
     energy = energies(design, r)
-    order = np.argsort(-energy)
-    ranked = energy[order]
-    if (ranked[1:] == ranked[:-1]).any():  # a stable sort is several times slower, and ties are rare
-        order = np.argsort(-energy, kind="stable")
-    return order[: int(np.count_nonzero(energy))]
+    return decreasing(energy)[: int(np.count_nonzero(energy))]
+
+
+def decreasing(values: Floats) -> Indices:
+    """Indices of values >= 0 from the largest to the smallest, the lowest first among equals.
+
+    Plain numbers are sorted twice as fast as their indices: the bits of a float >= 0 order it, and the last
+    ones make room for its index. Values that differ in those bits alone are rare, and seen afterwards.
+    """
+    low = (1 << len(values).bit_length()) - 1
+    if low <= MOST_INDEX:
+        keys = ~(values.view(np.int64) | low) | np.arange(len(values))
+        keys.sort()
+        order = keys & low
+        ranked = values[order]
+        if (ranked[1:] <= ranked[:-1]).all():
+            return order
+    return np.argsort(-values, kind="stable")
 
 
 def empty_sums(design: Design, r: Floats) -> Floats:

@@ -167,12 +167,12 @@ class Race:
 
     def _coded(self, cols: Indices, parts: list[Indices]) -> tuple[Floats, Floats]:
         """Sums over each part of the rows from the twin, with bounds: (columns, parts[, targets])."""
-        r = self.query.r
-        split = np.zeros((len(r), len(parts), *r.shape[1:]))
-        for i, part in enumerate(parts):
-            split[part, i] = r[part]
-        g, bound = self.design.refine(split.reshape(len(r), -1), cols)
-        shape = (len(cols), *split.shape[1:])
+        r = self.query.r.T
+        split = np.zeros((len(parts), *r.shape))
+        for masked, part in zip(split, parts):
+            masked[..., part] = r[..., part]
+        g, bound = self.design.refine(split.reshape(-1, r.shape[-1]).T, cols)
+        shape = (len(cols), *split.shape[:-1])
         return g.reshape(shape), bound.reshape(shape)
 
     @cached_property
