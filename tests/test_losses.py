@@ -138,21 +138,47 @@ def test_huber_edges():
     np.testing.assert_array_equal(loss.curvature(y, z), [1, 1, 1, 0, 0])
 
 
-@pytest.mark.parametrize("y", [1.0, 3.0, 17.0, 1e5, 0.7])
-@pytest.mark.parametrize("gap", [0.0, 1e-12, -1e-6, 1e-3, -0.03])
-def test_poisson_near_its_minimum_is_off_by_a_shift_of_z(y, gap):
-    """Where exp(z) and y cancel, the loss is the exact one at some z' with |z' - z| <= 1e-16."""
-    z = np.log(y) + gap
-    value, residual = Poisson().value(np.array(y), np.array(z)), Poisson().residual(np.array(y), np.array(z))
-    assert value >= 0
-    u = mpmath.mpf(z) - mpmath.log(mpmath.mpf(y))
-    shift = mpmath.mpf(1e-16)
-    bound = y * (abs(mpmath.expm1(u)) + shift) * shift
-    assert abs(mpmath.mpf(float(value)) - exact(Poisson(), "value", y, z)) <= bound + 4e-16 * float(value)
-    bound = 2 * y * shift
-    assert abs(mpmath.mpf(float(residual)) - exact(Poisson(), "residual", y, z)) <= bound + 4e-16 * abs(
-        residual
-    )
+def near_and_far(y, rng):
+    """Predictions around log(y), as close as a unit in the last place, and up to 1e4."""
+    far = [*rng.uniform(-40, 40, 6), *(10.0 ** rng.uniform(-20, 4, 6)), 1e4]
+    middle = np.log(y) if y else 0.0
+    close = middle + 10.0 ** rng.uniform(-17, 1, 8) * rng.choice([-1, 1], 8)
+    edges = [middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf)]
+    return np.concatenate([edges, close, far, np.negative(far)])
+
+
+@pytest.mark.parametrize("scale", ["around 1", "counts", "any"])
+def test_poisson_is_off_by_few_ulp_or_by_less_than_an_ulp_of_z(scale):
+    rng = np.random.default_rng(0)
+    targets = {
+        "around 1": rng.uniform(0.5, 2, 100),
+        "counts": np.arange(100.0),
+        "any": 10.0 ** rng.uniform(-300, 300, 100),
+    }[scale]
+    with mpmath.workdps(60):
+        for y in targets:
+            z = near_and_far(y, rng)
+            value, residual = (
+                Poisson().value(np.full_like(z, y), z),
+                Poisson().residual(np.full_like(z, y), z),
+            )
+            assert (value >= 0).all()
+            for prediction, *got in zip(z, value, residual):
+                check_poisson(y, prediction, got)
+
+
+def check_poisson(y, z, got):
+    """A change of z by h changes the value by at most (|slope| + exp(z) h) h, the slope by exp(z) h."""
+    value, slope, curve = exact_poisson(None, mpmath.mpf(float(y)), mpmath.mpf(float(z)))
+    h = mpmath.mpf(float(np.spacing(abs(z))))
+    smallest = mpmath.mpf(2) ** -1074
+    moved = (abs(slope) + curve * h) * h, curve * h
+    for result, wanted, shift in zip(got, (value, slope), moved):
+        if abs(wanted) > np.finfo(float).max:
+            assert np.isinf(result)
+        else:
+            error = abs(mpmath.mpf(float(result)) - wanted)
+            assert error <= 4 * mpmath.mpf(2) ** -52 * abs(wanted) + shift + smallest, (y, z, result)
 
 
 def test_poisson_overflows_to_infinity():
