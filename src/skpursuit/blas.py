@@ -28,8 +28,9 @@ def one_thread() -> Iterator[None]:
     with _lock:
         if _depth == 0:
             _before = [library.num_threads for library in libraries()]
-            for library in libraries():
-                library.set_num_threads(1)
+            for library, threads in zip(libraries(), _before):
+                if threads != 1:
+                    library.set_num_threads(1)
         _depth += 1
     try:
         yield
@@ -38,4 +39,5 @@ def one_thread() -> Iterator[None]:
             _depth -= 1
             if _depth == 0:
                 for library, threads in zip(libraries(), _before):
-                    library.set_num_threads(threads)
+                    if threads != 1:
+                        library.set_num_threads(threads)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -115,6 +116,21 @@ def seed_of(random_state: Any) -> int:
     raise ValueError(f"random_state must be None, a whole number >= 0 or a Generator, got {random_state!r}")
 
 
+class Draws:
+    """A random generator that is made when it is first asked for something: most runs never ask."""
+
+    def __init__(self, seed: list[int]) -> None:
+        self._seed = seed
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # what copying and pickling look for belongs to this object
+            raise AttributeError(name)
+        made = self.__dict__.get("_made")
+        if made is None:
+            made = self._made = np.random.default_rng(self._seed)
+        return getattr(made, name)
+
+
 @dataclass
 class Run:
     """One run of the loop: the only mutable thing, and it lives as long as the call."""
@@ -163,10 +179,10 @@ class Run:
     def _iterate(self) -> Status | None:
         """One iteration; the state and the history change together, or not at all."""
         iteration, began = len(self.history), time.perf_counter()
-        rng = np.random.default_rng([self.seed, iteration])
-        after = self.solver.step(self.problem, self.state, self.oracle, rng)
+        rng = Draws([self.seed, iteration])
+        after = self.solver.step(self.problem, self.state, self.oracle, cast(np.random.Generator, rng))
         record = make_record(iteration, after, self.oracle.take(), time.perf_counter() - began)
-        if not (np.isfinite(after.objective) and np.isfinite(after.coef).all()):
+        if not (isfinite(after.objective) and np.isfinite(after.coef).all()):
             return Status.DIVERGED
         self.state = after
         self.history.append(record)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.design import AffineDesign, Design
-from skpursuit.design.base import Floats, Indices
+from skpursuit.design.base import PIECE, Floats, Indices
 from skpursuit.losses import Loss, Squared, as_loss
 from skpursuit.selectors.base import Query, exclude
 from skpursuit.selectors.score import Absolute, Group, Score
@@ -89,7 +89,8 @@ class Problem:
         if self.quadratic and "known" not in given:
             given["known"] = lambda: self.gram_gradient(state.support, state.coef)
         off = given.pop("exclude", None)
-        off = exclude(state.support, state.dropped) if off is None else off
+        if off is None:  # distinct as they are
+            off = exclude(state.support, state.dropped) if len(state.dropped) else state.support
         return Query(r, k, score or self.score, off, **given)
 
     def gram_gradient(self, support: Indices, coef: Floats) -> tuple[Floats, Floats]:
@@ -107,6 +108,8 @@ class Problem:
 
 def dot(a: Floats, b: Floats) -> float:
     """<a, b> in an order that does not depend on the number of BLAS threads."""
+    if len(a) <= PIECE:
+        return float(np.dot(a, b))
     return float(np.einsum("i,i->", a, b))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from math import isqrt, sqrt
 
 import numpy as np
 
@@ -19,7 +19,8 @@ EPS = float(np.finfo(np.float64).eps)
 class LeastSquares:
     """X_S = Q^T R grown one atom at a time: O(n k) a step, dependent atoms found by a relative test.
 
-    Memory of the state: Q (k, n) orthonormal rows; L (k, k) lower triangular, L^T = R; b (k, m...) = Q y.
+    Memory of the state: Q (k, n) orthonormal rows; R, the columns of the triangle one after the other, column
+    i with i + 1 entries; b (k, m...) = Q y.
     """
 
     def __init__(self, positive: bool = False) -> None:
@@ -28,7 +29,8 @@ class LeastSquares:
     def start(self, problem: Problem) -> dict[str, np.ndarray | Stack]:
         """Nothing factorised yet."""
         n = problem.design.shape[0]
-        return {"Q": Stack(np.empty((0, n))), "L": np.empty((0, 0)), "b": np.empty((0, *problem.targets))}
+        b = np.empty((0, *problem.targets))
+        return {"Q": Stack(np.empty((0, n))), "R": Stack(np.empty(0)), "b": Stack(b)}
 
     def add(self, problem: Problem, state: State, j: int) -> State:
         """Add column j and fit again; a column that depends on the support is dropped instead."""
@@ -36,42 +38,37 @@ class LeastSquares:
             return self._add(problem, state, j)
 
     def _add(self, problem: Problem, state: State, j: int) -> State:
-        stack = as_stack(state.memory["Q"])
-        q, h = orthogonalise(stack.rows, problem.design.columns(np.array([j]))[0])
+        Q, R, b = (as_stack(state.memory[name]) for name in "QRb")
+        q, h = orthogonalise(Q.rows, problem.design.columns(np.array([j]))[0])
         if q is None:
             return replace(state, dropped=np.append(state.dropped, j))
-        b = np.concatenate([np.asarray(state.memory["b"]), (q @ (problem.y - self._fitted(state)))[None]])
-        L = np.zeros((len(h), len(h)))
-        L[:-1, :-1] = state.memory["L"]
-        L[-1] = h
-        memory: dict[str, Any] = {"Q": stack.push(q), "L": L, "b": b}
+        # Predictions of plain least squares on the support, from which b grows.
+        fitted = b.rows.T @ Q.rows if self.positive else state.z
+        last = q @ (problem.y - fitted)
+        Q, R, b = Q.push(q), R.extend(h), b.push(last)
         if self.positive:
-            return self._non_negative(problem, state, j, memory)
-        z = state.z + (q * b[-1] if b.ndim == 1 else np.outer(q, b[-1]))
-        return replace(
-            state,
+            coef = non_negative(unpacked(R.rows), b.rows)
+            z = (unpacked(R.rows) @ coef) @ Q.rows
+        else:
+            coef = solve_packed(R.rows, b.rows)
+            z = np.multiply.outer(q, last)
+            z += state.z
+        return State(
             support=np.append(state.support, j),
-            coef=solve_lower_transposed(L, b),
+            coef=coef,
             z=z,
             objective=problem.value(z),
-            memory=memory,
+            dropped=state.dropped,
+            memory={"Q": Q, "R": R, "b": b},
         )
 
-    def _fitted(self, state: State) -> Floats:
-        """Predictions of plain least squares on the support, from which b grows."""
-        if not self.positive:
-            return state.z
-        return np.asarray(state.memory["b"]) @ np.asarray(state.memory["Q"])
 
-    def _non_negative(self, problem: Problem, state: State, j: int, memory: dict[str, Any]) -> State:
-        from scipy.optimize import nnls
+def non_negative(R: Floats, b: Floats) -> Floats:
+    """The w >= 0 with the least ||R w - b||."""
+    from scipy.optimize import nnls
 
-        R, b = memory["L"].T, memory["b"]
-        size = np.abs(b).max() or 1.0
-        coef = nnls(R, b / size)[0] * size
-        z = (R @ coef) @ memory["Q"].rows
-        support = np.append(state.support, j)
-        return replace(state, support=support, coef=coef, z=z, objective=problem.value(z), memory=memory)
+    size = np.abs(b).max() or 1.0
+    return nnls(R, b / size)[0] * size
 
 
 def orthogonalise(Q: Floats, x: Floats) -> tuple[Floats | None, Floats]:
@@ -93,23 +90,34 @@ def orthogonalise(Q: Floats, x: Floats) -> tuple[Floats | None, Floats]:
         if left > 0.5 * before:
             break
     h[-1] = left
-    return v / left, h
+    v /= left
+    return v, h
 
 
 def scaled_norm(x: Floats) -> float:
     """Euclidean norm that neither overflows nor underflows."""
-    size = float(np.sqrt(x @ x))
+    size = sqrt(x @ x)
     if 1e-140 < size < 1e140:
         return size
     top = float(np.abs(x).max(initial=0.0))
     return top * float(np.linalg.norm(x / top)) if 0 < top < np.inf else top
 
 
-def solve_lower_transposed(L: Floats, b: Floats) -> Floats:
-    """Solve L^T w = b."""
-    from scipy.linalg.lapack import dtrtrs
+def solve_packed(R: Floats, b: Floats) -> Floats:
+    """Solve R w = b for a packed triangle."""
+    from scipy.linalg.blas import dtpsv
 
-    return dtrtrs(L.T, b, lower=0)[0].reshape(b.shape)
+    if b.ndim == 1:
+        return dtpsv(len(b), R, b)
+    return np.stack([dtpsv(len(b), R, part) for part in b.T], axis=1)
+
+
+def unpacked(R: Floats) -> Floats:
+    """The square matrix of a packed triangle."""
+    size = isqrt(2 * len(R))
+    lower = np.zeros((size, size))
+    lower[np.tril_indices(size)] = R
+    return lower.T
 
 
 class Newton:

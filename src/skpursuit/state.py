@@ -45,14 +45,18 @@ class Stack:
 
     def push(self, row: np.ndarray) -> Stack:
         """A stack with one more row."""
-        size = len(self.rows)
+        return self.extend(row[None])
+
+    def extend(self, rows: np.ndarray) -> Stack:
+        """A stack with more rows."""
+        size, total = len(self.rows), len(self.rows) + len(rows)
         buffer = self._buffer
-        if buffer is None or self._pushed or size == len(buffer):
-            buffer = np.empty((max(8, 2 * size), *self.rows.shape[1:]))
+        if buffer is None or self._pushed or total > len(buffer):
+            buffer = np.empty((max(8, 2 * size, total), *self.rows.shape[1:]))
             buffer[:size] = self.rows
         self._pushed = True
-        buffer[size] = row
-        return Stack(buffer[: size + 1], buffer)
+        buffer[size:total] = rows
+        return Stack(buffer[:total], buffer)
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.rows) if copy else self.rows

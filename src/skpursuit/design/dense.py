@@ -15,6 +15,7 @@ GATHER_BLOCK = 2**14  # entries: copied rows of a few columns that stay in the c
 SMALL_BLOCK = 2**16  # entries: what stays in the cache while a block is looked at twice
 SMALL_PRODUCT = 2**20  # entries: no kernel is loaded for a product of fewer
 FEW_COLUMNS = 32  # up to here single columns are copied faster than blocks of them
+UNIT = {4: float(np.finfo(np.float32).eps), 8: float(np.finfo(np.float64).eps)}  # by bytes an entry
 TILE = (128, 2048)  # rows and columns of the tiles of norms: their sums stay in the first cache
 
 
@@ -82,21 +83,25 @@ class DenseDesign(Design):
     def correlate_error(self, r: Floats) -> Floats:
         """gamma_b ||x_j|| ||r||, b the rows of one product, doubled for summing blocks and casting r."""
         b = min(self._product_rows(), self.shape[0])
-        blocks = -(-self.shape[0] // self._product_rows())
-        unit = np.finfo(self.dtype).eps
-        gamma = (b + 2) * unit + (blocks + 2) * np.finfo(np.float64).eps
-        error = 2 * gamma * self._column_sizes()
-        size = np.linalg.norm(r, axis=0)
-        return error * size if r.ndim == 1 else error[:, None] * size
+        blocks = -(-self.shape[0] // b)
+        gamma = (b + 2) * UNIT[self.dtype.itemsize] + (blocks + 2) * UNIT[8]
+        size = np.sqrt(r @ r) if r.ndim == 1 else np.linalg.norm(r, axis=0)
+        return self._for_all(np.multiply.outer(self._column_sizes(), 2 * gamma * size))
 
     def accumulate_error(self, r: Floats) -> Floats:
-        return self._sum_error(r, self._column_sizes(coarse=True))
+        return self._for_all(self._sum_error(r, self._column_sizes(coarse=True)))
 
     def _column_sizes(self, coarse: bool = False) -> Floats:
-        """The column norms; where they would cost a pass, ||X||_F for all, close enough for float64."""
+        """The column norms; where they would cost a pass, ||X||_F alone, close enough for float64."""
         if ("norms", 0, 2) in self.cache or (self.dtype == np.float32 and not coarse):
             return self.norms(0)
-        return np.full(self.shape[1], np.linalg.norm(self.norms(1)))
+        if "size" not in self.cache:
+            self.cache["size"] = np.linalg.norm(self.norms(1)).reshape(1)
+        return self.cache["size"]
+
+    def _for_all(self, bound: Floats) -> Floats:
+        """One bound for each column, without copies of one that is for all."""
+        return np.broadcast_to(bound, (self.shape[1], *bound.shape[1:]))
 
     def _gather(self, cols: Indices) -> Floats:
         out = np.empty((len(cols), self.shape[0]))
@@ -164,6 +169,8 @@ class DenseDesign(Design):
         out = np.zeros(self.shape[1 - axis])
         add = np.maximum if order == np.inf else np.add
         tall, wide = TILE if self.fast_axis == 1 else TILE[::-1]
+        if axis == self.fast_axis and self.dtype == np.float64:  # whole lines stream, nothing is kept
+            tall, wide = (tall, self.shape[1]) if axis == 1 else (self.shape[0], wide)
         for rows in range(0, self.shape[0], tall):
             for cols in range(0, self.shape[1], wide):
                 block = self.X[rows : rows + tall, cols : cols + wide]

@@ -13,6 +13,7 @@ from skpursuit.design.base import Floats
 from skpursuit.estimators.gram_omp import FactorPath, gram_omp
 from skpursuit.estimators.linear import FLOATS, clipped
 from skpursuit.loop import make_run
+from skpursuit.refit import unpacked
 from skpursuit.selectors import Selector
 from skpursuit.solvers.base import check_count, check_size
 from skpursuit.solvers.pursuit import OMP
@@ -187,7 +188,8 @@ def _pursue(design: Design, y: Floats, solver: OMP, selector: str | Selector) ->
     run.go()
     state = run.state
     premature = state.status is not (Status.COMPLETE if solver.tol is None else Status.CONVERGED)
-    return FactorPath(state.support, np.asarray(state.memory["L"]), np.asarray(state.memory["b"]), premature)
+    L = unpacked(np.asarray(state.memory["R"])).T
+    return FactorPath(state.support, L, np.asarray(state.memory["b"]), premature)
 
 
 def _check_limits(n_nonzero_coefs: int | None, tol: float | None) -> None:

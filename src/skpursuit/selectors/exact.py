@@ -27,6 +27,8 @@ class Exact(Selector):
 
     def find(self, design: Design, query: Query) -> Selection:
         r = query.r
-        rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
-        batch = rows if 2 * len(rows) < len(r) else None  # a batch, a fold: the other rows add nothing
-        return rank(design, query, design.correlate(r, rows=batch), design.correlate_error(r))
+        used = r if r.ndim == 1 else r.any(axis=1)
+        few = 2 * np.count_nonzero(used) < len(r)  # a batch, a fold: the other rows add nothing
+        batch = np.flatnonzero(used) if few else None
+        error = design.correlate_error(r)  # before the product, which empties the caches
+        return rank(design, query, design.correlate(r, rows=batch), error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from math import sqrt
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,6 +13,8 @@ import numpy as np
 from skpursuit.problem import Problem
 from skpursuit.selectors.base import Oracle
 from skpursuit.state import State, Status
+
+EPS = float(np.finfo(np.float64).eps)
 
 
 class Solver(ABC):
@@ -79,15 +82,22 @@ def residual_status(problem: Problem, state: State, tol: float | None, rtol: flo
     """Mark a squared-loss state whose residual is small enough, or zero to working precision."""
     if not problem.quadratic:
         return state
-    r, top, relative = problem.residual(state.z), problem.peak, problem.relative_size
-    size = float(np.linalg.norm(r / top)) if top > 0 else 0.0
+    size, top, relative = residual_size(problem, state), problem.peak, problem.relative_size
     if rtol is not None and size**2 <= rtol * relative**2:
         return replace(state, status=Status.CONVERGED)
     if tol is not None and (size * top) ** 2 <= tol:
         return replace(state, status=Status.CONVERGED)
-    if size <= 8 * np.sqrt(len(r)) * np.finfo(float).eps * relative:
+    if size <= 8 * sqrt(len(state.z)) * EPS * relative:
         return replace(state, status=Status.ZERO_RESIDUAL)
     return state
+
+
+def residual_size(problem: Problem, state: State) -> float:
+    """||r|| of a squared-loss state, in units of the largest |y|; 0 when y is zero."""
+    top = problem.peak
+    if 1e-200 < state.objective < 1e200:  # no square in it was lost
+        return sqrt(2 * state.objective) / top if top > 0 else 0.0
+    return float(np.linalg.norm(problem.residual(state.z) / top)) if top > 0 else 0.0
 
 
 def decrease_status(before: State, after: State, tol: float | None) -> State:
