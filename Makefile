@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python -m skpursuit demo

@@ -1,4 +1,4 @@
-"""The README's examples run and print what they say."""
+"""The README's examples run and print what they say; what it and the architecture name is there."""
 
 import contextlib
 import io
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.S)
 
 
@@ -22,9 +23,9 @@ def test_examples_print_what_they_say(tmp_path, monkeypatch):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             exec(compile(code, str(README), "exec"), names)
-        if after == "":
-            assert out.getvalue() == expected
-            checked += 1
+        assert after == ""
+        assert out.getvalue() == expected
+        checked += 1
     assert checked >= 3
 
 
@@ -32,3 +33,27 @@ def test_examples_print_what_they_say(tmp_path, monkeypatch):
 def test_the_two_commands_exist(name):
     assert f"make {name}" in README.read_text()
     assert re.search(rf"^{name}:", (README.parent / "Makefile").read_text(), re.M)
+
+
+def test_every_command_and_option_of_the_readme_exists():
+    from skpursuit.cli import main
+
+    shell = "".join(code for kind, code in BLOCK.findall(README.read_text()) if kind == "sh")
+    lines = re.findall(r"^skpursuit .*?(?=\s+#|$)", shell, re.M)
+    words = [call.split() for line in lines for call in line.split(" && ")]
+    assert {"fit", "predict", "reproduce", "report", "bench"} <= {call[1] for call in words}
+    for _, name, *arguments in words:
+        known = {option for parameter in main.commands[name].params for option in parameter.opts}
+        assert {word for word in arguments if word.startswith("-")} <= known
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "docs/results/README.md"])
+def test_every_file_that_is_named_exists(page):
+    text = (ROOT / page).read_text()
+    there = {
+        str(path) for folder in ("src", "benchmarks", "examples") for path in (ROOT / folder).rglob("*.py")
+    }
+    named = set(re.findall(r"[\w/]+\.py\b", text))
+    assert [name for name in named if not any(path.endswith("/" + name) for path in there)] == []
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []
