@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from skpursuit import as_design
+from skpursuit.design.base import PIECE
 from tests.design.sources import NAMES, every_source, matrix
 
 
@@ -88,3 +90,12 @@ def test_counts_start_anew_for_each_run_and_caches_are_shared(source):
     before = design.reads.entries
     other.correlate(np.ones(dense.shape[0]))
     assert design.reads.entries == before
+
+
+@pytest.mark.parametrize("length", [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 2])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_norms_of_lines_that_are_cut_into_pieces(length, dtype):
+    X = np.random.default_rng(length).standard_normal((5, length)).astype(dtype)
+    expected = np.linalg.norm(X.astype(float), axis=1)
+    for design, axis in ((as_design(X), 1), (as_design(X.T), 0)):
+        np.testing.assert_allclose(design.norms(axis), expected, rtol=1e-13)
