@@ -91,3 +91,15 @@ def test_what_is_no_file(tmp_path):
     for name in ("none.tsv", "none.csv"):
         with pytest.raises(TableError, match="no such file"):
             read_columns(tmp_path / name)
+
+
+@pytest.mark.parametrize("texts", ["a", "f", "bc", "de", "af", "abcdef"])
+def test_text_in_any_columns(tmp_path, monkeypatch, texts):
+    path = tmp_path / "t.csv"
+    rows = [[f"{name}{i % 3}" if name in texts else str(i) for name in "abcdef"] for i in range(9)]
+    path.write_text("\n".join(map(",".join, ["abcdef", *rows])))
+    names, _, _, found = check_same(path, monkeypatch)
+    assert names == tuple(name for name in "abcdef" if name not in texts)
+    assert {name: labels for name, (labels, _) in found.items()} == {
+        name: tuple(f"{name}{i}" for i in range(3)) for name in texts
+    }

@@ -46,8 +46,14 @@ class Lines:
         self.n_rows = len(lines)
 
     def texts(self, cols: list[int]) -> list[Sequence[str]]:
-        rows = [self._fields(line) for line in self.lines]
-        return [[row[j] for row in rows] for j in cols]
+        # Lines are split only as far as needed, from the nearer end.
+        left, right = max(cols) + 1, self.width - min(cols)
+        ended = (line.rstrip("\r\n") for line in self.lines)
+        if left <= right:
+            rows = [line.split(self.delimiter, left) for line in ended]
+            return [[row[j] for row in rows] for j in cols]
+        rows = [line.rsplit(self.delimiter, right) for line in ended]
+        return [[row[j - self.width] for row in rows] for j in cols]
 
     def numbers(self, cols: list[int]) -> list[np.ndarray | None]:
         from skpursuit.kernels.decimals import powers_of_ten, read_lines
