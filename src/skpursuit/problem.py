@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg.blas import daxpy
 
 from skpursuit.design import AffineDesign, Design
-from skpursuit.design.base import PIECE, Floats, Indices
+from skpursuit.design.base import GRAM_WIDTH, PIECE, Floats, Indices
 from skpursuit.losses import Loss, Squared, as_loss
 from skpursuit.selectors.base import Query, exclude
-from skpursuit.selectors.score import Absolute, Group, Score
+from skpursuit.selectors.score import Absolute, Group, Score, top
 from skpursuit.state import State
 
 
@@ -96,14 +97,18 @@ class Problem:
     def gram_gradient(self, support: Indices, coef: Floats) -> tuple[Floats, Floats]:
         """X^T (X_S w_S - y) by Gram columns, with a bound on its rounding."""
         g = -self.xty
-        size = self.size
-        if len(support):
-            g = g + self.design.gram(None, support) @ coef
-            size += float((np.abs(coef.T) * self.design.norms(0)[support]).sum())
-        n = self.design.shape[0] + len(support) + 4
-        unit = np.finfo(self.design.dtype).eps
-        error = 4 * n * unit * size * self.design.norms(0)
+        for j, amount in zip(support.tolist(), coef):
+            line = self.design.gram_column(j, partial(self._likely, g, support))
+            g = daxpy(line, g, a=amount) if g.ndim == 1 else g + np.multiply.outer(line, amount)
+        design, sizes = self.design, self.design.column_sizes()
+        reach = self.size + float((np.abs(coef.T) * sizes[support]).sum())
+        unit = design.product_unit() + (len(support) + 8) * np.finfo(np.float64).eps
+        error = 4 * unit * reach * sizes
         return g, error if g.ndim == 1 else np.repeat(error[:, None], g.shape[1], axis=1)
+
+    def _likely(self, g: Floats, support: Indices) -> Indices:
+        """Columns whose Gram column will soon be asked for: the support's own, and those that score high."""
+        return np.append(support, top(self.score.of(g), 2 * GRAM_WIDTH))
 
 
 def dot(a: Floats, b: Floats) -> float:

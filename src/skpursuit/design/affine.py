@@ -85,6 +85,14 @@ class AffineDesign(Design):
         sums = unit * np.multiply.outer(np.abs(self.centre), np.abs(u).sum(axis=0))
         return self._per_scale(sums if inner is None else inner + sums)
 
+    def column_sizes(self) -> Floats:
+        """Of the columns before centring too: that is what the rounding of a product is relative to."""
+        raw = self.inner.column_sizes() + np.abs(self.centre) * np.sqrt(self.shape[0])
+        return raw * np.abs(self.root).max(initial=0.0) / np.abs(self.scale)
+
+    def product_unit(self) -> float:
+        return 2 * self.inner.product_unit()
+
     def accumulate_error(self, r: Floats) -> Floats:
         u = self._lift(r)
         sums = np.multiply.outer(np.abs(self.centre), np.abs(u).sum(axis=0))

@@ -12,7 +12,7 @@ import numpy as np
 
 from skpursuit.design.kept import ColumnCache, Floats, Indices, Reads
 
-GRAM_SHARE = 8  # d / 8 products X^T x_j cost as much as all of X^T X by one matrix product
+GRAM_SHARE = 3  # d / 3 columns of X^T X, made ahead in blocks, cost as much as all of it in one product
 GRAM_WIDTH = 16  # columns of X^T X made in one product: as cheap as four by single products
 PIECE = 8192  # BLAS uses one thread for dot products up to 10000
 GATHERED_ENTRIES = 2**22  # up to here all columns may be gathered at once
@@ -176,11 +176,12 @@ class Design(ABC):
         All in one product of `GRAM_WIDTH` columns, fewer of them being filled up with zeros, so that the bits
         of a column do not depend on the others.
         """
-        if "gram" in self.cache:
-            return self.cache["gram"][j]
         held = self.gram_cache.get(j)
+        if "gram" in self.cache or (held is None and self._gram_pays(1)):
+            return self.gram_matrix()[j]
         if held is None:
-            block = np.append(j, guesses()[: GRAM_WIDTH - 1])
+            new = dict.fromkeys([j, *(i for i in guesses().tolist() if i not in self.gram_cache.held)])
+            block = np.array(list(new)[:GRAM_WIDTH], dtype=np.intp)
             columns = np.zeros((GRAM_WIDTH, self.shape[0]))
             columns[: len(block)] = self.columns(block)
             products = np.ascontiguousarray(self.correlate(columns.T).T[: len(block)])
@@ -209,6 +210,14 @@ class Design(ABC):
     def correlate_error(self, r: Floats) -> Floats | None:
         """Bound on the rounding of `correlate(r)`, one per column; None where it is a fixed-order product."""
         return None
+
+    def column_sizes(self) -> Floats:
+        """Upper bounds of the column norms, no dearer than one pass over X."""
+        return self.norms(0)
+
+    def product_unit(self) -> float:
+        """Bound on the rounding of an entry of `correlate(r)`, relative to ||x_j|| ||r||."""
+        return (self.shape[0] + 8) * float(np.finfo(self.dtype).eps)
 
     def accumulate_error(self, r: Floats) -> Floats:
         """Bound on the rounding of a float64 sum over all rows in any order, one per column."""
@@ -284,13 +293,14 @@ class Design(ABC):
     def _pick(self, rows: Indices, cols: Indices) -> Floats:
         return self._gather(cols)[np.arange(len(rows)), rows]
 
-    def _gram_fits(self) -> bool:
-        return self.shape[1] ** 2 * 8 <= self.gram_cache.limit
+    def _gram_pays(self, more: int) -> bool:
+        """Whether so many columns of X^T X were asked for, and fit, that all of them had better be made."""
+        many = len(self.gram_cache.held) + more >= self.shape[1] // GRAM_SHARE
+        return many and self.shape[1] ** 2 * 8 <= self.gram_cache.limit
 
     def _gram_columns(self, cols: Indices) -> Floats:
         """Columns of X^T X, (d, len(cols)); each new one by a product of its own."""
-        visited = len(self.gram_cache.held) + len(cols)
-        if "gram" in self.cache or (visited >= self.shape[1] // GRAM_SHARE and self._gram_fits()):
+        if "gram" in self.cache or self._gram_pays(len(cols)):
             return self.gram_matrix()[:, cols]
         out = np.empty((self.shape[1], len(cols)))
         for i, j in enumerate(np.asarray(cols).tolist()):

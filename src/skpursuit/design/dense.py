@@ -89,16 +89,21 @@ class DenseDesign(Design):
             return super()._correlate_rows(r, rows)
         return self.X[rows].T.astype(np.float64, copy=False) @ r[rows]
 
-    def correlate_error(self, r: Floats) -> Floats:
-        """gamma_b ||x_j|| ||r||, b the rows of one product, doubled for summing blocks and casting r."""
+    def product_unit(self) -> float:
+        """gamma_b, b the rows of one product, doubled for summing blocks and casting r."""
         b = min(self._product_rows(), self.shape[0])
         blocks = -(-self.shape[0] // b)
-        gamma = (b + 2) * UNIT[self.dtype.itemsize] + (blocks + 2) * UNIT[8]
+        return 2 * ((b + 2) * UNIT[self.dtype.itemsize] + (blocks + 2) * UNIT[8])
+
+    def correlate_error(self, r: Floats) -> Floats:
         size = np.sqrt(r @ r) if r.ndim == 1 else np.linalg.norm(r, axis=0)
-        return self._for_all(np.multiply.outer(self._column_sizes(), 2 * gamma * size))
+        return self._for_all(np.multiply.outer(self._column_sizes(), self.product_unit() * size))
 
     def accumulate_error(self, r: Floats) -> Floats:
         return self._for_all(self._sum_error(r, self._column_sizes(coarse=True)))
+
+    def column_sizes(self) -> Floats:
+        return self._for_all(self._column_sizes())
 
     def _column_sizes(self, coarse: bool = False) -> Floats:
         """The column norms; where they would cost a pass, ||X||_F alone, close enough for float64."""

@@ -52,6 +52,9 @@ class InterceptDesign(Design):
         last = 2 * len(r) * np.finfo(np.float64).eps * np.abs(r).sum(axis=0)
         return np.concatenate([inner, np.asarray(last)[None]])
 
+    def column_sizes(self) -> Floats:
+        return np.append(self.inner.column_sizes(), np.sqrt(self.shape[0]))
+
     def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:
         if cols is None:
             self.inner._accumulate(rows, weights, out[:-1], None)

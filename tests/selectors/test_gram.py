@@ -1,0 +1,79 @@
+"""Gram selection: exact answers from columns of X^T X that were made ahead."""
+
+import numpy as np
+import pytest
+
+from skpursuit import OMP, Gram, MatchingPursuit, as_design, datasets, minimize
+from skpursuit.design import AffineDesign
+from skpursuit.design.base import GRAM_SHARE
+from skpursuit.problem import make_problem
+
+
+def test_a_pursuit_reads_x_a_few_times_only():
+    X, y, _ = datasets.make_sparse_signal(300, 1200, 24, snr=3.0, random_state=0)
+    exact = minimize(X, y, OMP(n_nonzero_coefs=24), selector="exact")
+    gram = minimize(X, y, OMP(n_nonzero_coefs=24), selector="gram")
+    assert gram.support.tolist() == exact.support.tolist()
+    passes = gram.entries_read / X.size
+    assert passes == int(passes)
+    assert 2 <= passes <= 6
+    assert exact.entries_read == 24 * X.size
+
+
+def test_the_matrix_is_formed_once_a_third_of_the_columns_was_asked_for():
+    X, y, _ = datasets.make_sparse_signal(120, 90, 40, snr=0.0, random_state=1)
+    design = as_design(X)
+    minimize(design, y, OMP(n_nonzero_coefs=5), selector="gram")
+    assert "gram" not in design.cache
+    design.gram_cache.limit = 90 * 90 * 8
+    minimize(design, y, OMP(n_nonzero_coefs=90 // GRAM_SHARE + 10), selector="gram")
+    np.testing.assert_allclose(design.cache["gram"], X.T @ X, atol=1e-12)
+
+
+def test_it_is_never_formed_beyond_the_memory_limit():
+    X, y, _ = datasets.make_sparse_signal(120, 90, 40, snr=0.0, random_state=1)
+    design = as_design(X)
+    small = Gram(memory_limit=90 * 90 * 8 - 1)
+    minimize(design, y, OMP(n_nonzero_coefs=60), selector=small)
+    assert "gram" not in design.cache
+    assert design.gram_cache.nbytes <= small.memory_limit
+
+
+def views(X, rng):
+    """Designs with large centres, scales and weights, where rounding is relative to more than the column."""
+    shifted = X + 1000.0
+    yield as_design(X)
+    yield as_design(X.astype(np.float32))
+    yield AffineDesign(as_design(shifted), centre=shifted.mean(axis=0))
+    yield AffineDesign(
+        as_design(X), scale=rng.uniform(0.1, 10.0, X.shape[1]), root=rng.uniform(0.0, 2.0, len(X))
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_error_bound_holds_and_answers_are_exact_on_views(seed):
+    rng = np.random.default_rng(seed)
+    X, y, _ = datasets.make_sparse_signal(150, 200, 10, snr=3.0, random_state=seed)
+    for design in views(X, rng):
+        problem = make_problem(design, y, "squared")
+        support, coef = rng.choice(200, 9, replace=False), rng.standard_normal(9)
+        dense = design._gather(np.arange(200)).astype(np.longdouble)
+        truth = dense @ (dense[support].T @ coef - y)
+        g, error = problem.gram_gradient(support, coef)
+        assert (np.abs(g - truth) <= error).all()
+        exact = minimize(design, y, OMP(n_nonzero_coefs=10), selector="exact")
+        assert (
+            minimize(design, y, OMP(n_nonzero_coefs=10), selector="gram").support.tolist()
+            == exact.support.tolist()
+        )
+
+
+def test_several_targets_and_matching_pursuit():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((80, 150))
+    Y = X[:, :6] @ rng.standard_normal((6, 3)) + 0.1 * rng.standard_normal((80, 3))
+    for solver in (OMP(n_nonzero_coefs=8), MatchingPursuit(max_iter=30)):
+        exact = minimize(X, Y, solver, selector="exact")
+        gram = minimize(X, Y, solver, selector="gram")
+        assert gram.support.tolist() == exact.support.tolist()
+        np.testing.assert_allclose(gram.coef, exact.coef, atol=1e-10)
