@@ -28,8 +28,8 @@ def check_same(path, monkeypatch, **options):
 
 NUMBERS = st.floats(allow_nan=True).map(repr) | st.sampled_from(["1", "-2.50", "1e3", " 7 ", "+1", "1_000"])
 ODD = st.sampled_from(
-    ["", "NA", "?", "null", "x", "é", '"1"', '"a,b"', '"a\nb"', '"', "0x1", "1,5", "inf", "\t"]
-)
+    ["", "NA", "?", "x", "é", '"1"', '"a"', '""', 'a"', '"a,b"', '"a\nb"', '"', "0x1", "1,5", "inf", "\t"]
+)  # fmt: skip
 ROW = st.lists(NUMBERS | NUMBERS | ODD, min_size=1, max_size=4).map(",".join)
 
 
@@ -39,6 +39,10 @@ ROW = st.lists(NUMBERS | NUMBERS | ODD, min_size=1, max_size=4).map(",".join)
 )
 @example(rows=["1,2", '3,"4', '5",6'], end="\n", header=False)
 @example(rows=["1,2", "3,4", "5"], end="\n", header=False)
+@example(rows=['"a",1', '"",2', '"b,c",3'], end="\n", header=True)
+@example(rows=['"a,"b"', '"a"b,1', 'a"b",1', '"a""b",1'], end="\n", header=True)
+@example(rows=['""', '"1"', "2"], end="\n", header=False)
+@example(rows=['"a,b', 'c,"d'], end="\n", header=True)
 def test_the_same_as_for_small_files(tmp_path, monkeypatch, rows, end, header):
     monkeypatch.setattr(delimited, "BLOCK_ROWS", 2)
     path = tmp_path / "t.csv"

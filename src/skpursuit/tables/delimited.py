@@ -1,6 +1,7 @@
 """CSV and TSV files, read in blocks so that numbers never exist as a table of strings.
 
-The first pass tries every column as numbers; a second pass reads the columns that were not.
+Every column is tried as numbers. One that is text from the start is kept as such at once; a second pass
+reads those where text shows up later.
 """
 
 from __future__ import annotations
@@ -40,13 +41,12 @@ def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = Non
     source = _Source(path, options.text_encoding, options.header, delimiter)
     names = source.names()
     wanted = options.choose(path, names)
-    numbers = _read_numbers(source, [j for j in wanted if names[j] not in options.categorical])
-    texts = _read_texts(source, [j for j in wanted if j not in numbers])
-    for j, (_, strays) in texts.items():
+    numbers, texts = _read(source, [j for j in wanted if names[j] not in options.categorical], wanted)
+    for j, values in texts.items():
         if names[j] not in options.categorical:
-            _refuse_almost_numbers(str(path), names[j], strays)
+            _refuse_almost_numbers(str(path), names[j], _Strays(values))
     matrix = np.column_stack(list(numbers.values())) if numbers else np.empty((source.n_rows, 0))
-    categorical = {names[j]: column for j, (column, _) in texts.items()}
+    categorical = {names[j]: Categorical.from_strings(values) for j, values in texts.items()}
     return Columns(str(path), tuple(names[j] for j in numbers), matrix, categorical)
 
 
@@ -59,6 +59,8 @@ class _Source:
         self.header = header
         self.delimiter = delimiter or self._guess_delimiter()
         self.n_rows = self.width = 0
+        # Begins with the quote, which is fast to find, and then looks back for a delimiter.
+        self.quoted = re.compile('"(?<![^D]")([^"D\\r\\n]*)"(?![^D\\r\\n])'.replace("D", self.delimiter))
 
     def _guess_delimiter(self) -> str:
         first = next(self._lines(), "")
@@ -104,8 +106,8 @@ class _Source:
         if self.header:
             before, _ = next(self._records(lines))
         while large and (some := list(islice(lines, BLOCK_ROWS))):
-            rows = [line for line in some if line.strip("\r\n")]
-            if not all(map(self._is_plain, rows)):
+            rows = [self._plain(line) for line in some if line.strip("\r\n")]
+            if not all(rows):
                 lines = chain(some, lines)
                 break
             before += len(some)
@@ -116,12 +118,17 @@ class _Source:
             self.n_rows += len(block)
             yield Records(block)
 
-    def _is_plain(self, line: str) -> bool:
-        """Whether splitting is all that csv would do with a line, and gives as many fields as wanted."""
+    def _plain(self, line: str) -> str:
+        """The line without the quotes around whole fields; empty if more is to do than to split it."""
+        if '"' in line:
+            line = self.quoted.sub(r"\1", line)
         return (
-            '"' not in line
+            line
+            if '"' not in line
+            and line.strip("\r\n")
             and line.count(self.delimiter) == self.width - 1
             and (len(line) <= LONG_LINE or max(map(len, line.split(self.delimiter))) <= LONG_LINE)
+            else ""
         )
 
     def _checked(self, records: Iterator[tuple[int, list[str]]]) -> Iterator[list[str]]:
@@ -140,32 +147,41 @@ class _Source:
             yield record
 
 
-def _read_numbers(source: _Source, wanted: list[int]) -> dict[int, np.ndarray]:
-    """Return those of the wanted columns that hold nothing but numbers and missing values."""
-    parts: dict[int, list[np.ndarray]] = {j: [] for j in wanted}
-    for block in source.blocks():
+def _read(
+    source: _Source, numeric: list[int], wanted: list[int]
+) -> tuple[dict[int, np.ndarray], dict[int, list[str]]]:
+    """Return the wanted columns: those that may be and are numbers or missing, and the others as text."""
+    parts: dict[int, list[np.ndarray]] = {j: [] for j in numeric}
+    texts, late = _Texts([j for j in wanted if j not in parts]), _Texts([])
+    for i, block in enumerate(source.blocks()):
         cols = list(parts)
         for j, numbers in zip(cols, block.numbers(cols)):
             if numbers is None:
                 del parts[j]
+                (late if i else texts).values[j] = []
             else:
                 parts[j].append(numbers)
+        texts.add(block)
     if source.n_rows == 0:
         raise TableError(source.path, "there are no rows below the header", "give a file with data")
-    return {j: np.concatenate(part) for j, part in parts.items()}
+    for block in source.blocks() if late.values else ():
+        late.add(block)
+    values = texts.values | late.values
+    columns = {j: np.concatenate(part) for j, part in parts.items()}
+    return columns, {j: values[j] for j in wanted if j in values}
 
 
-def _read_texts(source: _Source, wanted: list[int]) -> dict[int, tuple[Categorical, _Strays]]:
-    """Return the wanted columns as categories, with what speaks against reading them so."""
-    if not wanted:
-        return {}
-    values: dict[int, list[str]] = {j: [] for j in wanted}
-    pool: dict[str, str] = {}
-    for block in source.blocks():
-        for j, fields in zip(wanted, block.texts(wanted)):
-            # One string object per distinct value keeps a long column of few categories small.
-            values[j].extend(pool.setdefault(field, field) for field in fields)
-    return {j: (Categorical.from_strings(column), _Strays(column)) for j, column in values.items()}
+class _Texts:
+    """Columns of strings, one object per distinct value: that keeps long columns of few categories small."""
+
+    def __init__(self, cols: list[int]):
+        self.values: dict[int, list[str]] = {j: [] for j in cols}
+        self._pool: dict[str, str] = {}
+
+    def add(self, block: Block) -> None:
+        if self.values:
+            for values, fields in zip(self.values.values(), block.texts(list(self.values))):
+                values.extend(self._pool.setdefault(field, field) for field in fields)
 
 
 class _Strays:
