@@ -7,7 +7,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from skpursuit.design.base import Design
+import numpy as np
+
+from skpursuit.design.base import GRAM_WIDTH, Design
 from skpursuit.selectors.base import Query, Selection, Selector
 from skpursuit.selectors.certified import Certified
 from skpursuit.selectors.exact import Exact
@@ -16,27 +18,30 @@ from skpursuit.selectors.sketch import Sketch
 
 NANO = 1e-9
 CACHE = 2**22  # bytes of X up to which it stays close to the processor
+RECOMPUTED = 8  # columns that a selection on the twin, or in float32, computes exactly and none before it did
+SPARSE_SHARE = 0.5  # of a sparse product with one residual, for each of several
+MADE_AHEAD = 12  # of the Gram columns made together, those that are used
 LOAD_KERNELS = 0.6  # seconds to import numba and load compiled kernels, when nothing has yet
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Nanoseconds per entry of X, one thread, on a two-core machine of 2026.
+    """Nanoseconds an entry of X on one thread, from benchmarks/prices.py on a two-core machine of 2026."""
 
-    `byte` and `build` follow timings of products and of twins; the others are estimates, kept because
-    the choices they lead to were right on benchmarks/auto_grid.py.
-    """
-
-    byte: float = 0.050  # of a dense product, memory-bound
-    cached_byte: float = 0.025  # the same when X stays in the cache
-    stored: float = 1.2  # of a sparse product, per stored entry
-    several: float = 3.2  # a product with several residuals, in products with one
+    byte: float = 0.054  # of a dense product, memory-bound
+    cached_byte: float = 0.021  # the same when X stays in the cache
+    stored: float = 1.3  # of a sparse product, per stored entry
+    several: float = 1.8  # a product with several residuals, in products with one
     each: float = 0.1  # and for each residual
-    build: float = 0.9  # of the twin, per entry
-    codes: float = 0.075  # of an estimate on the twin, per entry and residual
-    sketch_build: float = 1.4
-    bits: float = 0.012
-    survivors: float = 3.0e5  # nanoseconds a selection on a twin needs besides
+    build: float = 1.2  # of the twin
+    codes: float = 0.044  # of an estimate on the twin, per residual
+    sketch_build: float = 0.86
+    bits: float = 0.013
+    gather: float = 6.0  # of a column that is not contiguous
+    axpy: float = 0.2  # per entry of a Gram column that is added to the gradient
+    gram_term: float = 2.0e3  # nanoseconds for each such column besides
+    gram_step: float = 3.0e4  # nanoseconds a step takes longer than one of exact selection
+    twin_step: float = 9.0e4
 
 
 @dataclass(frozen=True)
@@ -94,12 +99,9 @@ def predict(problem: Any, solver: Any, heuristic: bool = False) -> dict[Selector
     steps, visited = solver.work(problem)
     residuals = max(1, problem.targets[0]) if problem.targets else 1
     one = product_seconds(design, prices)
-    full = one if residuals == 1 else one * (prices.several + prices.each * residuals)
-    costs: dict[Selector, float] = {Exact(): steps * full}
+    costs: dict[Selector, float] = {Exact(): steps * one * several(design, residuals)}
     if problem.quadratic:
-        d = design.shape[1]
-        per_step = d * residuals * min(visited, steps) * 0.5 * NANO + 2e-5
-        costs[Gram()] = visited * one + steps * per_step
+        costs[Gram()] = gram_seconds(design, steps, visited, residuals)
     if design.has_twin() and 2 * Certified().memory(design) < free_memory():
         costs[Certified()] = twin_seconds(design, steps, residuals, (prices.build, prices.codes), "twin")
         if heuristic:
@@ -107,6 +109,22 @@ def predict(problem: Any, solver: Any, heuristic: bool = False) -> dict[Selector
                 design, steps, residuals, (prices.sketch_build, prices.bits), "sketch"
             )
     return costs
+
+
+def several(design: Design, residuals: int) -> float:
+    """A product with several residuals, in products with one."""
+    if residuals == 1:
+        return 1.0
+    return Prices().several + Prices().each * residuals if design.has_twin() else SPARSE_SHARE * residuals
+
+
+def gram_seconds(design: Design, steps: int, visited: int, residuals: int) -> float:
+    """X^T y, Gram columns of the visited atoms, made ahead in blocks, and their sums in each step."""
+    prices, (n, d) = Prices(), design.shape
+    blocks = -(-visited // MADE_AHEAD) * several(design, GRAM_WIDTH) + several(design, residuals)
+    terms = min(visited, steps) / 2 * (prices.gram_term + d * residuals * prices.axpy)
+    left = RECOMPUTED * n * prices.gather if design.dtype == np.float32 else 0.0
+    return blocks * product_seconds(design, prices) + steps * (terms + left + prices.gram_step) * NANO
 
 
 def product_seconds(design: Design, prices: Prices) -> float:
@@ -119,12 +137,12 @@ def product_seconds(design: Design, prices: Prices) -> float:
 
 def twin_seconds(design: Design, steps: int, residuals: int, prices: tuple[float, float], kind: str) -> float:
     """Building a twin where there is none yet, loading its kernels, and `steps` selections on it."""
-    entries = design.shape[0] * design.shape[1]
+    n, d = design.shape
     build, read = prices
-    ready = design.is_prepared(kind)
-    seconds = 0.0 if ready else entries * build * NANO
+    seconds = 0.0 if design.is_prepared(kind) else n * d * build * NANO
     seconds += 0.0 if "numba" in sys.modules else LOAD_KERNELS
-    return seconds + steps * residuals * (entries * read + Prices().survivors) * NANO
+    left = RECOMPUTED * n * Prices().gather + Prices().twin_step
+    return seconds + steps * (residuals * n * d * read + left) * NANO
 
 
 def free_memory() -> float:
