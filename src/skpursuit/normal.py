@@ -62,10 +62,9 @@ class NormalEquations:
         _, at, was = np.intersect1d(merged, before, assume_unique=True, return_indices=True)
         new = np.setdiff1d(np.arange(len(merged)), at, assume_unique=True)
         design = problem.design
-        old, fresh = (
-            design.columns(merged[at], scratch(len(at), design.shape[0])),
-            design.columns(merged[new]),
-        )
+        room = scratch(len(merged), design.shape[0])
+        old = design.columns(merged[at], None if room is None else room[: len(at)])
+        fresh = design.columns(merged[new], None if room is None else room[len(at) :])
         gram = np.empty((len(merged), len(merged)))
         moments = np.empty((len(merged), *problem.targets))
         if len(at):

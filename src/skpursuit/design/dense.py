@@ -23,6 +23,7 @@ GATHER_BLOCK = 2**14  # entries: copied rows of a few columns that stay in the c
 SMALL_BLOCK = 2**16  # entries: what stays in the cache while a block is looked at twice
 SMALL_PRODUCT = 2**20  # entries: no kernel is loaded for a product of fewer
 FEW_COLUMNS = 32  # up to here single columns are copied faster than blocks of them
+FEW_FOR_KERNEL = 4  # up to here a kernel would save less than compiling it costs
 UNIT = {4: float(np.finfo(np.float32).eps), 8: float(np.finfo(np.float64).eps)}  # by bytes an entry
 TILE = (128, 2048)  # rows and columns of the tiles of norms: their sums stay in the first cache
 LINE_BLOCK = 2**20  # entries of whole lines whose norms one call makes
@@ -119,14 +120,14 @@ class DenseDesign(Design):
 
     def _gather(self, cols: Indices) -> Floats:
         out = np.empty((len(cols), self.shape[0]))
+        kernels = sys.modules.get("skpursuit.kernels.columns")
+        suits = self.dtype == np.float64 and type(self.X) is np.ndarray and len(cols) > FEW_FOR_KERNEL
+        if kernels is not None and suits:  # loaded already, so that no small problem waits for it
+            kernels.gather_columns(self.X, np.asarray(cols, dtype=np.int64), out)
+            return out
         if len(cols) <= FEW_COLUMNS:
             for line, j in zip(out, cols):
                 line[:] = self.X[:, j]
-            return out
-        kernels = sys.modules.get("skpursuit.kernels.columns")
-        if kernels is not None and self.dtype == np.float64 and type(self.X) is np.ndarray:
-            # Loaded already, so that no small problem waits for it.
-            kernels.gather_columns(self.X, np.asarray(cols, dtype=np.int64), out)
             return out
         step = max(1, GATHER_BLOCK // max(1, len(cols)))
         for start in range(0, self.shape[0], step):
