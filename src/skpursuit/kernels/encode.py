@@ -10,6 +10,8 @@ from skpursuit.kernels.vectors import GROUP, WIDTH, encode_group, prefetch, tran
 LOW_SCALE = 2.0**-80  # smallest scale of a column that is not constant: its error is still a normal float32
 STRIP = 32  # rows encoded before they are stored by columns
 
+inlined = njit(cache=True, nogil=True, inline="always")  # compiled once, within its caller
+
 
 @njit(cache=True, nogil=True)
 def encode_columns(X, first, width, dither, codes, fine, params):
@@ -29,7 +31,7 @@ def encode_columns(X, first, width, dither, codes, fine, params):
     span = np.empty(2 * WIDTH, X.dtype)
     centre = np.empty(WIDTH, X.dtype)
     work = np.empty(2 * WIDTH, np.float32)
-    strips = np.zeros((2, STRIP * WIDTH), np.int8)
+    strips = np.empty((2, STRIP * WIDTH), np.int8)
     for b in range(params.shape[2]):
         start = b * ROWS
         stop = min(start + ROWS, X.shape[0])
@@ -45,11 +47,13 @@ def encode_columns(X, first, width, dither, codes, fine, params):
             _bound_errors(work, stop - start, some)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _encode_strip(X, start, stop, first, wide, dither, offset, centre, work, strips):
     """Encode up to STRIP rows of a panel, and ask for the same rows of the next one."""
     if start + STRIP > stop:
-        strips[:] = 0
+        for place in range(STRIP * WIDTH):  # as in `_span`: a loop compiles sooner than `strips[:] = 0`
+            strips[0, place] = 0
+            strips[1, place] = 0
     flat = X.reshape(X.size)
     random = dither.reshape(dither.size)
     for i in range(start, min(start + STRIP, stop)):
@@ -63,7 +67,7 @@ def _encode_strip(X, start, stop, first, wide, dither, offset, centre, work, str
             encode_group(flat, at + j, centre, work, random, lead + j, j, strips[0], strips[1], place)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _store(strip, wide, codes, first, row):
     """Store the bytes of a strip by columns."""
     rows = codes.shape[1]
@@ -73,7 +77,7 @@ def _store(strip, wide, codes, first, row):
             transpose(strip, i * WIDTH + j, WIDTH, flat, (first + j) * rows + row + i, rows)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _bound_errors(work, rows, params):
     """Bound the 2-norm of what the codes lose in a block, from the squares of the second bytes."""
     for j in range(params.shape[1]):
@@ -93,7 +97,7 @@ def copy_columns(X, first, width, out):
                 out[i, j] = X[i, first + j]
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _span(X, first, width, start, stop, span):
     """Smallest and largest entry of each column; four rows at a time spare the running ones."""
     last = first + width
@@ -119,7 +123,7 @@ def _span(X, first, width, start, stop, span):
             span[j + WIDTH] = d[j] if d[j] > m else m
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _frame(span, centre, work, params):
     """From the extremes, the centre and scale of each column. A constant column has scale zero.
 
