@@ -19,9 +19,10 @@ from skpursuit.kernels.batch import PENDING, cosamp_block, omp_block
 from skpursuit.kernels.batch_types import Block, Codes, Dictionary, Limits
 
 KERNELS = {"omp": omp_block, "cosamp": cosamp_block}
-# Multiply-adds of one block, about 20 ms of BLAS, so that an interrupt is answered promptly.
-BLOCK_WORK = 1 << 29
-MAX_BLOCK = 256
+# Multiply-adds of one block, about 30 ms with its codes, so that an interrupt is answered promptly.
+BLOCK_WORK = 1 << 30
+MAX_BLOCK = 512
+ROWS = 64  # blocks are multiples of what BLAS packs together
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,14 @@ def _exponents(peak: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.clip(np.frexp(np.asarray(peak, dtype=np.float64))[1], -bound, bound)
 
 
+def _aligned(shape: tuple[int, int]) -> np.ndarray:
+    """Float32 that begins on a cache line: vectors that straddle two cost twice."""
+    size = 4 * shape[0] * shape[1]
+    raw = np.empty(size + 64, np.uint8)
+    begin = -raw.ctypes.data % 64
+    return raw[begin : begin + size].view(np.float32).reshape(shape)
+
+
 def _norms(rows: np.ndarray) -> np.ndarray:
     return np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
 
@@ -85,6 +94,7 @@ class Encoder:
         coarse = scaled.astype(np.float32, copy=False)
         nothing = np.empty((0, d), np.float32), np.full(d, -1, np.int64)
         self.dictionary = Dictionary(scaled, coarse, _norms(scaled), *nothing)
+        self._spare: list[np.ndarray] = []  # correlations of blocks that are done: fresh memory is slow
         self.k = min(plan.k, n, d)
         eps, fine = float(np.finfo(atoms.dtype).eps), float(np.finfo(np.float64).eps) * 2 * n**0.5
         self.limits = Limits(
@@ -107,7 +117,8 @@ class Encoder:
         per_signal = d * n + self.k**2 * (d + n) * (1 if self.plan.solver == "omp" else 9)
         if len(self.dictionary.gram) < d:
             per_signal = max(per_signal, BLOCK_WORK * 4 * d * self.k // self.plan.memory_limit)
-        return max(1, min(MAX_BLOCK, BLOCK_WORK // max(1, per_signal)))
+        most = max(1, min(MAX_BLOCK, BLOCK_WORK // max(1, per_signal)))
+        return most - most % ROWS if most > ROWS else most
 
     def encode(self, signals: np.ndarray, first: int = 0) -> csr_array:
         """Codes of signals in rows; ``first`` is the number of the first one, for messages."""
@@ -121,6 +132,7 @@ class Encoder:
         """Indices, values and counts of the codes of one block."""
         block, exponents = self._load(rows, first)
         codes = self._codes(block)
+        self._spare.append(block.start)
         valid = np.arange(codes.indices.shape[1]) < codes.counts[:, None]
         shift = np.repeat(exponents - self.exponent, codes.counts)
         values = np.ldexp(codes.values[valid], shift).astype(self.dtype)
@@ -141,7 +153,16 @@ class Encoder:
             tol = np.ldexp(self.plan.tol, -2 * exponents)
         coarse = y.astype(np.float32, copy=False)
         energy = np.einsum("ij,ij->i", y, y).astype(np.float64)
-        return Block(y, coarse @ self.dictionary.coarse.T, energy, tol), exponents
+        start = self._room(len(y))
+        np.matmul(coarse, self.dictionary.coarse.T, out=start)
+        return Block(y, start, energy, tol), exponents
+
+    def _room(self, size: int) -> np.ndarray:
+        while self._spare:
+            room = self._spare.pop()
+            if len(room) >= size:
+                return room[:size]
+        return _aligned((size, self.shape[0]))
 
     def _codes(self, block: Block) -> Codes:
         """Run the kernel until no signal asks for a Gram row that is not there."""
@@ -169,12 +190,12 @@ class Encoder:
     def _with_all_rows(self, dictionary: Dictionary) -> Dictionary:
         """The whole Gram matrix, in blocks of a fixed size: the lower half by BLAS, the upper by copying."""
         d, n = self.shape
-        step = max(1, min(MAX_BLOCK, BLOCK_WORK // max(1, d * n)))
-        coarse, gram = dictionary.coarse, np.empty((d, d), np.float32)
+        step = max(1, min(256, BLOCK_WORK // max(1, d * n)))
+        coarse, gram = dictionary.coarse, _aligned((d, d))
 
         def fill(at: int) -> None:
             end = min(d, at + step)
-            gram[at:end, :end] = coarse[at:end] @ coarse[:end].T
+            np.matmul(coarse[at:end], coarse[:end].T, out=gram[at:end, :end])
             gram[:at, at:end] = gram[at:end, :at].T
 
         in_order(fill, range(0, d, step), self.plan.n_threads)

@@ -15,6 +15,7 @@ from numba import njit
 from skpursuit.kernels.batch_types import Factor, Work
 
 TILE = 64
+UNSIGNED = np.int32(0x7FFFFFFF)
 PENDING = -1
 STALL = 1e-6  # CoSaMP stops at a relative decrease of the squared residual below this
 CROWD = 32  # a shortlist this much longer than what is wanted means that float32 cannot tell
@@ -24,40 +25,41 @@ _SUM = {"reassoc", "contract"}
 
 
 @njit(cache=True, nogil=True)
-def _peak(scores: Any, start: Any, fold: Any) -> Any:
-    """Largest |score| of one tile, by halves: a plain running maximum does not vectorise."""
-    tile = scores[start : start + TILE]
-    for i in range(TILE // 4):
-        a, b = abs(tile[i]), abs(tile[i + TILE // 4])
-        c, d = abs(tile[i + TILE // 2]), abs(tile[i + 3 * TILE // 4])
-        a = a if a > b else b
-        c = c if c > d else d
-        fold[i] = a if a > c else c
-    for i in range(TILE // 8):
-        fold[i] = fold[i] if fold[i] > fold[i + TILE // 8] else fold[i + TILE // 8]
-    best = fold[0]
-    for i in range(1, TILE // 8):
-        best = fold[i] if fold[i] > best else best
+def _peak(bits: Any, tile: Any) -> Any:
+    """Largest |score| of one tile. Floats without their sign order as integers do, whose maxima vectorise."""
+    part, best = bits[tile * TILE : tile * TILE + TILE], np.int32(0)
+    for i in range(TILE):
+        best = max(best, part[i] & UNSIGNED)
     return best
+
+
+@njit(cache=True, nogil=True)
+def _set_peaks(work: Any) -> None:
+    for tile in range(work.peaks.shape[0]):
+        work.peaks[tile] = _peak(work.bits, tile)
 
 
 @njit(cache=True, nogil=True)
 def _largest(work: Any) -> Any:
     """Lowest index of the largest |score|."""
-    peaks, scores = work.peaks, work.scores
-    best = 0
-    for tile in range(1, peaks.shape[0]):
-        best = tile if peaks[tile] > peaks[best] else best
-    j = best * TILE
-    while abs(scores[j]) < peaks[best]:
+    top, tile = np.int32(0), 0
+    for i in range(work.peaks.shape[0]):
+        top = max(top, work.peaks[i])
+    while work.peaks[tile] < top:
+        tile += 1
+    j = tile * TILE
+    while work.bits[j] & UNSIGNED < top:
         j += 1
     return j
 
 
 @njit(cache=True, nogil=True)
 def _close(work: Any, j: Any) -> None:
+    """Consider atom ``j`` no longer."""
+    stands = work.bits[j] & UNSIGNED < work.peaks[j // TILE]
     work.scores[j] = 0
-    work.peaks[j // TILE] = _peak(work.scores, j - j % TILE, work.fold)
+    if not stands:
+        work.peaks[j // TILE] = _peak(work.bits, j // TILE)
 
 
 @njit(cache=True, nogil=True, fastmath=_SUM)
@@ -68,9 +70,20 @@ def _dot(a: Any, b: Any, size: Any) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=_SUM)
 def _products(atoms: Any, chosen: Any, size: Any, vector: Any, out: Any) -> None:
-    for i in range(size):
+    """Products of a float64 vector with the chosen atoms, four at a time."""
+    for i in range(0, size - 3, 4):
+        a, b, c, e = atoms[chosen[i]], atoms[chosen[i + 1]], atoms[chosen[i + 2]], atoms[chosen[i + 3]]
+        ta, tb, tc, te = 0.0, 0.0, 0.0, 0.0
+        for p in range(vector.shape[0]):
+            v = vector[p]
+            ta += np.float64(a[p]) * v
+            tb += np.float64(b[p]) * v
+            tc += np.float64(c[p]) * v
+            te += np.float64(e[p]) * v
+        out[i], out[i + 1], out[i + 2], out[i + 3] = ta, tb, tc, te
+    for i in range(size - size % 4, size):
         out[i] = _dot(atoms[chosen[i]], vector, vector.shape[0])
 
 
@@ -86,22 +99,37 @@ def _set_residual(signal: Any, dictionary: Any, factor: Any, size: Any, out: Any
     return _dot(out, out, out.shape[0])
 
 
+@njit(cache=True, nogil=True)
+def _term(dictionary: Any, factor: Any, i: Any) -> Any:
+    """Weight and Gram row of the ``i``-th atom."""
+    return np.float32(factor.weights[i]), dictionary.gram[dictionary.slot[factor.atoms[i]]]
+
+
 @njit(cache=True, nogil=True, fastmath=_SUM)
-def _correlations(start: Any, dictionary: Any, factor: Any, size: Any, out: Any) -> None:
-    """``out = start - sum_i weights_i G[atom_i]`` in float32, two Gram rows a pass."""
-    gram, slot, atoms = dictionary.gram, dictionary.slot, factor.atoms
-    weights = factor.weights[:size].astype(out.dtype)
-    for j in range(start.shape[0]):
-        out[j] = start[j]
-    for i in range(0, size - 1, 2):
-        a, b = gram[slot[atoms[i]]], gram[slot[atoms[i + 1]]]
-        wa, wb = weights[i], weights[i + 1]
-        for j in range(start.shape[0]):
-            out[j] -= wa * a[j] + wb * b[j]
+def _correlations(start: Any, dictionary: Any, factor: Any, size: Any, work: Any) -> None:
+    """``scores = start - sum_i weights_i G[atom_i]`` in float32, four Gram rows a pass, and their peaks."""
+    out, d, i = work.scores, start.shape[0], size % 4
     if size % 2:
-        a, wa = gram[slot[atoms[size - 1]]], weights[size - 1]
-        for j in range(start.shape[0]):
-            out[j] -= wa * a[j]
+        wa, a = _term(dictionary, factor, 0)
+        for j in range(d):
+            out[j] = start[j] - wa * a[j]
+    else:
+        for j in range(d):
+            out[j] = start[j]
+    if i >= 2:
+        wa, a = _term(dictionary, factor, i - 2)
+        wb, b = _term(dictionary, factor, i - 1)
+        for j in range(d):
+            out[j] -= wa * a[j] + wb * b[j]
+    while i < size:
+        wa, a = _term(dictionary, factor, i)
+        wb, b = _term(dictionary, factor, i + 1)
+        wc, c = _term(dictionary, factor, i + 2)
+        we, e = _term(dictionary, factor, i + 3)
+        for j in range(d):
+            out[j] -= (wa * a[j] + wb * b[j]) + (wc * c[j] + we * e[j])
+        i += 4
+    _set_peaks(work)
 
 
 @njit(cache=True, nogil=True, fastmath=_SUM)
@@ -119,9 +147,7 @@ def _direct(dictionary: Any, residual: Any, out: Any) -> None:
 def _shortlist(m: Any, margin: float, work: Any, n_closed: Any) -> Any:
     """Atoms that may be among the ``m`` largest scores, each known to ``margin``; -1 if there is a crowd."""
     for i in range(n_closed):
-        work.scores[work.closed[i]] = 0
-    for tile in range(work.peaks.shape[0]):
-        work.peaks[tile] = _peak(work.scores, tile * TILE, work.fold)
+        _close(work, work.closed[i])
     found, value = np.int64(0), np.inf
     while True:
         j = _largest(work)
@@ -198,6 +224,7 @@ def _select(m: Any, signal: Any, dictionary: Any, factor: Any, work: Any, limits
     left = _set_residual(signal, dictionary, factor, size, work.residual)
     if found < 0:
         _direct(dictionary, work.residual, work.scores)
+        _set_peaks(work)
         found = _shortlist(m, limits.coarse * np.sqrt(left), work, n_closed)
     if found < 0:
         found = _everything(work, dictionary.norms.shape[0], n_closed)
@@ -207,7 +234,9 @@ def _select(m: Any, signal: Any, dictionary: Any, factor: Any, work: Any, limits
 @njit(cache=True, nogil=True)
 def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dependence: float) -> bool:
     """Grow the factor by one atom; False, and no change, if the atom depends on those it has."""
-    lower, vector = factor.lower, dictionary.atoms[atom]
+    lower, vector, source = factor.lower, factor.vector, dictionary.atoms[atom]
+    for p in range(vector.shape[0]):
+        vector[p] = source[p]
     new = lower[size]
     _products(dictionary.atoms, factor.atoms, size, vector, new)
     for i in range(size):
@@ -217,7 +246,7 @@ def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dep
     if not pivot > dependence * square:
         return False
     new[size] = np.sqrt(pivot)
-    product = _dot(vector, signal, signal.shape[0])
+    product = _dot(signal, vector, signal.shape[0])
     factor.half[size] = (product - _dot(new, factor.half, size)) / new[size]
     factor.atoms[size] = atom
     return True
@@ -250,24 +279,27 @@ def _emit(codes: Any, signal: Any, factor: Any, size: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _new_factor(size: Any) -> Any:
-    return Factor(np.zeros((size, size)), np.zeros(size), np.zeros(size), np.zeros(size, np.int64))
+def _new_factor(n: Any, size: Any) -> Any:
+    return Factor(
+        np.zeros((size, size)), np.zeros(size), np.zeros(size), np.zeros(size, np.int64), np.zeros(n)
+    )
 
 
 @njit(cache=True, nogil=True)
 def _scratch(n: Any, d: Any, size: Any) -> Any:
     tiles = (d + TILE - 1) // TILE
     room = d + CROWD
+    scores = np.zeros(tiles * TILE, np.float32)
     work = Work(
-        np.zeros(tiles * TILE, np.float32),
-        np.zeros(tiles, np.float32),
-        np.zeros(TILE // 4, np.float32),
+        scores,
+        scores.view(np.int32),
+        np.zeros(tiles, np.int32),
         np.zeros(n),
         np.zeros(room, np.int64),
         np.zeros(room),
         np.zeros(d, np.int64),
     )
-    return work, _new_factor(size)
+    return work, _new_factor(n, size)
 
 
 @njit(cache=True, nogil=True)
@@ -276,7 +308,7 @@ def _omp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, work: Any
     signal, start, energy = block.signals[i], block.start[i], block.energy[i]
     size, n_closed = np.int64(0), np.int64(0)  # typed, for a literal 0 would compile every callee twice
     left, norm = energy, np.sqrt(energy)
-    _correlations(start, dictionary, factor, size, work.scores)
+    _correlations(start, dictionary, factor, size, work)
     while size < limits.k and left > block.tol[i]:
         if _select(np.int64(1), signal, dictionary, factor, work, limits, (size, n_closed, norm)) == 0:
             break
@@ -292,7 +324,7 @@ def _omp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, work: Any
             if left < 1e-9 * energy:
                 left = _set_residual(signal, dictionary, factor, size, work.residual)
         if size < limits.k:
-            _correlations(start, dictionary, factor, size, work.scores)
+            _correlations(start, dictionary, factor, size, work)
     _emit(codes, i, factor, size)
     return -1
 
@@ -377,7 +409,7 @@ def _cosamp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, wanted
             break
         if _missing(dictionary, kept, size, wanted):
             return
-        _correlations(block.start[i], dictionary, kept, size, work.scores)
+        _correlations(block.start[i], dictionary, kept, size, work)
         found = _select(2 * limits.k, signal, dictionary, kept, work, limits, (size, none, np.sqrt(energy)))
         merged = _merge(signal, dictionary, limits, room, size, found)
         now = _prune(factor, merged, dictionary.norms, limits.floor * np.sqrt(energy), pruned)
@@ -397,7 +429,7 @@ def cosamp_block(block: Any, dictionary: Any, limits: Any, codes: Any, wanted: A
     """CoSaMP of every pending signal; missing Gram rows are marked in ``wanted``."""
     n, d = block.signals.shape[1], block.start.shape[1]
     work, factor = _scratch(n, d, min(3 * limits.k, n, d))
-    room = (work, factor, _new_factor(limits.k), _new_factor(limits.k))
+    room = (work, factor, _new_factor(n, limits.k), _new_factor(n, limits.k))
     for i in range(block.signals.shape[0]):
         if codes.counts[i] == PENDING:
             _cosamp(block, i, dictionary, limits, codes, wanted, room)

@@ -59,14 +59,15 @@ class Factor(NamedTuple):
     half: np.ndarray
     weights: np.ndarray
     atoms: np.ndarray
+    vector: np.ndarray
 
 
 class Work(NamedTuple):
     """Scratch of one kernel call."""
 
     scores: np.ndarray
+    bits: np.ndarray
     peaks: np.ndarray
-    fold: np.ndarray
     residual: np.ndarray
     picks: np.ndarray
     exact: np.ndarray
