@@ -26,27 +26,24 @@ class Multinomial:
     def value(self, y: Array, z: Array) -> Array:
         """log(sum_k exp(z_k)) - z_y of each row, shape (n,)."""
         _, others, distance = self._shifted(z)
-        return distance[np.arange(len(z)), np.asarray(y, np.intp)] + np.log1p(others)
+        return distance[np.asarray(y, np.intp), np.arange(len(z))] + np.log1p(others)
 
     def residual(self, y: Array, z: Array) -> Array:
         """Class probabilities minus the indicator of y, shape (n, K)."""
         e, others, _ = self._shifted(z)
-        rows, y = np.arange(len(z)), np.asarray(y, np.intp)
-        total = (1 + others)[:, None]
+        rows, y, total = np.arange(len(z)), np.asarray(y, np.intp), 1 + others
         r = e / total
         # 1 - p_y as a sum of the other terms: it keeps its digits when p_y is close to 1.
-        e[rows, y] = 0
-        r[rows, y] = -e.sum(axis=1) / total[:, 0]
-        return r
+        e[y, rows] = 0
+        r[y, rows] = -e.sum(axis=0) / total
+        return r.T
 
     def curvature(self, y: Array, z: Array) -> Array:
         """Diagonal of the Hessian of each row, p_k (1 - p_k), shape (n, K)."""
         e, others, distance = self._shifted(z)
-        top = distance.argmin(axis=1)
-        rest = (1 + others)[:, None] - e
-        rest[np.arange(len(z)), top] = others
+        total = 1 + others
         with np.errstate(under="ignore"):
-            return e * rest / np.square(1 + others)[:, None]
+            return (e * np.where(distance == 0, others, total - e) / np.square(total)).T
 
     def hessian_product(self, z: Array, v: Array) -> Array:
         """Hessian of each row times the row of v, p (v - p . v), shape (n, K)."""
@@ -61,7 +58,7 @@ class Multinomial:
     def probabilities(self, z: Array) -> Array:
         """Class probabilities exp(z_k) / sum_l exp(z_l), shape (n, K)."""
         e, others, _ = self._shifted(z)
-        return e / (1 + others)[:, None]
+        return (e / (1 + others)).T
 
     def outputs(self, y: Array) -> tuple[int, ...]:
         """Trailing shape (K,) of the predictions for these labels."""
@@ -78,13 +75,14 @@ class Multinomial:
 
     @staticmethod
     def _shifted(z: Array) -> tuple[Array, Array, Array]:
-        """exp(z - max), the sum of all but the (first) largest of them, and max - z."""
-        z = np.asfortranarray(z)  # sums over few classes are fast across columns, slow along rows
-        distance = z.max(axis=1, keepdims=True) - z
-        rows, top = np.arange(len(z)), distance.argmin(axis=1)
+        """exp(z - max), the sum of all but one of the largest of them, and max - z; classes in rows.
+
+        Sums over few classes are fast across rows, slow along them.
+        """
+        z = np.ascontiguousarray(z.T)
+        distance = z.max(axis=0) - z
+        top = distance == 0
         with np.errstate(under="ignore"):
             e = np.exp(-distance)
-            e[rows, top] = 0
-            others = e.sum(axis=1)
-        e[rows, top] = 1
+            others = np.where(top, 0, e).sum(axis=0) + (top.sum(axis=0, dtype=z.dtype) - 1)
         return e, others, distance

@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design.base import Floats
+from skpursuit.design.base import Floats, Indices
 from skpursuit.problem import Problem
-
-STACK_ENTRIES = 2**22
 
 
 class Curvature:
@@ -26,30 +24,49 @@ class Curvature:
 class CoupledCurvature:
     """Where the loss couples the targets: the whole k m x k m matrix of diag(p) - p p^T in each row.
 
-    The products p_a p_b of all pairs of classes are one symmetric product of the stacked rows A p_a, made
-    from blocks of samples so that the stack stays small.
+    Block (i, j) of two columns is a sum over the samples that have both, for all pairs of classes at once:
+    the price follows the non-zeros of the sparser column.
     """
 
     def __init__(self, problem: Problem, A: Floats, z: Floats, ridge: float) -> None:
         loss: Any = problem.loss
         p = loss.probabilities(z)
-        weights = np.ones(len(z)) if problem.weights is None else problem.weights
-        self.shape = (p.shape[1], len(A))
-        H = np.zeros((*self.shape, *self.shape))
-        flat = H.reshape(p.shape[1] * len(A), -1)
-        step = max(1, STACK_ENTRIES // len(flat))
-        for start in range(0, len(z), step):
-            rows = slice(start, start + step)
-            stack = (p[rows] * np.sqrt(weights[rows])[:, None]).T[:, None, :] * A[:, rows]
-            stack = stack.reshape(len(flat), -1)
-            flat -= stack @ stack.T
-        for a, share in enumerate((p * weights[:, None]).T):
-            H[a, :, a] += (A * share) @ A.T
-        self.factor = factor(flat, ridge)
+        m = p.shape[1]
+        self.shape = (m, len(A))
+        first, second = np.triu_indices(m)
+        blocks = pair_products(A, row_curvatures(p, problem.weights, first, second))
+        H = np.empty((*self.shape, *self.shape))
+        for a, b, block in zip(first, second, blocks):
+            H[a, :, b] = H[b, :, a] = block
+        self.factor = factor(H.reshape(m * len(A), -1), ridge)
 
     def solve(self, g: Floats) -> Floats:
         """The direction p with (curvature) p = g."""
         return self.factor(g.T.ravel()).reshape(self.shape).T
+
+
+def row_curvatures(p: Floats, weights: Floats | None, first: Indices, second: Indices) -> Floats:
+    """Entries (first, second) of the weighted diag(p) - p p^T of each row, shape (n, pairs)."""
+    q = np.ascontiguousarray(p.T)
+    found = q[first] * ((first == second)[:, None] - q[second])
+    return np.ascontiguousarray((found if weights is None else found * weights).T)
+
+
+def pair_products(A: Floats, D: Floats) -> Floats:
+    """A diag(D[:, q]) A^T for each column q of D, shape (q, k, k)."""
+    present = A != 0
+    counts = present.sum(axis=1)
+    order = np.argsort(-counts, kind="stable")
+    blocks = np.empty((D.shape[1], len(A), len(A)))
+    for t, j in enumerate(order):
+        fuller = order[: t + 1]
+        if counts[j] < A.shape[1]:
+            rows = np.flatnonzero(present[j])
+            found = (A[np.ix_(fuller, rows)] * A[j, rows]) @ D[rows]
+        else:
+            found = (A[fuller] * A[j]) @ D
+        blocks[:, fuller, j] = blocks[:, j, fuller] = found.T
+    return blocks
 
 
 def curvature_at(problem: Problem, A: Floats, z: Floats, ridge: float) -> Curvature | CoupledCurvature:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import column_or_1d
 
 from skpursuit.design.base import Floats
 from skpursuit.estimators.fitted import FittedMixin
 from skpursuit.estimators.linear import read_data
 from skpursuit.estimators.recipe import Recipe
-from skpursuit.losses import Loss, as_loss
+from skpursuit.losses import Loss, Poisson, as_loss
 from skpursuit.selectors import Selector
 from skpursuit.solvers.base import Solver
 
@@ -28,11 +29,18 @@ class RegressorPredictMixin(FittedMixin, RegressorMixin):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.loss == "poisson"
+        if _counts(self.loss):
+            tags.target_tags.positive_only = True
+            # Several targets are fine, but to scikit-learn the tag means targets of any sign.
+            tags.target_tags.multi_output = False
         return tags
 
 
-class PursuitRegressor(MultiOutputMixin, RegressorPredictMixin, BaseEstimator):
+def _counts(loss: Any) -> bool:
+    return loss == "poisson" or isinstance(loss, Poisson)
+
+
+class PursuitRegressor(RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
     """Linear regression with few non-zero coefficients.
 
     Parameters
@@ -133,6 +141,8 @@ class PursuitRegressor(MultiOutputMixin, RegressorPredictMixin, BaseEstimator):
         """
         recipe = Recipe.of(self)
         base, y, weights = read_data(self, X, y, sample_weight, multi_output=True, y_numeric=True)
+        if _counts(self.loss) and y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
         targets = [y] if y.ndim == 1 or self.shared_support else list(y.T)
         starts = self._starts(len(targets), base.shape[1])
         fits = [recipe.fit(base, t, weights, start) for t, start in zip(targets, starts)]

@@ -53,7 +53,10 @@ class Codes(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """Growing Cholesky factor ``L`` of ``G[S, S]``, ``half = L^-1 D_S y`` and ``weights = L^-T half``."""
+    """Growing Cholesky factor ``L`` of ``G[S, S]``, ``half = L^-1 D_S y`` and ``weights = L^-T half``.
+
+    ``vector`` has room for the newest atom in float64.
+    """
 
     lower: np.ndarray
     half: np.ndarray
@@ -63,7 +66,7 @@ class Factor(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch of one kernel call."""
+    """Scratch of one kernel call; ``bits`` is the memory of ``scores`` read as integers."""
 
     scores: np.ndarray
     bits: np.ndarray
