@@ -21,6 +21,7 @@ ESTIMATORS = [
     sp.PursuitClassifier(loss="squared", shared_support=True),
     sp.PursuitRegressorCV(),
     sp.PursuitRegressorCV(criterion="ebic"),
+    sp.PursuitRegressorCV(loss="poisson"),
     sp.PursuitClassifierCV(),
     sp.PursuitClassifierCV(multi_class="multinomial", scoring="accuracy"),
 ]

@@ -10,6 +10,7 @@ import skops.io
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import DataConversionWarning
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -78,6 +79,19 @@ def test_a_solver_object_brings_its_own_limits(signal):
     by_name = PursuitRegressor(n_nonzero_coefs=3, loss="huber").fit(X, y)
     np.testing.assert_allclose(robust.coef_, by_name.coef_)
     assert np.count_nonzero(robust.coef_) == 3
+
+
+def test_counts_of_two_targets_and_of_one_column():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 10))
+    Y = rng.poisson(np.exp(1.0 + 0.5 * X[:, [2, 5]])).astype(float)
+    model = PursuitRegressor(loss="poisson", n_nonzero_coefs=1)
+    both = model.fit(X, Y)
+    assert [s.tolist() for s in both.support_] == [[2], [5]]
+    assert both.predict(X).shape == Y.shape
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        one = model.fit(X, Y[:, :1])
+    assert one.coef_.shape == (10,)
 
 
 @pytest.mark.parametrize("solver", ["omp", "mp", "grasp"])

@@ -7,6 +7,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
+from skpursuit.design import Design
 from skpursuit.design.base import Floats
 from skpursuit.estimators.fitted import FittedMixin
 from skpursuit.estimators.linear import read_data
@@ -17,9 +18,16 @@ from skpursuit.solvers.base import Solver
 
 
 class RegressorPredictMixin(FittedMixin, RegressorMixin):
-    """Predictions of a regressor: the mean that its loss gives to X w + b."""
+    """Reading targets, and predictions of a regressor: the mean that its loss gives to X w + b."""
 
     loss: str | Loss
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Design, Floats, Floats | None]:
+        """Checked data; one column of counts is a vector, as in scikit-learn's Poisson regression."""
+        base, y, weights = read_data(self, X, y, sample_weight, multi_output=True, y_numeric=True)
+        if _counts(self.loss) and y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        return base, y, weights
 
     def predict(self, X: Any) -> Floats:
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
@@ -140,9 +148,7 @@ class PursuitRegressor(RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
         """
         recipe = Recipe.of(self)
-        base, y, weights = read_data(self, X, y, sample_weight, multi_output=True, y_numeric=True)
-        if _counts(self.loss) and y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
+        base, y, weights = self._read(X, y, sample_weight)
         targets = [y] if y.ndim == 1 or self.shared_support else list(y.T)
         starts = self._starts(len(targets), base.shape[1])
         fits = [recipe.fit(base, t, weights, start) for t, start in zip(targets, starts)]

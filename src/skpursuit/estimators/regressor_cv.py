@@ -6,7 +6,6 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator, MultiOutputMixin
 
-from skpursuit.estimators.linear import read_data
 from skpursuit.estimators.path_cv import PathCVMixin, Study
 from skpursuit.estimators.recipe import Recipe
 from skpursuit.estimators.regressor import RegressorPredictMixin
@@ -15,7 +14,7 @@ from skpursuit.losses import Loss
 from skpursuit.selectors import Selector
 
 
-class PursuitRegressorCV(MultiOutputMixin, PathCVMixin, RegressorPredictMixin, BaseEstimator):
+class PursuitRegressorCV(PathCVMixin, RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
     """Linear regression whose number of non-zero coefficients is chosen by the data.
 
     All numbers 1, 2, ..., K come from one run on each fold; the folds share one design (norms, twins).
@@ -122,7 +121,7 @@ class PursuitRegressorCV(MultiOutputMixin, PathCVMixin, RegressorPredictMixin, B
             For the splitter; needs scikit-learn's metadata routing.
         """
         recipe = Recipe.of(self, random_state=seed_of(self.random_state))
-        base, y, weights = read_data(self, X, y, sample_weight, multi_output=True, y_numeric=True)
+        base, y, weights = self._read(X, y, sample_weight)
         study = Study(base, y, [y], weights, recipe, self._most(base), joint=True)
         splits = self._splits(base, y, fit_params) if self.criterion == "cv" else []
         self._choose(study, splits)

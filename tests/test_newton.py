@@ -1,0 +1,26 @@
+"""Curvature of coupled targets against its definition."""
+
+import numpy as np
+import pytest
+
+from skpursuit import as_design
+from skpursuit.multinomial import Multinomial
+from skpursuit.newton import curvature_at
+from skpursuit.problem import make_problem
+
+
+@pytest.mark.parametrize("density", [0.2, 1.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_coupled_curvature_is_the_hessian_on_the_support(density, weighted):
+    rng = np.random.default_rng(0)
+    n, k, m = 80, 5, 3
+    A = rng.standard_normal((k, n)) * (rng.random((k, n)) < density)
+    A[2] = 1.0
+    z, y = rng.standard_normal((n, m)), np.arange(n) % m
+    weights = rng.uniform(0.5, 2.0, n) if weighted else None
+    problem = make_problem(as_design(A.T.copy()), y, Multinomial(), weights)
+    rows = Multinomial().hessian(z) * (1.0 if weights is None else weights[:, None, None])
+    H = np.einsum("is,sab,js->aibj", A, rows, A).reshape(m * k, m * k) + 0.1 * np.eye(m * k)
+    g = rng.standard_normal((k, m))
+    expected = np.linalg.solve(H, g.T.ravel()).reshape(m, k).T
+    np.testing.assert_allclose(curvature_at(problem, A, z, 0.1).solve(g), expected, rtol=1e-9)
