@@ -11,6 +11,8 @@ import numpy as np
 from skpursuit.design.base import Floats, Indices
 from skpursuit.selectors.base import NO_COLUMNS
 
+ROOM = 2**22  # entries a stack starts with at most
+
 
 class Status(Enum):
     """Why a run stopped."""
@@ -52,7 +54,9 @@ class Stack:
         size, total = len(self.rows), len(self.rows) + len(rows)
         buffer = self._buffer
         if buffer is None or self._pushed or total > len(buffer):
-            buffer = np.empty((max(8, 2 * size, total), *self.rows.shape[1:]))
+            # Room costs nothing until it is written to, copies do.
+            room = min(64, ROOM // max(1, rows[:1].size))
+            buffer = np.empty((max(8, room, 2 * size, total), *self.rows.shape[1:]))
             buffer[:size] = self.rows
         self._pushed = True
         buffer[size:total] = rows

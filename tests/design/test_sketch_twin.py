@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from skpursuit.design.sketch_twin import SketchTwin
+from skpursuit.design.sketch_twin import SAMPLE, SketchTwin
 from skpursuit.kernels import bits
 
 
@@ -46,22 +46,29 @@ def test_bits_are_the_cells_and_the_counts_are_the_products(n):
     rng = np.random.default_rng(n)
     X = rng.standard_normal((n, 9))
     twin = SketchTwin.build(X)
-    centre, spread = twin.fit[0], twin.fit[1]
+    centre = twin.fit[0]
+    sample = X[np.unique(np.linspace(0, n - 1, SAMPLE).astype(int))]
     s1 = np.where(centre > X, -1, 1)
-    s2 = np.where(np.abs(X - centre) < bits.EDGE * spread, -s1, s1)
+    s2 = np.where(np.abs(X - centre) < bits.EDGE * np.abs(sample - centre).mean(axis=0), -s1, s1)
+    np.testing.assert_allclose(twin.fit[1], np.abs(X - centre).mean(axis=0), rtol=1e-12)
     unpack = lambda words: np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")  # noqa: E731
     np.testing.assert_array_equal(1 - 2 * unpack(twin.signs)[:, :n].T.astype(int), s1)
     np.testing.assert_array_equal(1 - 2 * unpack(twin.sizes)[:, :n].T.astype(int), s2)
     assert not unpack(twin.signs)[:, n:].any()
     r = rng.standard_normal(n)
-    residual = np.zeros((4, twin.signs.shape[1]), np.uint64)
-    levels = np.minimum(np.floor(np.abs(r) / 0.4 + 0.5), 7)
-    total = bits.cut_bits(r, 0.4, residual)
-    assert total == levels.sum()
-    out = np.empty(9)
-    for words, signs in ((twin.signs, s1), (twin.sizes, s2)):
-        bits.count_columns(0, 9, words, np.arange(9), residual, total, out)
-        np.testing.assert_array_equal(out, signs.T @ (np.sign(r) * levels))
+    for magnitudes, step in ((1, 1.2), (3, 0.4)):
+        residual = np.zeros((1 + magnitudes, twin.signs.shape[1]), np.uint64)
+        levels = np.minimum(np.floor(np.abs(r) / step + 0.5), 2**magnitudes - 1)
+        total = bits.cut_bits(r, step, residual)
+        assert total == levels.sum()
+        out, plain = np.empty(9), np.repeat([[0.0], [1.0], [1.0], [10.0]], 9, axis=1)
+        cut, cols = (plain, residual, 1.0, total, 0.0, out), np.arange(9)
+        if magnitudes == 1:
+            bits.guess_all(0, 9, twin.signs, *cut)
+            np.testing.assert_array_equal(out, s1.T @ (np.sign(r) * levels))
+        else:
+            bits.guess_some(0, 9, cols, twin.signs, twin.sizes, *cut)
+            np.testing.assert_array_equal(out, (s1 + 10 * s2).T @ (np.sign(r) * levels))
 
 
 @pytest.mark.parametrize("layout", [np.asfortranarray, lambda X: np.repeat(X, 2, axis=1)[:, ::2]])
@@ -83,6 +90,14 @@ def test_zero_residual_constant_columns_and_empty_matrices():
     np.testing.assert_allclose(twin.refine(np.ones(70), np.array([1])), 140.0)
     assert SketchTwin.build(np.zeros((0, 2))).estimate(np.zeros(0)).tolist() == [0.0, 0.0]
     assert SketchTwin.build(np.zeros((3, 0))).estimate(np.zeros(3)).size == 0
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-150, 1e150, 1e300])
+def test_guess_scales_with_the_residual(size):
+    rng = np.random.default_rng(6)
+    twin, r = SketchTwin.build(rng.standard_normal((200, 30))), rng.standard_normal(200)
+    for guess in (twin.estimate, lambda r: twin.refine(r, np.arange(30))):
+        np.testing.assert_allclose(guess(r * size) / size, guess(r), rtol=1e-6, atol=1e-6)
 
 
 def test_residual_with_few_rows_ignores_the_others():

@@ -1,84 +1,130 @@
 # mypy: disable-error-code="no-untyped-def"
 """Kernels on one or two bits an entry: a heuristic estimate of X^T r by exclusive-or and population count.
 
-Each column has three thresholds a < c < b. The first bit of an entry says x < c, the second is one for x < a
-and for c <= x < b, so that with signs s = 1 - 2 bit the four cells are s1 + weight * s2 in increasing order.
+Each column has a centre c and a distance e. The first bit of an entry says x < c, the second that just one of
+x < c and |x - c| < e holds: with signs s = 1 - 2 bit the four cells are s1 + weight * s2 in increasing order.
 The residual is cut into a sign and some magnitude bits. 64 rows make a word, four words a vector.
 """
+
+import math
 
 import numpy as np
 from numba import njit
 
-from skpursuit.kernels.vectors import LANES, RUN, count_three, count_two
+from skpursuit.kernels.vectors import LANES, RUN, count_one, count_three, prefetch
 
 WORD = 64
 ALIGN = WORD * LANES  # rows are padded to a multiple of this
-WIDTH = 1024  # columns packed at a time
-ONE, TWO, FOUR, EIGHT, NONE = (np.uint64(v) for v in (1, 2, 4, 8, 0))
+WIDTH = 512  # columns that thresholds are made for at a time
+PANEL = 10240  # columns packed at a time: long reads of a row, and what is held of them stays in the cache
+LINE = 8  # words that come together from memory
+TRIED = 512  # rows at most on which steps are tried
+FREE = {"reassoc", "contract", "nsz"}  # sums in any order; NaN and infinity are still seen
+ONE, NONE = np.uint64(1), np.uint64(0)
 
 
 @njit(cache=True, nogil=True)
-def count_columns(lo, hi, words, cols, residual, total, out):
-    """Sum over the rows of sign times level, for the columns cols[lo:hi].
+def guess_all(lo, hi, signs, fit, residual, step, levels, total, out):
+    """Guess entries lo to hi of X^T r from the first bits.
 
     Parameters
     ----------
-    words : (columns, words) uint64
-    cols : indices of columns
-    residual : (1 + magnitudes, words) uint64 from `cut_bits`
-    total : sum of the levels
-    out : (cols,) float64, written
+    signs : (columns, words) uint64
+    fit : (4, columns), see `fit_columns`
+    residual, step, levels, total : from `cut`, with one magnitude
+    out : (columns,) float64, written
     """
-    length = words.shape[1]
-    flat = words.reshape(words.size)
-    bits = residual.reshape(residual.size)
-    for a in range(lo, hi):
-        start = cols[a] * length
+    length = signs.shape[1]
+    x, r = signs.reshape(signs.size), residual.reshape(residual.size)
+    for j in range(lo, hi):
+        if j + 1 < hi:
+            _fetch(x, (j + 1) * length, length)
         differ = np.int64(0)
         for w in range(0, length, RUN):
+            differ += count_one(x, j * length + w, r, w, length, min(RUN, length - w))
+        out[j] = total * fit[0, j] + step * fit[1, j] * (levels - 2 * differ)
+
+
+@njit(cache=True, nogil=True)
+def guess_some(lo, hi, cols, signs, sizes, fit, residual, step, levels, total, out):
+    """As `guess_all` for the columns cols[lo:hi], from both bits and a residual of three magnitudes."""
+    length = signs.shape[1]
+    x, y, r = signs.reshape(signs.size), sizes.reshape(sizes.size), residual.reshape(residual.size)
+    for a in range(lo, hi):
+        if a + 1 < hi:
+            _fetch(x, cols[a + 1] * length, length)
+            _fetch(y, cols[a + 1] * length, length)
+        start = cols[a] * length
+        one = two = np.int64(0)
+        for w in range(0, length, RUN):
             size = min(RUN, length - w)
-            if residual.shape[0] == 3:
-                differ += count_two(flat, start + w, bits, w, length, size)
-            else:
-                differ += count_three(flat, start + w, bits, w, length, size)
-        out[a] = total - 2 * differ
+            one += count_three(x, start + w, r, w, length, size)
+            two += count_three(y, start + w, r, w, length, size)
+        sums = fit[2, cols[a]] * (levels - 2 * one) + fit[3, cols[a]] * (levels - 2 * two)
+        out[a] = total * fit[0, cols[a]] + step * sums
+
+
+@njit(cache=True, nogil=True)
+def _fetch(words, start, length):
+    """Ask for a column while the one before it is counted."""
+    for w in range(start, start + length, LINE):
+        prefetch(words, w)
+
+
+@njit(cache=True, nogil=True)
+def cut(r, residual):
+    """Cut r into `residual`, as `cut_bits` with the `best_step`; return the step, the levels and sum(r)."""
+    total = 0.0
+    top = 0.0
+    for i in range(r.size):
+        total += r[i]
+        top = max(top, abs(r[i]))
+    scale = math.ldexp(1.0, min(-math.frexp(top)[1], 1000))  # what is squared neither over- nor underflows
+    step = best_step(r, scale, 2 ** (residual.shape[0] - 1) - 1) / scale
+    return step, cut_bits(r, step, residual), total
 
 
 @njit(cache=True, nogil=True)
 def cut_bits(r, step, residual):
     """Sign and magnitude bits of r in units of `step`, clipped; return the sum of the levels."""
-    residual[:] = 0
     most = 2 ** (residual.shape[0] - 1) - 1
+    levels = np.zeros(WORD, np.uint64)
     total = 0
-    inverse = 1.0 / step
-    for i in range(r.size):
-        level = int(min(abs(r[i]) * inverse + 0.5, most))
-        total += level
-        place = np.uint64(i % WORD)
-        residual[0, i // WORD] |= np.uint64(r[i] < 0.0) << place
+    for w in range(residual.shape[1]):
+        part = r[w * WORD : (w + 1) * WORD]
+        sign = NONE
+        for i in range(part.size):
+            levels[i] = np.uint64(np.int64(min(abs(part[i]) / step + 0.5, most)))
+            total += np.int64(levels[i])
+            sign |= (ONE if part[i] < 0.0 else NONE) << np.uint64(i)
+        residual[0, w] = sign
         for p in range(1, residual.shape[0]):
-            residual[p, i // WORD] |= np.uint64((level >> (p - 1)) & 1) << place
+            bits = NONE
+            for i in range(part.size):
+                bits |= ((levels[i] >> np.uint64(p - 1)) & ONE) << np.uint64(i)
+            residual[p, w] = bits
     return total
 
 
-@njit(cache=True, nogil=True)
-def best_step(r, most):
-    """Step of levels up to `most` with the least squared error on every fourth row, of a few steps tried.
+@njit(cache=True, nogil=True, fastmath=FREE)
+def best_step(r, scale, most):
+    """Step of levels up to `most` with the least squared error on some rows of scale * r, of a few tried.
 
     The best step grows with the tails, and shrinks as there are more levels.
     """
-    size = 0.0
-    for i in range(0, r.size, 4):
-        size += abs(r[i])
-    unit = size / max(1, -(-r.size // 4)) * 3.0 / most
-    best = 0.0
+    every = max(1, r.size // TRIED)
+    some = np.abs(r[::every]) * scale
+    unit = some.sum() / max(1, some.size) * 3.0 / most
+    best = 1.0
     least = np.inf
-    for factor in (0.5, 0.65, 0.8, 1.0, 1.3, 1.8):
+    for factor in (0.4, 0.5, 0.65, 0.8, 1.0, 1.3, 1.8):
         step = unit * factor
+        if step == 0.0:
+            break
+        inverse = 1.0 / step
         lost = 0.0
-        for i in range(0, r.size, 4):
-            level = min(np.floor(abs(r[i]) / step + 0.5), most) if step > 0.0 else 0.0
-            lost += (abs(r[i]) - step * level) ** 2
+        for i in range(some.size):
+            lost += (some[i] - step * min(np.floor(some[i] * inverse + 0.5), most)) ** 2
         if lost < least:
             least = lost
             best = step
@@ -86,79 +132,81 @@ def best_step(r, most):
 
 
 @njit(cache=True, nogil=True)
-def pack_columns(X, first, width, thresholds, signs, sizes):
-    """Pack the columns first ... first + width - 1 of a C-ordered X; each entry is read once, in order.
-
-    Returns whether X may hold a NaN or an infinity: a sum of four rows is not finite.
+def pack_columns(X, first, edges, signs, sizes, totals):
+    """Pack the columns of a C-ordered X from `first` on; each entry is read once, in order.
 
     Parameters
     ----------
     X : (n, d) array, C order
-    first, width : int
-    thresholds : (panels of WIDTH columns, 3 * WIDTH) array of X's type: a, c and b of each column of a panel
+    first : int
+    edges : (2, width) array of X's type, c and e of each column
     signs, sizes : (width, words) uint64, the first and the second bits, written
+    totals : (width,) array of X's type, the sums of |x - c| are added: not finite where X is not
     """
-    held = np.zeros(3 * WIDTH, np.uint64)
-    suspect = NONE
+    held = np.zeros((2, PANEL), np.uint64)
     for start in range(0, X.shape[0], WORD):
         stop = min(start + WORD, X.shape[0])
-        for p in range(0, width, WIDTH):
-            a = first + p
-            b = first + min(p + WIDTH, width)
-            edges = thresholds[p // WIDTH]
+        for p in range(0, edges.shape[1], PANEL):
+            q = min(p + PANEL, edges.shape[1])
+            a, b = first + p, first + q
+            centre, near, total = edges[0, p:q], edges[1, p:q], totals[p:q]
             held[:] = 0
-            for i in range(start, stop - 3, 4):
+            for i in range(start, stop - 7, 8):
+                x0, x1, x2, x3 = X[i, a:b], X[i + 1, a:b], X[i + 2, a:b], X[i + 3, a:b]
+                x4, x5, x6, x7 = X[i + 4, a:b], X[i + 5, a:b], X[i + 6, a:b], X[i + 7, a:b]
                 place = np.uint64(i - start)
-                _pack_rows(X[i, a:b], X[i + 1, a:b], X[i + 2, a:b], X[i + 3, a:b], edges, place, held)
-            for i in range(stop - (stop - start) % 4, stop):
-                _pack_row(X[i, a:b], edges, np.uint64(i - start), held)
-            for j in range(b - a):
-                signs[p + j, start // WORD] = held[j]
-                sizes[p + j, start // WORD] = held[j + WIDTH]
-                suspect |= held[j + 2 * WIDTH]
-    return suspect != NONE
+                _pack_rows(x0, x1, x2, x3, x4, x5, x6, x7, centre, near, place, held[0], held[1], total)
+            for i in range(stop - (stop - start) % 8, stop):
+                _pack_row(X[i, a:b], centre, near, np.uint64(i - start), held[0], held[1], total)
+            for j in range(q - p):
+                signs[p + j, start // WORD] = held[0, j]
+                sizes[p + j, start // WORD] = held[0, j] ^ held[1, j]
 
 
 @njit(cache=True, nogil=True)
-def _pack_row(x, thresholds, place, held):
+def _pack_row(x, centre, near, place, below, close, total):
     for j in range(x.size):
-        mid = ONE if x[j] < thresholds[j + WIDTH] else NONE
-        low = ONE if x[j] < thresholds[j] else NONE
-        high = ONE if x[j] < thresholds[j + 2 * WIDTH] else NONE
-        held[j] |= mid << place
-        held[j + WIDTH] |= (low ^ mid ^ high) << place
-        held[j + 2 * WIDTH] |= NONE if x[j] - x[j] == 0.0 else ONE
+        u = x[j] - centre[j]
+        below[j] |= (ONE if u < 0.0 else NONE) << place
+        close[j] |= (ONE if abs(u) < near[j] else NONE) << place
+        total[j] += abs(u)
+
+
+@njit(cache=True, nogil=True, fastmath=FREE)
+def _pack_rows(x0, x1, x2, x3, x4, x5, x6, x7, centre, near, place, below, close, total):
+    """Eight rows at once, to load and store what is held less often."""
+    for j in range(x0.size):
+        c, e = centre[j], near[j]
+        u0, u1, u2, u3 = x0[j] - c, x1[j] - c, x2[j] - c, x3[j] - c
+        u4, u5, u6, u7 = x4[j] - c, x5[j] - c, x6[j] - c, x7[j] - c
+        low = _bit(u0 < 0.0, 1) | _bit(u1 < 0.0, 2) | _bit(u2 < 0.0, 4) | _bit(u3 < 0.0, 8)
+        high = _bit(u4 < 0.0, 16) | _bit(u5 < 0.0, 32) | _bit(u6 < 0.0, 64) | _bit(u7 < 0.0, 128)
+        below[j] |= (low | high) << place
+        u0, u1, u2, u3 = abs(u0), abs(u1), abs(u2), abs(u3)
+        u4, u5, u6, u7 = abs(u4), abs(u5), abs(u6), abs(u7)
+        low = _bit(u0 < e, 1) | _bit(u1 < e, 2) | _bit(u2 < e, 4) | _bit(u3 < e, 8)
+        high = _bit(u4 < e, 16) | _bit(u5 < e, 32) | _bit(u6 < e, 64) | _bit(u7 < e, 128)
+        close[j] |= (low | high) << place
+        total[j] += ((u0 + u1) + (u2 + u3)) + ((u4 + u5) + (u6 + u7))
+
+
+@njit(inline="always")
+def _bit(true, value):
+    return np.uint64(value) if true else NONE
 
 
 @njit(cache=True, nogil=True)
-def _pack_rows(x, y, z, w, thresholds, place, held):
-    """Four rows at once, to load and store the words less often."""
-    for j in range(x.size):
-        c = thresholds[j + WIDTH]
-        mid = (ONE if x[j] < c else NONE) | (TWO if y[j] < c else NONE)
-        mid |= (FOUR if z[j] < c else NONE) | (EIGHT if w[j] < c else NONE)
-        c = thresholds[j]
-        low = (ONE if x[j] < c else NONE) | (TWO if y[j] < c else NONE)
-        low |= (FOUR if z[j] < c else NONE) | (EIGHT if w[j] < c else NONE)
-        c = thresholds[j + 2 * WIDTH]
-        high = (ONE if x[j] < c else NONE) | (TWO if y[j] < c else NONE)
-        high |= (FOUR if z[j] < c else NONE) | (EIGHT if w[j] < c else NONE)
-        held[j] |= mid << place
-        held[j + WIDTH] |= (low ^ mid ^ high) << place
-        total = (x[j] + y[j]) + (z[j] + w[j])
-        held[j + 2 * WIDTH] |= NONE if total - total == 0.0 else ONE
-
-
-@njit(cache=True, nogil=True)
-def fit_columns(X, rows, first, width, thresholds, fit):
+def fit_columns(X, rows, first, edges, fit):
     """Thresholds and levels of some columns of a C-ordered X from a few of its rows.
 
-    `fit` is (4, width), written: x is about fit[0] + fit[1] s1, or fit[0] + fit[2] s1 + fit[3] s2.
+    `edges` (2, width) and `fit` (4, width) are written: c and e of `pack_columns`, and x is about
+    fit[0] + fit[1] s1, or fit[0] + fit[2] s1 + fit[3] s2.
     """
+    width = edges.shape[1]
     last = first + width
     mean = np.zeros(width)
     spread = np.zeros(width)
-    far = np.zeros(2 * WIDTH)
+    far = np.zeros((2, width))
     for i in rows:
         _add(X[i, first:last], mean)
     mean /= rows.size
@@ -166,14 +214,13 @@ def fit_columns(X, rows, first, width, thresholds, fit):
         _add_deviation(X[i, first:last], mean, spread)
     spread /= rows.size
     for i in rows:
-        _add_far(X[i, first:last], mean, spread, far)
+        _add_far(X[i, first:last], mean, spread, far[0], far[1])
     for j in range(width):
-        thresholds[j] = mean[j] - EDGE * spread[j]
-        thresholds[j + WIDTH] = mean[j]
-        thresholds[j + 2 * WIDTH] = mean[j] + EDGE * spread[j]
-        count = far[j + WIDTH]
-        outer = far[j] / count if count > 0 else spread[j]
-        inner = (spread[j] * rows.size - far[j]) / (rows.size - count) if count < rows.size else outer
+        edges[0, j] = mean[j]
+        edges[1, j] = EDGE * spread[j]
+        count = far[1, j]
+        outer = far[0, j] / count if count > 0 else spread[j]
+        inner = (spread[j] * rows.size - far[0, j]) / (rows.size - count) if count < rows.size else outer
         fit[0, j] = mean[j]
         fit[1, j] = spread[j]
         fit[2, j] = 0.5 * (outer + inner)
@@ -197,10 +244,10 @@ def _add_deviation(x, mean, total):
 
 
 @njit(cache=True, nogil=True)
-def _add_far(x, mean, spread, far):
+def _add_far(x, mean, spread, total, count):
     """Sum and number of the deviations beyond the outer thresholds."""
     for j in range(x.size):
         u = abs(x[j] - mean[j])
         beyond = u >= EDGE * spread[j]
-        far[j] += u if beyond else 0.0
-        far[j + WIDTH] += 1.0 if beyond else 0.0
+        total[j] += u if beyond else 0.0
+        count[j] += 1.0 if beyond else 0.0

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skpursuit.design.base import Design
+from skpursuit.design.base import Design, Floats, Indices
 from skpursuit.selectors.base import Query, Selection, Selector
 from skpursuit.selectors.exact import Exact
 from skpursuit.selectors.score import top
+
+FIRST = 8  # columns computed exactly before asking whether that is enough
+DOUBT = 3.0  # errors of guesses by which the best of the rest must fall short
 
 
 @dataclass(frozen=True)
@@ -21,11 +24,11 @@ class Sketch(Selector):
     second : float
         Share of the columns that is looked at with both bits.
     last : int
-        Columns computed exactly, beside the k asked for. On sparse X selection is exact.
+        Columns computed exactly at most, beside the k asked for. On sparse X selection is exact.
     """
 
-    second: float = 1 / 32
-    last: int = 32
+    second: float = 1 / 12
+    last: int = 64
 
     def __post_init__(self) -> None:
         if not 0 < self.second <= 1:
@@ -43,14 +46,26 @@ class Sketch(Selector):
     def find(self, design: Design, query: Query) -> Selection:
         if not design.has_twin():
             return Exact().find(design, query)
-        d = design.shape[1]
-        from skpursuit.kernels.topk import keep
+        from skpursuit.kernels import topk
 
+        d = design.shape[1]
         last = query.k + self.last
         scores = query.scores(design.sketch_estimate(query.r))
         allowed = d - len(query.exclude)
-        some = keep(scores, min(allowed, max(last, int(np.ceil(self.second * d)))))
-        few = some[keep(query.score.of(design.sketch_refine(query.r, some)), last)]
-        exact = design.correlate(query.r, cols=few)
-        best = top(query.score.of(exact), query.k)
-        return Selection(few[best], exact[best], "heuristic", recomputed=len(few))
+        some = topk.keep(scores, min(allowed, max(last, int(np.ceil(self.second * d)))))
+        guess = query.score.of(design.sketch_refine(query.r, some))
+        order = topk.top(guess, last)
+        return _exactly(design, query, some[order], guess[order])
+
+
+def _exactly(design: Design, query: Query, cols: Indices, guess: Floats) -> Selection:
+    """Compute columns, best guess first, until what is left is not likely to win."""
+    exact = design.correlate(query.r, cols=cols[: query.k + FIRST])
+    while True:
+        done = len(exact)
+        found = query.score.of(exact)
+        best = top(found, query.k)
+        error = np.sqrt(np.mean((found - guess[:done]) ** 2)) if done < len(cols) else 0.0
+        if done == len(cols) or guess[done] + DOUBT * error < found[best[-1]]:
+            return Selection(cols[best], exact[best], "heuristic", recomputed=done)
+        exact = np.concatenate([exact, design.correlate(query.r, cols=cols[done : 2 * done])])
