@@ -46,8 +46,8 @@ def count() -> int:
     """
     if getattr(_inside, "task", False):
         return 1
-    counts = [library.num_threads for library in libraries()]
-    return max(1, min((c for c in counts if c), default=_fallback()))
+    counts = [c for c in (library.num_threads for library in libraries()) if c]
+    return max(1, min(counts) if counts else _fallback())
 
 
 def cut(total: int, align: int, parts: int) -> list[tuple[int, int]]:
