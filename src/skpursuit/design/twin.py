@@ -148,8 +148,12 @@ class _Cut:
         if not np.isfinite(top).all():
             raise ValueError("residual is not finite")
         exponent = np.frexp(top)[1]
-        scaled = np.zeros((m, rows))
-        np.ldexp(columns, -exponent[:, None], out=scaled[:, :n])
+        scaled = np.empty((m, rows))
+        scaled[:, n:] = 0.0
+        if np.abs(exponent).max() < 1000:
+            np.multiply(columns, np.ldexp(1.0, -exponent)[:, None], out=scaled[:, :n])
+        else:  # the power itself would leave the float range
+            np.ldexp(columns, -exponent[:, None], out=scaled[:, :n])
         blocks = -(-rows // kernel.ROWS)
         whole = np.empty((m, rows), np.int16)
         head = np.zeros((m, kernel.TABLE, blocks))
@@ -160,7 +164,7 @@ class _Cut:
 
     def table(self, stochastic: bool, tail: bool) -> NDArray[np.float64]:
         """Coefficients of `estimate_columns`; with `tail` the loss of the codes is left to the variance."""
-        one, two, lost = np.moveaxis(self.sums, 1, 0)
+        one, two, lost = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
         slack = (one.shape[1] + 8) * UNIT * one
         table = self.head
         table[:, 4] = 127.0 * (lost + 1.01 * slack)
@@ -175,7 +179,7 @@ class _Cut:
 
     def fine_table(self) -> NDArray[np.float64]:
         """Coefficients of `refine_columns`."""
-        one, two, lost = np.moveaxis(self.sums, 1, 0)
+        one, two, lost = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
         slack = (one.shape[1] + 8) * UNIT * one
         table = self.head
         table[:, 4] = FINE_LOSS * np.minimum(one, ROOT * two) + 128.0 * (lost + 1.01 * slack)
@@ -186,14 +190,14 @@ class _Cut:
         self, g: NDArray[np.float64], bound: NDArray[np.float64], exponent: NDArray[np.intc]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Undo the scaling of matrix and residual; widen the bound by the rounding of its own sum."""
-        bound = bound * (1.0 + (self.sums.shape[2] + 16) * UNIT)
+        wider = 1.0 + (self.sums.shape[2] + 16) * UNIT
         power = self.exponent[:, None] + (exponent if exponent.any() else 0)
         if np.abs(power).max(initial=0) < 400:
             factor = np.ldexp(1.0, power)
-            g, bound = g * factor, bound * factor
+            g, bound = g * factor, bound * (factor * wider)
         else:  # results may underflow or overflow
             loose = bound > 0.0
-            g, bound = np.ldexp(g, power), np.ldexp(bound, power)
+            g, bound = np.ldexp(g, power), np.ldexp(bound * wider, power)
             bound = np.where(np.isfinite(g), bound + TINY * loose, np.inf)
         return g.T.reshape(-1, *self.shape), bound.T.reshape(-1, *self.shape)
 
