@@ -14,6 +14,7 @@ XF = np.asfortranarray(X)
 functions = {
     "skpursuit exact, C order": lambda: minimize(X, y, OMP(n_nonzero_coefs=k), "exact"),
     "skpursuit exact, F order": lambda: minimize(XF, y, OMP(n_nonzero_coefs=k), "exact"),
+    "skpursuit gram, C order": lambda: minimize(X, y, OMP(n_nonzero_coefs=k), "gram"),
     "skpursuit auto, C order": lambda: minimize(X, y, OMP(n_nonzero_coefs=k), "auto"),
     "scikit-learn, C order": lambda: orthogonal_mp(X, y, n_nonzero_coefs=k),
     "scikit-learn, F order": lambda: orthogonal_mp(XF, y, n_nonzero_coefs=k),
