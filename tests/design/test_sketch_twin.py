@@ -56,7 +56,7 @@ def test_bits_are_the_cells_and_the_counts_are_the_products(n):
     np.testing.assert_array_equal(1 - 2 * unpack(twin.sizes)[:, :n].T.astype(int), s2)
     assert not unpack(twin.signs)[:, n:].any()
     r = rng.standard_normal(n)
-    for magnitudes, step in ((1, 1.2), (3, 0.4)):
+    for magnitudes, step in ((1, 1.2), (2, 0.7)):
         residual = np.zeros((1 + magnitudes, twin.signs.shape[1]), np.uint64)
         levels = np.minimum(np.floor(np.abs(r) / step + 0.5), 2**magnitudes - 1)
         total = bits.cut_bits(r, step, residual)

@@ -88,10 +88,10 @@ class SketchTwin:
         return out
 
     def refine(self, r: Floats, cols: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Guess X[:, cols]^T r from both bits and a residual of fifteen levels."""
+        """Guess X[:, cols]^T r from both bits and a residual of seven levels."""
         cols = np.asarray(cols, np.intp)
         out = np.empty(cols.size)
-        args = (cols, self.signs, self.sizes, self.fit, *self._cut(r, 3), out)
+        args = (cols, self.signs, self.sizes, self.fit, *self._cut(r, 2), out)
         over_ranges(kernel.guess_some, cols.size, SLAB, cols.size * self.shape[0] // 8, args)
         return out
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
-from skpursuit.kernels.vectors import LANES, RUN, count_one, count_three, prefetch
+from skpursuit.kernels.vectors import LANES, RUN, count_one, count_two, prefetch
 
 WORD = 64
 ALIGN = WORD * LANES  # rows are padded to a multiple of this
@@ -47,7 +47,7 @@ def guess_all(lo, hi, signs, fit, residual, step, levels, total, out):
 
 @njit(cache=True, nogil=True)
 def guess_some(lo, hi, cols, signs, sizes, fit, residual, step, levels, total, out):
-    """As `guess_all` for the columns cols[lo:hi], from both bits and a residual of three magnitudes."""
+    """As `guess_all` for the columns cols[lo:hi], from both bits and a residual of two magnitudes."""
     length = signs.shape[1]
     x, y, r = signs.reshape(signs.size), sizes.reshape(sizes.size), residual.reshape(residual.size)
     for a in range(lo, hi):
@@ -58,8 +58,8 @@ def guess_some(lo, hi, cols, signs, sizes, fit, residual, step, levels, total, o
         one = two = np.int64(0)
         for w in range(0, length, RUN):
             size = min(RUN, length - w)
-            one += count_three(x, start + w, r, w, length, size)
-            two += count_three(y, start + w, r, w, length, size)
+            one += count_two(x, start + w, r, w, length, size)
+            two += count_two(y, start + w, r, w, length, size)
         sums = fit[2, cols[a]] * (levels - 2 * one) + fit[3, cols[a]] * (levels - 2 * two)
         out[a] = total * fit[0, cols[a]] + step * sums
 

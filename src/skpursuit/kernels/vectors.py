@@ -174,12 +174,12 @@ def _counter(magnitudes):
     return count
 
 
-count_three = _counter(3)
+count_two = _counter(2)
 
 
 @intrinsic
 def count_one(_context, words, start, residual, first, length, size):
-    """As `count_three` for one magnitude bit, four vectors at a time.
+    """As `count_two` for one magnitude bit, four vectors at a time.
 
     Adders that keep their carries turn four vectors into one to be counted, with ones and twos held back.
     """
