@@ -39,6 +39,16 @@ def test_it_is_never_formed_beyond_the_memory_limit():
     assert design.gram_cache.nbytes <= small.memory_limit
 
 
+def test_the_whole_matrix_is_formed_at_once_on_request_where_it_fits():
+    X, y, _ = datasets.make_sparse_signal(120, 90, 10, snr=3.0, random_state=1)
+    exact = minimize(X, y, OMP(n_nonzero_coefs=10), selector="exact")
+    for limit, formed in ((90 * 90 * 8, True), (90 * 90 * 8 - 1, False)):
+        design = as_design(X)
+        result = minimize(design, y, OMP(n_nonzero_coefs=10), selector=Gram(limit, whole=True))
+        assert ("gram" in design.cache) is formed
+        assert result.support.tolist() == exact.support.tolist()
+
+
 def views(X, rng):
     """Designs with large centres, scales and weights, where rounding is relative to more than the column."""
     shifted = X + 1000.0

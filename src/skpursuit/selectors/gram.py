@@ -21,9 +21,12 @@ class Gram(Selector):
     ----------
     memory_limit : int
         Bound in bytes on what is kept.
+    whole : bool
+        Form the whole matrix at once if it fits in that bound, for many targets or runs on one design.
     """
 
     memory_limit: int = 2**30
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if self.memory_limit < 1:
@@ -35,6 +38,8 @@ class Gram(Selector):
                 "gram selection needs squared loss and a solver that keeps its support; use 'exact'"
             )
         design.gram_cache.limit = self.memory_limit
+        if self.whole and design.shape[1] ** 2 * 8 <= self.memory_limit:
+            design.gram_matrix()
         g, error = query.known()
         return rank(design, query, g, error)
 
