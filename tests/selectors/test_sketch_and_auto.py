@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skpursuit import OMP, Auto, Certified, FrankWolfe, L1Ball, Sketch, as_design, datasets, minimize
+from skpursuit import OMP, Auto, Certified, CoSaMP, FrankWolfe, L1Ball, Sketch, as_design, datasets, minimize
 from skpursuit.problem import make_problem
 from skpursuit.selectors import Query
-from skpursuit.selectors.auto import predict
+from skpursuit.selectors.auto import LOAD_KERNELS, Kernels, predict
 
 
 def test_sketch_finds_the_atoms_and_reads_little():
@@ -50,6 +50,28 @@ def test_auto_follows_its_cost_model():
     assert repr(chosen(large, y, FrankWolfe(L1Ball(1.0), max_iter=5000))).startswith("Gram")
     assert repr(chosen(sp.csr_array(large > 1), y, OMP(n_nonzero_coefs=5))) == "Exact()"
     assert isinstance(chosen(large, y, OMP(n_nonzero_coefs=100), heuristic=True), Sketch)
+
+
+def test_auto_loads_kernels_once_many_short_fits_have_lost_as_much_without_them(monkeypatch):
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    monkeypatch.setattr(Kernels, "lost", 0.0)
+    problem = make_problem(as_design(np.ones((2000, 6000))), np.ones(2000), "squared")
+    picked = [Auto().resolve(problem, OMP(n_nonzero_coefs=100)).inner for _ in range(40)]
+    first = next(i for i, selector in enumerate(picked) if isinstance(selector, Certified))
+    assert first > 0  # a single fit does not wait
+    assert all(isinstance(selector, Certified) for selector in picked[first:])
+    assert Kernels.lost <= 2 * LOAD_KERNELS
+    tiny = make_problem(as_design(np.ones((50, 80))), np.ones(50), "squared")
+    monkeypatch.setattr(Kernels, "lost", 0.0)
+    assert not any(isinstance(Auto().resolve(tiny, OMP(5)).inner, Certified) for _ in range(500))
+
+
+def test_what_auto_picks_is_fitted_to_the_solver():
+    import numba  # noqa: F401  (loaded, so that its import is no cost)
+
+    problem = make_problem(as_design(np.ones((2000, 6000))), np.ones(2000), "squared")
+    assert Auto().resolve(problem, CoSaMP(50)).inner == Certified().resolve(problem, CoSaMP(50))
+    assert Certified().resolve(problem, CoSaMP(50)) != Certified()
 
 
 def test_auto_tells_why_and_answers_exactly():

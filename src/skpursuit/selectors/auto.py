@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ NANO = 1e-9
 CACHE = 2**22  # bytes of X up to which it stays close to the processor
 RECOMPUTED = 8  # columns that a selection on the twin, or in float32, computes exactly and none before it did
 SPARSE_SHARE = 0.5  # of a sparse product with one residual, for each of several
+TWINS = (Certified, Sketch)  # selectors that need compiled kernels
 MADE_AHEAD = 12  # of the Gram columns made together, those that are used
 LOAD_KERNELS = 0.6  # seconds to import numba and load compiled kernels, when nothing has yet
 
@@ -42,6 +44,26 @@ class Prices:
     gram_term: float = 2.0e3  # nanoseconds for each such column besides
     gram_step: float = 3.0e4  # nanoseconds a step takes longer than one of exact selection
     twin_step: float = 9.0e4
+
+
+class Kernels:
+    """Whether compiled kernels are loaded, and what their loading is still worth.
+
+    One fit may be too short to wait for them, many are not: what each would have gained with them is
+    taken off the price of loading them, so that a program waits once, about as long as it has lost before.
+    """
+
+    lost = 0.0
+
+    @classmethod
+    def price(cls) -> float:
+        """Seconds to charge for loading them now."""
+        return 0.0 if "numba" in sys.modules else max(0.0, LOAD_KERNELS - cls.lost)
+
+    @classmethod
+    def regret(cls, chosen: float, with_kernels: float) -> None:
+        """Remember what a fit loses by not loading them."""
+        cls.lost += max(0.0, chosen - (with_kernels - cls.price()))
 
 
 @dataclass(frozen=True)
@@ -86,8 +108,9 @@ class Auto(Selector):
     def resolve(self, problem: Any, solver: Any) -> Selector:
         costs = predict(problem, solver, self.heuristic)
         best = min(costs, key=lambda selector: costs[selector])
+        Kernels.regret(costs[best], min((c for s, c in costs.items() if isinstance(s, TWINS)), default=inf))
         told = ", ".join(f"{type(s).__name__.lower()} {c:.2g} s" for s, c in costs.items())
-        return Picked(best, f"predicted: {told}", self)
+        return Picked(best.resolve(problem, solver), f"predicted: {told}", self)
 
     def find(self, design: Design, query: Query) -> Selection:
         return Exact().find(design, query)
@@ -140,7 +163,7 @@ def twin_seconds(design: Design, steps: int, residuals: int, prices: tuple[float
     n, d = design.shape
     build, read = prices
     seconds = 0.0 if design.is_prepared(kind) else n * d * build * NANO
-    seconds += 0.0 if "numba" in sys.modules else LOAD_KERNELS
+    seconds += Kernels.price()
     left = RECOMPUTED * n * Prices().gather + Prices().twin_step
     return seconds + steps * (residuals * n * d * read + left) * NANO
 
