@@ -15,6 +15,7 @@ CHOICES = {
     "greedy 5%": Greedy(stop=Stability(0.05)),
     "uniform": "uniform",
     "importance": "importance",
+    "gram": "gram",
     "certified": Certified(),
     "sketch": Sketch(),
 }

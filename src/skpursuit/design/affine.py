@@ -144,7 +144,7 @@ class AffineDesign(Design):
         unit = 4 * (len(u) + 8) * np.finfo(np.float64).eps
         lost = np.abs(g) + bound + np.multiply.outer(np.abs(self.centre[cols]), total)
         # The rounding of u itself moves an entry by at most eps ||x_j||_inf sum|u|.
-        moved = np.multiply.outer(self.inner.norms(0)[cols], total)
+        moved = np.multiply.outer(self.inner.column_sizes()[cols], total)
         lost = unit * lost + 4 * np.finfo(np.float64).eps * moved
         scale = np.abs(self.scale[cols])
         return self.correct(g, u.sum(axis=0), cols), (bound + lost) / (
