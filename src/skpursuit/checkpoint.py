@@ -15,7 +15,7 @@ import numpy as np
 from skpursuit._files import write_atomically
 from skpursuit.state import Record, State, Status
 
-MAGIC = b"skpursuit checkpoint 1\n"
+MAGIC = b"skpursuit checkpoint 2\n"
 
 
 @dataclass(frozen=True)

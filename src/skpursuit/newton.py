@@ -9,6 +9,8 @@ import numpy as np
 from skpursuit.design.base import Floats, Indices
 from skpursuit.problem import Problem
 
+SLICE_ENTRIES = 2**22  # curvatures of rows held at a time, all pairs of classes
+
 
 class Curvature:
     """Second derivatives of a loss of one target at predictions z, in the coefficients of the rows of A."""
@@ -34,7 +36,12 @@ class CoupledCurvature:
         m = p.shape[1]
         self.shape = (m, len(A))
         first, second = np.triu_indices(m)
-        blocks = pair_products(A, row_curvatures(p, problem.weights, first, second))
+        blocks = np.zeros((len(first), len(A), len(A)))
+        step = max(1, SLICE_ENTRIES // len(first))
+        for start in range(0, len(p), step):
+            rows = slice(start, start + step)
+            weights = None if problem.weights is None else problem.weights[rows]
+            blocks += pair_products(A[:, rows], row_curvatures(p[rows], weights, first, second))
         H = np.empty((*self.shape, *self.shape))
         for a, b, block in zip(first, second, blocks):
             H[a, :, b] = H[b, :, a] = block

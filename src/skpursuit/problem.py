@@ -94,15 +94,15 @@ class Problem:
             off = exclude(state.support, state.dropped) if len(state.dropped) else state.support
         return Query(r, k, score or self.score, off, **given)
 
-    def gram_gradient(self, support: Indices, coef: Floats) -> tuple[Floats, Floats]:
-        """X^T (X_S w_S - y) by Gram columns, with a bound on its rounding."""
+    def gram_gradient(self, support: Indices, coef: Floats, steps: int = 0) -> tuple[Floats, Floats]:
+        """X^T (X_S w_S - y) by Gram columns, with a bound on its rounding and that of `steps` moves of z."""
         g = -self.xty
         for j, amount in zip(support.tolist(), coef):
             line = self.design.gram_column(j, partial(self._likely, g, support))
             g = daxpy(line, g, a=amount) if g.ndim == 1 else g + np.multiply.outer(line, amount)
         design, sizes = self.design, self.design.column_sizes()
         reach = self.size + float((np.abs(coef.T) * sizes[support]).sum())
-        unit = design.product_unit() + (len(support) + 8) * np.finfo(np.float64).eps
+        unit = design.product_unit() + (len(support) + steps + 8) * np.finfo(np.float64).eps
         error = 4 * unit * reach * sizes
         return g, error if g.ndim == 1 else np.repeat(error[:, None], g.shape[1], axis=1)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skpursuit import OMP, Gram, MatchingPursuit, as_design, datasets, minimize
+from skpursuit import OMP, FrankWolfe, Gram, L1Ball, MatchingPursuit, as_design, datasets, minimize
 from skpursuit.design import AffineDesign
 from skpursuit.design.base import GRAM_SHARE
 from skpursuit.problem import make_problem
@@ -76,6 +76,28 @@ def test_the_error_bound_holds_and_answers_are_exact_on_views(seed):
             minimize(design, y, OMP(n_nonzero_coefs=10), selector="gram").support.tolist()
             == exact.support.tolist()
         )
+
+
+def test_float32_columns_of_very_different_sizes():
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((50, 300))
+    sizes = np.full(300, 1e-33)
+    sizes[:2] = 1e10
+    y = B[:, :12] @ rng.standard_normal(12) + rng.standard_normal(50)
+    X = (B * sizes).astype(np.float32)
+    exact = minimize(X, y, OMP(n_nonzero_coefs=20), selector="exact")
+    assert minimize(X, y, OMP(n_nonzero_coefs=20), selector="gram").support.tolist() == exact.support.tolist()
+
+
+def test_frank_wolfe_on_columns_far_from_zero_that_hardly_differ():
+    rng = np.random.default_rng(1)
+    B = rng.standard_normal((60, 40))
+    B[:, 20:] = B[:, :20][:, ::-1] + 3e-8 * rng.standard_normal((60, 20))
+    X, y = B + 1e8, B[:, :3].sum(axis=1)
+    view = AffineDesign(as_design(X), centre=X.mean(axis=0))
+    runs = [minimize(view, y - y.mean(), FrankWolfe(L1Ball(3.0), 40), s) for s in ("exact", "gram")]
+    exact, gram = ([record.selected for record in run.history] for run in runs)
+    assert gram == exact
 
 
 def test_several_targets_and_matching_pursuit():

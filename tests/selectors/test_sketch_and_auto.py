@@ -35,6 +35,14 @@ def test_sketch_on_sparse_views_targets_and_bad_arguments():
             Sketch(**given)
 
 
+@pytest.mark.filterwarnings("error")
+def test_sketch_is_silent_on_very_large_numbers():
+    X, y, _ = datasets.make_sparse_signal(200, 400, 5, snr=20.0, random_state=0)
+    plain = minimize(X, y, OMP(n_nonzero_coefs=5), "sketch")
+    large = minimize(X * 1e150, y * 1e150, OMP(n_nonzero_coefs=5), "sketch")
+    assert set(large.support) == set(plain.support)
+
+
 def chosen(X, y, solver, **given):
     return min(costs := predict(make_problem(as_design(X), y, "squared"), solver, **given), key=costs.get)
 

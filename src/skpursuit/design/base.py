@@ -312,11 +312,11 @@ class Design(ABC):
         return out
 
 
-def as_precision(r: Floats, dtype: np.dtype[Any]) -> tuple[Floats, int]:
-    """R in the precision of X, divided by a power of two where it would leave the range of float32."""
+def as_precision(r: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Any]:
+    """R in the precision of X, each residual divided by a power of two that keeps it in range of float32."""
     if dtype == np.float64:
         return np.asarray(r, dtype=dtype), 0
-    exponent = int(np.frexp(np.abs(r).max(initial=0.0))[1])
+    exponent = np.frexp(np.abs(r).max(axis=0, initial=0.0))[1]
     with np.errstate(under="ignore"):
         return np.ldexp(np.asarray(r, dtype=np.float64), -exponent).astype(dtype), exponent
 

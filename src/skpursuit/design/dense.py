@@ -83,7 +83,7 @@ class DenseDesign(Design):
         out = next(parts).astype(np.float64, copy=False)
         for part in parts:
             out += part
-        return np.ldexp(out, exponent) if exponent else out
+        return np.ldexp(out, exponent) if np.any(exponent) else out
 
     def _correlate_rows(self, r: Floats, rows: Indices) -> Floats:
         if len(rows) * self.shape[1] > SMALL_PRODUCT:

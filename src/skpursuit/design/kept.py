@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -44,7 +46,7 @@ class ColumnCache:
     held: dict[int, tuple[int, Floats]] = field(default_factory=dict)
     blocks: OrderedDict[int, tuple[list[int], int]] = field(default_factory=OrderedDict)
     nbytes: int = 0
-    count: int = 0
+    numbers: Iterator[int] = field(default_factory=count)  # of blocks; threads may share a cache
 
     def get(self, j: int) -> Floats | None:
         """Return column j if it is held."""
@@ -59,10 +61,10 @@ class ColumnCache:
 
     def put(self, cols: list[int], rows: Floats) -> None:
         """Hold columns, the rows of an array that is not copied; forget old ones at the bound."""
-        self.count += 1
-        self.blocks[self.count] = (cols, rows.nbytes)
+        number = next(self.numbers)
+        self.blocks[number] = (cols, rows.nbytes)
         self.nbytes += rows.nbytes
-        self.held.update((j, (self.count, row)) for j, row in zip(cols, rows))
+        self.held.update((j, (number, row)) for j, row in zip(cols, rows))
         with suppress(KeyError):
             while self.nbytes > self.limit and len(self.blocks) > 1:
                 self._forget(*self.blocks.popitem(last=False))

@@ -65,7 +65,13 @@ def _exactly(design: Design, query: Query, cols: Indices, guess: Floats) -> Sele
         done = len(exact)
         found = query.score.of(exact)
         best = top(found, query.k)
-        error = np.sqrt(np.mean((found - guess[:done]) ** 2)) if done < len(cols) else 0.0
+        error = _mean_size(found - guess[:done]) if done < len(cols) else 0.0
         if done == len(cols) or guess[done] + DOUBT * error < found[best[-1]]:
             return Selection(cols[best], exact[best], "heuristic", recomputed=done)
         exact = np.concatenate([exact, design.correlate(query.r, cols=cols[done : 2 * done])])
+
+
+def _mean_size(errors: Floats) -> float:
+    """The root mean square, in units of the largest so that no square overflows."""
+    largest = float(np.abs(errors).max())
+    return largest * float(np.sqrt(np.mean((errors / largest) ** 2))) if largest > 0 else 0.0

@@ -40,9 +40,10 @@ class KnownGradient:
             self.xtz, self.roundings = self._updated()
             self.gradient = self.xtz - self.problem.xty
         design = self.problem.design
-        size = self.problem.size + self.constraint.radius * self.problem.widest
-        unit = float(np.finfo(design.dtype).eps) * (design.shape[0] + 8) + EPS * (self.roundings + 8)
-        return self.gradient, (4 * size * unit) * design.norms(0)
+        sizes = design.column_sizes()
+        size = self.problem.size + self.constraint.radius * float(sizes.max())
+        unit = design.product_unit() + EPS * (self.roundings + 8)
+        return self.gradient, (4 * size * unit) * sizes
 
     def _updated(self) -> tuple[Floats, float]:
         memory = self.state.memory

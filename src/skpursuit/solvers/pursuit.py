@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -172,7 +174,10 @@ class MatchingPursuit(Solver):
         return residual_status(problem, empty_state(problem), self.tol, self.rtol)
 
     def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
-        query = problem.query(state, rng=rng, exclude=state.dropped)
+        given: dict[str, Any] = {"rng": rng, "exclude": state.dropped}
+        if problem.quadratic:
+            given["known"] = partial(problem.gram_gradient, state.support, state.coef, self.max_iter)
+        query = problem.query(state, **given)
         found = select(query).indices
         if len(found) == 0:
             return replace(state, status=Status.OPTIMAL)
