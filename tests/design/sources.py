@@ -6,12 +6,11 @@ from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit.design import AffineDesign, InterceptDesign, as_design
 
-RNG = np.random.default_rng(7)
 
-
-def matrix(n=23, d=17):
+def matrix(n=23, d=17, seed=7):
     """A matrix with zeros, so that its sparse forms differ from dense ones, and a zero column."""
-    X = np.where(RNG.random((n, d)) < 0.4, RNG.standard_normal((n, d)), 0.0)
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n, d)) < 0.4, rng.standard_normal((n, d)), 0.0)
     X[:, 3] = 0.0
     return X
 

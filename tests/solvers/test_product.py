@@ -20,7 +20,7 @@ from skpursuit import (
 )
 from skpursuit.selectors import NAMES as SELECTORS
 from tests.design.sources import NAMES as SOURCES
-from tests.design.sources import every_source, matrix
+from tests.design.sources import every_source, matrix, views
 
 K = 3
 RADIUS = 2.0
@@ -130,3 +130,12 @@ def test_every_pair(case, designs):
 def test_everything(solver, selector, designs):
     for loss, source in itertools.product(LOSSES, SOURCES):
         check((solver, loss, source, selector), designs)
+
+
+@pytest.mark.parametrize("solver", ["away", "pairwise", "blended"])
+def test_ties_with_the_origin_do_not_depend_on_rounding(solver):
+    for seed in range(30):
+        design, dense = views(matrix(seed=seed))["view"]
+        y = targets("squared", len(dense))
+        ours, expected = (minimize(X, y, SOLVERS[solver], "exact").coef for X in (design, dense))
+        np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)

@@ -90,8 +90,9 @@ class Point:
         most = self._largest(coefs, values, error, 1.0)
         least = self._largest(coefs, values, error, -1.0)
         if spare > NO_WEIGHT:
-            most = origin if most.value < 0 else most
-            least = origin if least.value > 0 else least
+            # A line search from the origin leaves an atom at zero up to rounding, which is a tie.
+            most = origin if most.value <= self.doubt else most
+            least = origin if least.value > self.doubt else least
         return most, least
 
     def _slopes(self) -> tuple[Floats, float]:
