@@ -19,6 +19,10 @@ from skpursuit.blas import libraries
 WORTH = 1_000_000
 # Multiply-adds of one call of a kernel: about 10 ms, so that an interrupt is answered promptly.
 CHUNK = 1 << 25
+# Pieces a thread takes one after another: one that is late (asleep, or beside a BLAS thread that still spins) leaves
+# its share to the others. No piece is smaller than PIECE multiply-adds, about 0.04 ms.
+PIECES = 8
+PIECE = WORTH // 8
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
@@ -70,13 +74,14 @@ def over_ranges(kernel: Callable[..., Any], total: int, align: int, work: int, a
     align : int
         Ranges start at multiples of this.
     work : int
-        Multiply-adds of the whole call. Below `WORTH` nothing but the kernel is called; beyond `CHUNK` it is
-        called several times.
+        Multiply-adds of the whole call. Below `WORTH` the kernel is called once; on several threads, and
+        beyond `CHUNK`, it is called several times.
     args : tuple
         Passed on.
     """
     helpers = 0 if work < WORTH else min(count(), work // (WORTH // 2)) - 1
-    todo = deque(cut(total, align, max(helpers + 1, work // CHUNK)))
+    pieces = min(PIECES * (helpers + 1), work // PIECE) if helpers else 1
+    todo = deque(cut(total, align, max(pieces, work // CHUNK)))
     if not helpers:
         for lo, hi in todo:
             kernel(lo, hi, *args)
