@@ -3,9 +3,9 @@
     python benchmarks/omp_selectors.py [n d k seeds [selector ...]]
     OMP_NUM_THREADS=2 python benchmarks/omp_selectors.py ...        # two threads against two-thread BLAS
 
-"fresh" is a fit to an array, preparation included; "prepared" a fit to a design that served the same selector before,
-for other targets, so that it has the twin and the norms but not the columns this fit will ask for. "scikit-learn"
-is its orthogonal_mp. CPU seconds on one thread, elapsed seconds on several.
+"fresh" is a fit to an array, preparation included; "prepared" a fit to a design that served the same selector
+before, for other targets, so that it has the twin and the norms but not the columns this fit will ask for.
+"scikit-learn" is its orthogonal_mp. CPU seconds on one thread, elapsed seconds on several.
 """
 
 import sys

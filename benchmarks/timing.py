@@ -22,8 +22,8 @@ def best_times(
 ) -> dict[str, float]:
     """CPU seconds of the fastest run of each function (others disturb them less); they take turns.
 
-    Before each run memory is touched and freed again, so that it is the machine's own. Give `time.perf_counter`
-    to compare numbers of threads.
+    Before each run memory is touched and freed again, so that it is the machine's own. Give
+    `time.perf_counter` to compare numbers of threads.
     """
     best = dict.fromkeys(functions, float("inf"))
     for _ in range(repeats):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.blas import daxpy
 
+from skpursuit.ahead import Ahead
 from skpursuit.design import AffineDesign, Design
 from skpursuit.design.base import GRAM_WIDTH, PIECE, Floats, Indices
 from skpursuit.losses import Loss, Squared, as_loss
@@ -84,15 +85,23 @@ class Problem:
         """The largest column norm."""
         return float(self.design.norms(0).max())
 
-    def query(self, state: State, k: int = 1, score: Score | None = None, **given: Any) -> Query:
-        """The question a pursuit asks: top k off the support."""
-        r = self.residual(state.z)
+    @cached_property
+    def ahead(self) -> Ahead:
+        """Products of the codes of X, for certified selection."""
+        return Ahead(self.design, self.y)
+
+    def query(
+        self, state: State, k: int = 1, score: Score | None = None, steps: int = 0, **given: Any
+    ) -> Query:
+        """The question a pursuit asks: top k off the support, after `steps` moves of the predictions."""
+        r, score = self.residual(state.z), score or self.score
         if self.quadratic and "known" not in given:
-            given["known"] = lambda: self.gram_gradient(state.support, state.coef)
+            given["known"] = lambda: self.gram_gradient(state.support, state.coef, steps)
+            given["coded"] = lambda: self.ahead.gradient(state.support, state.coef, r, score, steps)
         off = given.pop("exclude", None)
         if off is None:  # distinct as they are
             off = exclude(state.support, state.dropped) if len(state.dropped) else state.support
-        return Query(r, k, score or self.score, off, **given)
+        return Query(r, k, score, off, **given)
 
     def gram_gradient(self, support: Indices, coef: Floats, steps: int = 0) -> tuple[Floats, Floats]:
         """X^T (X_S w_S - y) by Gram columns, with a bound on its rounding and that of `steps` moves of z."""

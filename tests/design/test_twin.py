@@ -136,6 +136,54 @@ def test_interval_holds_for_any_numbers(data, n, d):
     check(Twin.build(X), X, r)
 
 
+@pytest.mark.parametrize("shape", SIZES)
+@pytest.mark.parametrize("matrix", [m for m in MATRICES if m not in (mixed_scales, subnormal, offsets)])
+def test_products_of_codes_and_what_they_lose(matrix, shape):
+    rng = np.random.default_rng(shape[0])
+    X = matrix(rng, *shape).astype(np.float64)
+    largest = np.abs(X).max(axis=0)
+    X = X / np.where(largest > 0.0, largest, 1.0)
+    twin = Twin.build(X)
+    assert twin.plain
+    V = np.column_stack([
+        rng.standard_normal(shape[0]),
+        rng.standard_cauchy(shape[0]) * 1e-9,
+        X[:, 0],
+        np.zeros(shape[0]),
+        rng.standard_normal(shape[0]) * 10.0 ** rng.uniform(-90, 0, shape[0]),
+    ])  # fmt: skip
+    g, loss = twin.multiply(V)
+    lost = twin.lost(V)
+    assert (twin.sizes >= np.linalg.norm(X, axis=0)).all()
+    blocks = np.arange(shape[0]) // ROWS
+    for j in np.unique(np.linspace(0, shape[1] - 1, 3).astype(int)):
+        decoded = [
+            Fraction(float(twin.centre[j, b])) + Fraction(float(twin.scale[j, b])) * int(q)
+            for b, q in zip(blocks, twin.codes[j])
+        ]
+        for k, v in enumerate(V.T):
+            parts = [Fraction(float(a)) for a in v]
+            real = sum(a * b for a, b in zip(decoded, parts))
+            assert abs(real - Fraction(float(g[k, j]))) <= Fraction(float(loss[k] @ twin.factors[j]))
+            left = exact_product(X[:, j], v) - real
+            assert abs(left) <= Fraction(float(lost[j, k]))
+            np.testing.assert_allclose(twin.lost(v)[j], lost[j, k], rtol=1e-9)
+
+
+def test_products_of_codes_lose_far_less_than_the_codes_themselves():
+    rng = np.random.default_rng(9)
+    X = gaussian(rng, 2000, 50)
+    twin = Twin.build(X, fine=False)
+    v = rng.standard_normal((2000, 3))
+    g, loss = twin.multiply(v)
+    assert ((twin.factors @ loss.T) < 0.03 * twin.lost(v)).all()
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            np.testing.assert_array_equal(twin.multiply(v)[0], g)
+            for k in range(3):
+                np.testing.assert_allclose(twin.multiply(v[:, k : k + 1])[0][0], g[k], rtol=1e-12)
+
+
 LAYOUTS = {
     "F": np.asfortranarray,
     "steps": lambda X: np.repeat(np.repeat(X, 2, axis=1), 2, axis=0)[::2, ::2],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,10 @@ class AffineDesign(Design):
         g, bound = self.inner._refine(u, cols, seed)
         return self._corrected(u, g, bound, cols)
 
+    def codes(self) -> AffineCodes | None:
+        inner = self.inner.codes()
+        return None if inner is None else AffineCodes(self, inner)
+
     def sketch(self) -> Any:
         """The sketch of the inner design."""
         return self.inner.sketch()
@@ -199,3 +204,36 @@ class AffineDesign(Design):
         self.inner._digest(digest)
         for part in (self.centre, self.scale, self.root):
             digest.update(part.data)
+
+
+class AffineCodes:
+    """Products of a view's decoded columns, from those of the inner design; as `Twin.multiply`."""
+
+    def __init__(self, view: AffineDesign, inner: Any) -> None:
+        self.view = view
+        self.inner = inner
+        self.estimate_cost = inner.estimate_cost
+        self.unit = 4 * (view.shape[0] + 8) * np.finfo(np.float64).eps
+
+    def multiply(self, v: Floats) -> tuple[Floats, Floats]:
+        """(g, loss) for the columns of v; the rounding of centring and weighting is in the loss."""
+        u = self.view._lift(v)
+        g, loss = self.inner.multiply(u)
+        rounding = self.unit * np.stack([np.abs(u).sum(axis=0), np.linalg.norm(u, axis=0)], axis=1)
+        return self.view.correct(g.T, u.sum(axis=0)).T, np.hstack([loss, rounding])
+
+    @cached_property
+    def factors(self) -> Floats:
+        """(columns, p): those of the inner design, the centres and the column sizes, all per scale."""
+        raw = np.column_stack([self.inner.factors, np.abs(self.view.centre), self.inner.sizes])
+        return raw / np.abs(self.view.scale)[:, None]
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Upper bounds of the column norms, before centring too."""
+        raw = self.inner.sizes + np.abs(self.view.centre) * np.sqrt(self.view.shape[0])
+        return raw * np.abs(self.view.root).max(initial=0.0) / np.abs(self.view.scale)
+
+    def lost(self, r: Floats) -> Floats:
+        """Upper bounds of what the codes lose of a product with r."""
+        return self.view._per_scale(self.inner.lost(self.view._lift(r))) * (1.0 + self.unit)

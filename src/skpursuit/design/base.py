@@ -111,6 +111,10 @@ class Design(ABC):
         self.reads.add(*self.twin(seed, fine=True).refine_cost(len(cols)))
         return self._refine(r, cols, seed)
 
+    def codes(self) -> Any:
+        """What multiplies codes by several columns at once, see `Twin.multiply`; None: nothing does."""
+        return None
+
     def columns(self, cols: Indices, scratch: Floats | None = None) -> Floats:
         """Gather columns as the rows of a C-contiguous float64 array of shape (len(cols), n).
 

@@ -153,6 +153,9 @@ class DenseDesign(Design):
             self.cache["finite"] = True  # it refuses anything else
         return self.cache[key]
 
+    def codes(self) -> Any:
+        return self.twin() if self.twin().plain else None
+
     def sketch(self) -> Any:
         key = ("sketch", None)
         if key not in self.cache:

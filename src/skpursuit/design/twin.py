@@ -6,6 +6,7 @@ real numbers.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -114,6 +115,59 @@ class Twin:
             bound = bound + np.sqrt(0.5 * (np.log(2.0) - log_delta) * out[:, 2])
         return cut.restore(out[:, 0], bound, self.exponent)
 
+    def multiply(self, v: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Products of the decoded columns with the columns of v, of shape (n, m), all in one pass.
+
+        Returns (g, loss) with |g[k, j] - <decoded x_j, v_k>| <= loss[k] . factors[j]. They can be added up to
+        a residual that is a sum of such columns: what the codes lose of that is `lost`.
+        """
+        cut = _Cut.of(v, self.codes.shape[1], self.shape[0])
+        m, blocks, d = cut.whole.shape[0], self.scale.shape[1], self.shape[1]
+        full = -(-m // kernel.TILE[1]) * kernel.TILE[1]
+        whole, units = np.zeros((full, cut.whole.shape[1]), np.int16), np.zeros((blocks, full), np.float32)
+        whole[:m], units[:, :m] = cut.whole, cut.head[:, 0].T
+        out = np.empty((full, d))
+        args = (self.codes, self.scale, whole, units, out)
+        over_ranges(kernel.multiply_columns, d, SLAB, m * self.codes[0].size * d // 8, args)
+        g = cut.head[:, 1] @ self.centre.T
+        g += out[:m]
+        power = np.ldexp(1.0, cut.exponent)[:, None]
+        g *= power
+        return g, cut.multiplying_loss() * power
+
+    @property
+    def plain(self) -> bool:
+        """Whether no column needed a power of two: `multiply` and what belongs to it are for such twins."""
+        return not self.exponent.any()
+
+    @cached_property
+    def factors(self) -> NDArray[np.float64]:
+        """(columns, 2): the norm of the decoded column without its centres, and their sum, rounded up."""
+        d = self.shape[1]
+        norms = np.empty(d)
+        over_ranges(kernel.code_norms, d, SLAB, self.codes.size // 4, (self.codes, self.scale, norms))
+        return np.stack([norms, np.abs(self.centre).sum(axis=1)], axis=1) * (1.0 + 2.0**-40)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.float64]:
+        """Upper bounds of the column norms."""
+        return self.factors[:, 0] + ROOT * self.factors[:, 1] + 2.0 * self.error.sum(axis=1)
+
+    def lost(self, r: Floats) -> NDArray[np.float64]:
+        """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m)."""
+        top = np.abs(r).max(axis=0, initial=0.0)
+        exponent = np.frexp(top)[1]
+        scaled = r * np.ldexp(1.0, -exponent)
+        starts = np.arange(0, len(r), kernel.ROWS)
+        norms = np.sqrt(np.add.reduceat(scaled * scaled, starts, axis=0)) * (1.0 + 2.0**-40)
+        norms += 2.0**-500 * (top > 0)  # squares that underflowed
+        bound = (norms.T @ self._errors).T
+        return bound * np.ldexp(1.0 + 2.0**-40, exponent)
+
+    @cached_property
+    def _errors(self) -> NDArray[np.float64]:
+        return np.ascontiguousarray(self.error.T, dtype=np.float64)
+
     def refine(self, r: Floats, cols: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate X[:, cols]^T r from both bytes, with a bound about 40 times tighter; always a proof."""
         if not self.has_fine:
@@ -185,6 +239,17 @@ class _Cut:
         table[:, 4] = FINE_LOSS * np.minimum(one, ROOT * two) + 128.0 * (lost + 1.01 * slack)
         table[:, 5] = 2.0**-44 * one + slack
         return table
+
+    def multiplying_loss(self) -> NDArray[np.float64]:
+        """For each residual, what sums of codes and of centres lose a unit of theirs; see `Twin.multiply`."""
+        one, two, lost = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
+        blocks = one.shape[1]
+        # Cut to integers, off by half a step at most; added in float32, once a block in each of eight lanes;
+        # what is below its range.
+        cut = np.sqrt((0.51 * self.head[:, 0] * lost).sum(axis=1))
+        norm = np.sqrt((two * two).sum(axis=1)) + cut
+        codes = cut + (blocks + 8) * (2.0**-23 * norm + 2.0**-40 * (norm > 0.0))
+        return np.stack([codes, (2.0**-43 + 2 * (blocks + 8) * UNIT) * one.max(axis=1)], axis=1)
 
     def restore(
         self, g: NDArray[np.float64], bound: NDArray[np.float64], exponent: NDArray[np.intc]

@@ -19,8 +19,8 @@ from skpursuit.blas import libraries
 WORTH = 1_000_000
 # Multiply-adds of one call of a kernel: about 10 ms, so that an interrupt is answered promptly.
 CHUNK = 1 << 25
-# Pieces a thread takes one after another: one that is late (asleep, or beside a BLAS thread that still spins) leaves
-# its share to the others. No piece is smaller than PIECE multiply-adds, about 0.04 ms.
+# Pieces a thread takes one after another: one that is late (asleep, or beside a BLAS thread that still spins)
+# leaves its share to the others. No piece is smaller than PIECE multiply-adds, about 0.04 ms.
 PIECES = 8
 PIECE = WORTH // 8
 

@@ -31,6 +31,8 @@ class Query:
         The error a Frank-Wolfe step can bear, for `ErrorBound("auto")`.
     known : callable, optional
         Gives (g, error): the gradient by a cheaper way than reading X, where the solver has one.
+    coded : callable, optional
+        As known, from products of the codes of X; it may have nothing to say.
     ordered : bool
         Whether the answer must be best first. Without it only the set is made sure of, which is cheaper.
     """
@@ -42,6 +44,7 @@ class Query:
     rng: np.random.Generator | None = None
     eps: float | None = None
     known: Callable[[], tuple[Floats, Floats]] | None = None
+    coded: Callable[[], tuple[Floats, Floats] | None] | None = None
     ordered: bool = True
 
     def scores(self, g: Floats) -> Floats:

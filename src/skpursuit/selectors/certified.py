@@ -69,7 +69,8 @@ class Certified(Selector):
     def find(self, design: Design, query: Query) -> Selection:
         if not design.has_twin():
             return Exact().find(design, query)
-        g, bound = design.estimate(query.r, self._twin_seed(), self._log_delta(design))
+        ahead = query.coded() if query.coded is not None and not self.delta else None
+        g, bound = ahead or design.estimate(query.r, self._twin_seed(), self._log_delta(design))
         scores, margin = query.scores(g), query.score.error(bound)
         left = candidates(scores, margin, query.k)
         if len(left) > max(FEW if self.fine else MANY, query.k):

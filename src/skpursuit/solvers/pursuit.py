@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -174,10 +172,7 @@ class MatchingPursuit(Solver):
         return residual_status(problem, empty_state(problem), self.tol, self.rtol)
 
     def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
-        given: dict[str, Any] = {"rng": rng, "exclude": state.dropped}
-        if problem.quadratic:
-            given["known"] = partial(problem.gram_gradient, state.support, state.coef, self.max_iter)
-        query = problem.query(state, **given)
+        query = problem.query(state, steps=self.max_iter, rng=rng, exclude=state.dropped)
         found = select(query).indices
         if len(found) == 0:
             return replace(state, status=Status.OPTIMAL)

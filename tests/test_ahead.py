@@ -1,0 +1,91 @@
+"""Products of codes made ahead: bounds that hold, few passes over the codes, and a way out."""
+
+import numpy as np
+import pytest
+
+from skpursuit import OMP, MatchingPursuit, as_design, datasets, minimize
+from skpursuit.ahead import WIDTH, Ahead
+from skpursuit.design import AffineDesign
+from skpursuit.design.kept import ColumnCache
+from skpursuit.selectors import Absolute, Group
+
+
+def views(rng, X):
+    n, d = X.shape
+    base = as_design(X)
+    return {
+        "plain": base,
+        "float32": as_design(X.astype(np.float32)),
+        "Fortran": as_design(np.asfortranarray(X)),
+        "view": AffineDesign(base, X.mean(axis=0), rng.uniform(0.5, 2.0, d), rng.uniform(0.0, 1.0, n)),
+    }
+
+
+@pytest.mark.parametrize("targets", [(), (3,)])
+@pytest.mark.parametrize("kind", ["plain", "float32", "Fortran", "view"])
+def test_bounds_hold_for_sums_of_products(kind, targets):
+    rng = np.random.default_rng(len(targets))
+    for trial in range(12):
+        n, d = int(rng.integers(150, 900)), int(rng.integers(20, 120))
+        design = views(rng, rng.standard_normal((n, d)) + 5.0 * (trial % 3))[kind]
+        dense = design._gather(np.arange(d)).astype(np.longdouble)
+        y = rng.standard_normal((n, *targets)) * 10.0 ** rng.uniform(-20, 20)
+        ahead = Ahead(design, y)
+        score = Group() if targets else Absolute()
+        support = np.empty(0, dtype=np.intp)
+        for _ in range(10):
+            coef = rng.standard_normal((len(support), *targets)) * np.abs(y).max()
+            r = np.asarray(np.tensordot(dense[support].T, coef, axes=1) - y, dtype=np.float64)
+            g, bound = ahead.gradient(support, coef, r, score)
+            assert g.shape == bound.shape == (d, *targets)
+            assert (np.abs(g - dense @ r.astype(np.longdouble)) <= bound).all()
+            direct = design.estimate(r)[1]
+            assert np.median(bound) < 1.5 * np.median(direct)
+            ready = [j for j in design.cache.get("products", ColumnCache()).held if j not in support]
+            support = np.append(support, (ready or np.setdiff1d(np.arange(d), support))[0])
+        assert ahead.made <= 2 * WIDTH
+
+
+def test_a_pursuit_reads_the_codes_a_few_times():
+    X, y, _ = datasets.make_sparse_signal(900, 1500, 24, random_state=1)
+    design = as_design(X)
+    result = minimize(design, y, OMP(n_nonzero_coefs=24), "certified")
+    assert result.support.tolist() == minimize(X, y, OMP(n_nonzero_coefs=24), "exact").support.tolist()
+    codes = design.twin().estimate_cost.entries
+    passes = sum(record.entries_read >= codes for record in result.history)
+    assert 24 / WIDTH <= passes <= 8
+    again = minimize(design, y, OMP(n_nonzero_coefs=24), "certified")  # only the products with y are missing
+    assert sum(record.entries_read >= codes for record in again.history) == 1
+
+
+def test_a_new_support_bad_guesses_and_wild_numbers_are_left_to_passes_for_the_residual():
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((700, 300)), rng.standard_normal(700)
+    ahead = Ahead(as_design(X), y)
+    support = np.arange(10)
+    assert ahead.gradient(support, np.ones(10), X[:, :10].sum(axis=1) - y, Absolute()) is None
+    answers = []
+    for j in range(40):  # always another column than those that score high
+        worst = int(np.argmin(np.abs(X.T @ y))) if j == 0 else j
+        support = np.array([worst])
+        r = X[:, worst] * 1e-6 - y
+        answers.append(ahead.gradient(support, np.array([1e-6]), r, Absolute()) is not None)
+    assert answers[0]
+    assert not all(answers)
+    assert Ahead(as_design(X), 1e200 * y).gradient(support[:0], np.empty(0), -1e200 * y, Absolute()) is None
+    assert Ahead(as_design(1e90 * X), y).gradient(support[:0], np.empty(0), -y, Absolute()) is None
+    steep = as_design(np.hstack([X[:, :5], np.zeros((700, 1))]))
+    assert (
+        Ahead(steep, 0.0 * y).gradient(support[:0], np.empty(0), 0.0 * y, Absolute())[0].tolist() == [0.0] * 6
+    )
+
+
+@pytest.mark.parametrize(
+    "solver", [OMP(n_nonzero_coefs=12), OMP(n_nonzero_coefs=12, positive=True), MatchingPursuit(max_iter=60)]
+)
+def test_solvers_choose_what_exact_selection_would(solver):
+    for seed in range(10):
+        X, y, _ = datasets.make_sparse_signal(400, 600, 12, random_state=seed)
+        X[:, 7] = X[:, 300]  # copies: the lowest wins
+        exact, certified = minimize(X, y, solver, "exact"), minimize(X, y, solver, "certified")
+        assert certified.support.tolist() == exact.support.tolist()
