@@ -59,12 +59,15 @@ def twins():
     build = seconds(lambda: as_design(X, check=False).twin())
     sketch_build = seconds(lambda: as_design(X, check=False).sketch())
     codes = seconds(lambda: design.estimate(y))
+    several = X[:, :8].copy()
+    ahead = seconds(lambda: design.codes().multiply(several)) / 8
     bits = seconds(lambda: design.sketch_estimate(y))
     whole = seconds(lambda: Certified().select(design, query))
     per_entry = 1e9 / X.size
     return {
         "build": build * per_entry,
         "codes": codes * per_entry,
+        "ahead (before guesses in vain)": ahead * per_entry,
         "sketch_build": sketch_build * per_entry,
         "bits": bits * per_entry,
         "survivors (ns a selection, all columns kept already)": (whole - codes) * 1e9,

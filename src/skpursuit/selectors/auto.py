@@ -37,7 +37,8 @@ class Prices:
     each: float = 0.1  # and for each residual
     build: float = 1.2  # of the twin
     codes: float = 0.044  # of an estimate on the twin, per residual
-    sketch_build: float = 0.86
+    ahead: float = 0.026  # of a product of codes made ahead, guesses in vain included
+    sketch_build: float = 0.6
     bits: float = 0.013
     gather: float = 6.0  # of a column that is not contiguous
     axpy: float = 0.2  # per entry of a Gram column that is added to the gradient
@@ -126,11 +127,14 @@ def predict(problem: Any, solver: Any, heuristic: bool = False) -> dict[Selector
     if problem.quadratic:
         costs[Gram()] = gram_seconds(design, steps, visited, residuals)
     if design.has_twin() and 2 * Certified().memory(design) < free_memory():
-        costs[Certified()] = twin_seconds(design, steps, residuals, (prices.build, prices.codes), "twin")
+        n, d = design.shape
+        read = residuals * n * d * prices.codes
+        if problem.quadratic and not solver.asks_many:  # products made ahead, and their sums
+            read = min(read, n * d * prices.ahead + visited / 2 * d * residuals * prices.axpy)
+        costs[Certified()] = twin_seconds(design, steps, prices.build, read, "twin")
         if heuristic:
-            costs[Sketch()] = twin_seconds(
-                design, steps, residuals, (prices.sketch_build, prices.bits), "sketch"
-            )
+            read = residuals * n * d * prices.bits
+            costs[Sketch()] = twin_seconds(design, steps, prices.sketch_build, read, "sketch")
     return costs
 
 
@@ -158,14 +162,13 @@ def product_seconds(design: Design, prices: Prices) -> float:
     return nbytes * (prices.byte if nbytes > CACHE else prices.cached_byte) * NANO + 5e-6
 
 
-def twin_seconds(design: Design, steps: int, residuals: int, prices: tuple[float, float], kind: str) -> float:
-    """Building a twin where there is none yet, loading its kernels, and `steps` selections on it."""
+def twin_seconds(design: Design, steps: int, build: float, read: float, kind: str) -> float:
+    """Building a twin where there is none yet, loading its kernels, and `steps` selections that read it."""
     n, d = design.shape
-    build, read = prices
     seconds = 0.0 if design.is_prepared(kind) else n * d * build * NANO
     seconds += Kernels.price()
     left = RECOMPUTED * n * Prices().gather + Prices().twin_step
-    return seconds + steps * (residuals * n * d * read + left) * NANO
+    return seconds + steps * (read + left) * NANO
 
 
 def free_memory() -> float:
