@@ -13,8 +13,9 @@ from threadpoolctl import threadpool_limits
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 threadpool_limits(THREADS)  # of the BLAS already loaded; kernels follow it
 # A virtual machine may give memory back to its host a second or two after it was freed, and then takes 2 ms a
-# megabyte to get it again (0.1 otherwise). Who allocates would pay for how long the others took.
-BALLAST = 600_000_000
+# megabyte to get it again (0.1 otherwise). Who allocates would pay for how long the others took. BALLAST=0 in
+# the environment leaves it at that.
+BALLAST = int(os.environ.get("BALLAST", "600000000"))
 
 
 def best_times(

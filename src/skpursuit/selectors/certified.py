@@ -12,7 +12,7 @@ from skpursuit.selectors.base import Query, Selection, Selector, candidates, ran
 from skpursuit.selectors.exact import Exact
 from skpursuit.selectors.score import top
 
-FEW = 8  # columns that are computed exactly without looking at their second byte, if there is one
+FEW = 64  # columns that are computed exactly without looking at their second byte, if there is one
 MANY = 512  # columns left from which a second byte is made, if there is none
 LONG = 100  # selections from which a second byte has paid for itself
 TALL = 20000  # rows from which one byte leaves many columns
