@@ -97,7 +97,8 @@ class Problem:
         r, score = self.residual(state.z), score or self.score
         if self.quadratic and "known" not in given:
             given["known"] = lambda: self.gram_gradient(state.support, state.coef, steps)
-            given["coded"] = lambda: self.ahead.gradient(state.support, state.coef, r, score, steps)
+            if k == 1:  # one new column a step, or products are made in vain
+                given["coded"] = lambda: self.ahead.gradient(state.support, state.coef, r, score, steps)
         off = given.pop("exclude", None)
         if off is None:  # distinct as they are
             off = exclude(state.support, state.dropped) if len(state.dropped) else state.support
