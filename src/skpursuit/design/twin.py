@@ -7,22 +7,17 @@ real numbers.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skpursuit.design.cut import ROOT, Cut, Floats
 from skpursuit.kernels import encode
 from skpursuit.kernels import quantized as kernel
 from skpursuit.kernels.threads import over_ranges
 
-Floats = NDArray[np.floating]
-
 SLAB = 64  # ranges of columns given to a thread start at multiples of this
-UNIT = 2.0**-51  # four rounding units of float64: room for what is not counted one by one
-FINE_LOSS = 1.01 / 256.0  # what both bytes leave of an entry, in scales
-ROOT = kernel.ROWS**0.5  # the 1-norm of a block is at most this times its 2-norm
-TINY = 1e-323
 
 
 class Cost(NamedTuple):
@@ -103,7 +98,7 @@ class Twin:
         """
         if log_delta is not None and not self.stochastic:
             raise ValueError("log_delta needs a twin built with stochastic rounding: Twin.build(X, rng=...)")
-        cut = _Cut.of(r, self.codes.shape[1], self.shape[0])
+        cut = Cut.of(r, self.codes.shape[1], self.shape[0])
         table = cut.table(self.stochastic, log_delta is not None)
         d = self.shape[1]
         out = np.empty((table.shape[0], 3, d))
@@ -121,7 +116,7 @@ class Twin:
         Returns (g, loss) with |g[k, j] - <decoded x_j, v_k>| <= loss[k] . factors[j]. They can be added up to
         a residual that is a sum of such columns: what the codes lose of that is `lost`.
         """
-        cut = _Cut.of(v, self.codes.shape[1], self.shape[0])
+        cut = Cut.of(v, self.codes.shape[1], self.shape[0])
         m, blocks, d = cut.whole.shape[0], self.scale.shape[1], self.shape[1]
         full = -(-m // kernel.TILE[1]) * kernel.TILE[1]
         whole, units = np.zeros((full, cut.whole.shape[1]), np.int16), np.zeros((blocks, full), np.float32)
@@ -173,98 +168,12 @@ class Twin:
         if not self.has_fine:
             raise ValueError("refine needs a twin built with its second bytes: Twin.build(X, fine=True)")
         cols = np.asarray(cols, np.intp)
-        cut = _Cut.of(r, self.codes.shape[1], self.shape[0])
+        cut = Cut.of(r, self.codes.shape[1], self.shape[0])
         table = cut.fine_table()
         out = np.empty((table.shape[0], 2, cols.size))
         args = (self.codes, self.fine, self.scale, self.centre, cols, cut.whole, table, out)
         over_ranges(kernel.refine_columns, cols.size, 1, cut.whole.size * cols.size // 4, args)
         return cut.restore(out[:, 0], out[:, 1], self.exponent[cols])
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """Residuals scaled below one, cut into 16-bit integers, with sums of each block; see `cut_residual`."""
-
-    whole: NDArray[np.int16]
-    head: NDArray[np.float64]
-    sums: NDArray[np.float64]
-    exponent: NDArray[np.intc]
-    shape: tuple[int, ...]
-
-    @classmethod
-    def of(cls, r: Floats, rows: int, n: int) -> Self:
-        r = np.asarray(r, np.float64)
-        if r.shape[0] != n:
-            raise ValueError(f"residual has {r.shape[0]} rows, the twin {n}")
-        columns = np.atleast_2d(r.T)
-        m = columns.shape[0]
-        top = np.abs(columns).max(axis=1, initial=0.0)
-        if not np.isfinite(top).all():
-            raise ValueError("residual is not finite")
-        exponent = np.frexp(top)[1]
-        scaled = np.empty((m, rows))
-        scaled[:, n:] = 0.0
-        if np.abs(exponent).max() < 1000:
-            np.multiply(columns, np.ldexp(1.0, -exponent)[:, None], out=scaled[:, :n])
-        else:  # the power itself would leave the float range
-            np.ldexp(columns, -exponent[:, None], out=scaled[:, :n])
-        blocks = -(-rows // kernel.ROWS)
-        whole = np.empty((m, rows), np.int16)
-        head = np.zeros((m, kernel.TABLE, blocks))
-        sums = np.zeros((m, 3, blocks))
-        for k in range(m):
-            kernel.cut_residual(scaled[k], whole[k], head[k], sums[k])
-        return cls(whole, head, sums, exponent, r.shape[1:])
-
-    def table(self, stochastic: bool, tail: bool) -> NDArray[np.float64]:
-        """Coefficients of `estimate_columns`; with `tail` the loss of the codes is left to the variance."""
-        one, two, lost = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
-        slack = (one.shape[1] + 8) * UNIT * one
-        table = self.head
-        table[:, 4] = 127.0 * (lost + 1.01 * slack)
-        table[:, 5] = 2.0**-44 * one + slack
-        table[:, 6] = two * two * (1.0 + 2.0**-40)
-        if tail:
-            table[:, 4] += FINE_LOSS * np.minimum(one, ROOT * two)
-        else:
-            table[:, 2] = two
-            table[:, 3] = one if stochastic else 0.505 * one
-        return table
-
-    def fine_table(self) -> NDArray[np.float64]:
-        """Coefficients of `refine_columns`."""
-        one, two, lost = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
-        slack = (one.shape[1] + 8) * UNIT * one
-        table = self.head
-        table[:, 4] = FINE_LOSS * np.minimum(one, ROOT * two) + 128.0 * (lost + 1.01 * slack)
-        table[:, 5] = 2.0**-44 * one + slack
-        return table
-
-    def multiplying_loss(self) -> NDArray[np.float64]:
-        """For each residual, what sums of codes and of centres lose a unit of theirs; see `Twin.multiply`."""
-        one, two, lost = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
-        blocks = one.shape[1]
-        # Cut to integers, off by half a step at most; added in float32, once a block in each of eight lanes;
-        # what is below its range.
-        cut = np.sqrt((0.51 * self.head[:, 0] * lost).sum(axis=1))
-        norm = np.sqrt((two * two).sum(axis=1)) + cut
-        codes = cut + (blocks + 8) * (2.0**-23 * norm + 2.0**-40 * (norm > 0.0))
-        return np.stack([codes, (2.0**-43 + 2 * (blocks + 8) * UNIT) * one.max(axis=1)], axis=1)
-
-    def restore(
-        self, g: NDArray[np.float64], bound: NDArray[np.float64], exponent: NDArray[np.intc]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Undo the scaling of matrix and residual; widen the bound by the rounding of its own sum."""
-        wider = 1.0 + (self.sums.shape[2] + 16) * UNIT
-        power = self.exponent[:, None] + (exponent if exponent.any() else 0)
-        if np.abs(power).max(initial=0) < 400:
-            factor = np.ldexp(1.0, power)
-            g, bound = g * factor, bound * (factor * wider)
-        else:  # results may underflow or overflow
-            loose = bound > 0.0
-            g, bound = np.ldexp(g, power), np.ldexp(bound * wider, power)
-            bound = np.where(np.isfinite(g), bound + TINY * loose, np.inf)
-        return g.T.reshape(-1, *self.shape), bound.T.reshape(-1, *self.shape)
 
 
 class _Builder:

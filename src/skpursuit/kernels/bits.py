@@ -11,7 +11,8 @@ import math
 import numpy as np
 from numba import njit
 
-from skpursuit.kernels.vectors import LANES, RUN, count_one, count_two, prefetch
+from skpursuit.kernels.counts import LANES, RUN, count_one, count_two
+from skpursuit.kernels.vectors import prefetch
 
 WORD = 64
 ALIGN = WORD * LANES  # rows are padded to a multiple of this

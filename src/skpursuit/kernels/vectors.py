@@ -12,8 +12,6 @@ from numba.extending import intrinsic
 GROUP = 16  # columns that `encode_group` takes
 WIDTH = 512  # columns encoded at a time: long enough reads of a row, short enough to stay in the cache
 TILE = (4, 2)  # columns and residuals that `multiply_tile` takes: its eight sums stay in registers
-LANES = 4  # words in a vector of the population counts
-RUN = 31 * LANES  # words they take before their byte-wide counters would overflow
 
 
 @intrinsic
@@ -38,8 +36,8 @@ def dot(_context, codes, start, residual, first, count):
         with cgutils.for_range_slice(builder, i64(0), args[4], i64(64)) as (at, _):
             for k, lane in enumerate(lanes):
                 i = builder.add(at, i64(16 * k))
-                a = _load(builder, q, i, ir.VectorType(ir.IntType(signature.args[0].dtype.bitwidth), 16))
-                b = _load(builder, r, i, ir.VectorType(ir.IntType(signature.args[2].dtype.bitwidth), 16))
+                a = load(builder, q, i, ir.VectorType(ir.IntType(signature.args[0].dtype.bitwidth), 16))
+                b = load(builder, r, i, ir.VectorType(ir.IntType(signature.args[2].dtype.bitwidth), 16))
                 p = builder.mul(builder.sext(a, wide), builder.sext(b, wide))
                 pair = builder.add(builder.shuffle_vector(p, p, even), builder.shuffle_vector(p, p, odd))
                 builder.store(builder.add(builder.load(lane), pair), lane)
@@ -89,9 +87,9 @@ def multiply_tile(
         for place in held.values():
             builder.store(ir.Constant(half, [0] * 8), place)
         with cgutils.for_range_slice(builder, i64(0), args[6], i64(16)) as (at, _):
-            right = [builder.sext(_load(builder, r, at, ir.VectorType(ir.IntType(16), 16)), wide) for r in rs]
+            right = [builder.sext(load(builder, r, at, ir.VectorType(ir.IntType(16), 16)), wide) for r in rs]
             for c, q in enumerate(qs):
-                left = builder.sext(_load(builder, q, at, ir.VectorType(ir.IntType(8), 16)), wide)
+                left = builder.sext(load(builder, q, at, ir.VectorType(ir.IntType(8), 16)), wide)
                 for k in range(TILE[1]):
                     p = builder.mul(left, right[k])
                     pair = builder.add(builder.shuffle_vector(p, p, even), builder.shuffle_vector(p, p, odd))
@@ -100,7 +98,7 @@ def multiply_tile(
             factor = builder.fmul(repeated(scales, c), repeated(units, k))
             at = builder.add(args[11], i64(8 * (TILE[1] * c + k)))
             new = builder.fmul(builder.sitofp(builder.load(held[c, k]), single), factor, flags=("contract",))
-            total = builder.fadd(_load(builder, sums, at, single), new, flags=("contract",))
+            total = builder.fadd(load(builder, sums, at, single), new, flags=("contract",))
             builder.store(total, builder.bitcast(builder.gep(sums, [at]), single.as_pointer()), align=1)
         return context.get_dummy_value()
 
@@ -121,7 +119,7 @@ def transpose(_context, tile, column, stride, out, at, step):
         low = ir.Constant(ir.VectorType(i32, 16), order[:16])
         high = ir.Constant(ir.VectorType(i32, 16), order[16:])
         offsets = [builder.add(args[1], builder.mul(args[2], i64(k))) for k in range(16)]
-        rows = [_load(builder, source, at, lane) for at in offsets]
+        rows = [load(builder, source, at, lane) for at in offsets]
         for _ in range(4):
             rows = [
                 builder.shuffle_vector(rows[k], rows[k + 8], half) for k in range(8) for half in (low, high)
@@ -162,10 +160,10 @@ def encode_group(_context, x, at, frame, work, dither, lead, column, codes, rest
             low = builder.trunc(builder.bitcast(v, integer), ir.VectorType(ir.IntType(8), GROUP))
             builder.store(low, builder.bitcast(builder.gep(base, [args[9]]), low.type.as_pointer()), align=1)
 
-        u = builder.fsub(_load(builder, x, args[1], own), _load(builder, frame, args[6], own))
+        u = builder.fsub(load(builder, x, args[1], own), load(builder, frame, args[6], own))
         u = u if own == single else builder.fptrunc(u, single)
-        k = builder.fsub(rounded(u, _load(builder, work, args[6], single)), constant(1.5 * 2**23))
-        shifted = builder.fadd(k, _load(builder, dither, args[5], single))
+        k = builder.fsub(rounded(u, load(builder, work, args[6], single)), constant(1.5 * 2**23))
+        shifted = builder.fadd(k, load(builder, dither, args[5], single))
         code = rounded(shifted, constant(1.0 / 128.0))
         store(code, codes)
         code = builder.fsub(code, constant(1.5 * 2**23))
@@ -173,7 +171,7 @@ def encode_group(_context, x, at, frame, work, dither, lead, column, codes, rest
         store(builder.fadd(left, constant(1.5 * 2**23)), rest)
         sums = builder.add(args[6], ir.IntType(64)(WIDTH))
         total = builder.fadd(
-            _load(builder, work, sums, single), builder.fmul(left, left, flags=fast), flags=fast
+            load(builder, work, sums, single), builder.fmul(left, left, flags=fast), flags=fast
         )
         builder.store(total, builder.bitcast(builder.gep(work, [sums]), single.as_pointer()), align=1)
         return context.get_dummy_value()
@@ -198,113 +196,7 @@ def prefetch(_context, x, at):
     return types.void(x, types.intp), codegen
 
 
-def _counter(magnitudes):
-    """Make the population count for a residual of this many magnitude bits."""
-
-    @intrinsic
-    def count(_context, words, start, residual, first, length, size):
-        """Weighted ones of (words[start + i] ^ residual[first + i]) & residual[first + p * length + i].
-
-        Summed over i < size <= RUN, a multiple of LANES, and p = 1, 2, ... with weight 2 ** (p - 1).
-        A loop over 64-bit counts widens every vector; counting bytes widens once.
-        """
-
-        def codegen(context, builder, signature, args):
-            x = context.make_array(signature.args[0])(context, builder, args[0]).data
-            r = context.make_array(signature.args[2])(context, builder, args[2]).data
-            i64, lane = ir.IntType(64), ir.VectorType(ir.IntType(8), 8 * LANES)
-            sums = [cgutils.alloca_once(builder, lane) for _ in range(magnitudes)]
-            for total in sums:
-                builder.store(ir.Constant(lane, [0] * 8 * LANES), total)
-            with cgutils.for_range_slice(builder, i64(0), args[5], i64(LANES)) as (i, _):
-                place = builder.add(args[3], i)
-                sign = _load(builder, r, place, lane)
-                differ = builder.xor(_load(builder, x, builder.add(args[1], i), lane), sign)
-                for total in sums:
-                    place = builder.add(place, args[4])
-                    hit = _ones(builder, builder.and_(differ, _load(builder, r, place, lane)))
-                    builder.store(builder.add(builder.load(total), hit), total)
-            return _weighted(builder, [builder.load(total) for total in reversed(sums)])
-
-        at = types.intp
-        return types.int64(words, at, residual, at, at, at), codegen
-
-    return count
-
-
-count_two = _counter(2)
-
-
-@intrinsic
-def count_one(_context, words, start, residual, first, length, size):
-    """As `count_two` for one magnitude bit, four vectors at a time.
-
-    Adders that keep their carries turn four vectors into one to be counted, with ones and twos held back.
-    """
-
-    def codegen(context, builder, signature, args):
-        x = context.make_array(signature.args[0])(context, builder, args[0]).data
-        r = context.make_array(signature.args[2])(context, builder, args[2]).data
-        i64 = ir.IntType(64)
-        lane = ir.VectorType(ir.IntType(8), 8 * LANES)
-        ones, twos, fours, rest = (cgutils.alloca_once(builder, lane) for _ in range(4))
-        for held in (ones, twos, fours, rest):
-            builder.store(ir.Constant(lane, [0] * 8 * LANES), held)
-
-        def hit(i):
-            place = builder.add(args[3], i)
-            differ = builder.xor(
-                _load(builder, x, builder.add(args[1], i), lane), _load(builder, r, place, lane)
-            )
-            return builder.and_(differ, _load(builder, r, builder.add(place, args[4]), lane))
-
-        def added(held, a, b):
-            """Add two vectors of bits to the one held; return the carries."""
-            old = builder.load(held)
-            either = builder.xor(a, b)
-            builder.store(builder.xor(old, either), held)
-            return builder.or_(builder.and_(a, b), builder.and_(old, either))
-
-        def tally(held, bits):
-            builder.store(builder.add(builder.load(held), _ones(builder, bits)), held)
-
-        bulk = builder.and_(args[5], i64(-4 * LANES))
-        with cgutils.for_range_slice(builder, i64(0), bulk, i64(4 * LANES)) as (i, _):
-            hits = [hit(builder.add(i, i64(LANES * k))) for k in range(4)]
-            carries = added(ones, *hits[:2]), added(ones, *hits[2:])
-            tally(fours, added(twos, *carries))
-        with cgutils.for_range_slice(builder, bulk, args[5], i64(LANES)) as (i, _):
-            tally(rest, hit(i))
-        tally(rest, builder.load(ones))
-        counts = builder.load(fours), _ones(builder, builder.load(twos)), builder.load(rest)
-        return _weighted(builder, counts)
-
-    at = types.intp
-    return types.int64(words, at, residual, at, at, at), codegen
-
-
-def _ones(builder, bits):
-    """The ones of each byte of a vector."""
-    ones = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(bits.type, [bits.type]), f"llvm.ctpop.v{8 * LANES}i8"
-    )
-    return builder.call(ones, [bits])
-
-
-def _weighted(builder, counts):
-    """Sum over all bytes of (..., fours, twos, ones), each a vector of counts, with those weights."""
-    i16 = ir.IntType(16)
-    wide = ir.VectorType(i16, 8 * LANES)
-    add = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(i16, [wide]), f"llvm.vector.reduce.add.v{8 * LANES}i16"
-    )
-    result = builder.zext(counts[0], wide)
-    for below in counts[1:]:
-        result = builder.add(builder.add(result, result), builder.zext(below, wide))
-    return builder.zext(builder.call(add, [result]), ir.IntType(64))
-
-
-def _load(builder, base, offset, vector):
+def load(builder, base, offset, vector):
     """Unaligned load of a vector at base + offset elements."""
     at = builder.bitcast(builder.gep(base, [offset]), vector.as_pointer())
     return builder.load(at, align=1)
