@@ -60,7 +60,7 @@ def twins():
     sketch_build = seconds(lambda: as_design(X, check=False).sketch())
     codes = seconds(lambda: design.estimate(y))
     several = X[:, :8].copy()
-    ahead = seconds(lambda: design.codes().multiply(several)) / 8
+    ahead = seconds(lambda: design.decoded().multiply(several)) / 8
     bits = seconds(lambda: design.sketch_estimate(y))
     whole = seconds(lambda: Certified().select(design, query))
     per_entry = 1e9 / X.size

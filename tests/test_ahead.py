@@ -58,12 +58,10 @@ def test_a_pursuit_reads_the_codes_a_few_times():
     assert sum(record.entries_read >= codes for record in again.history) == 1
 
 
-def test_a_new_support_bad_guesses_and_wild_numbers_are_left_to_passes_for_the_residual():
+def test_bad_guesses_and_wild_numbers_are_left_to_passes_for_the_residual():
     rng = np.random.default_rng(2)
     X, y = rng.standard_normal((700, 300)), rng.standard_normal(700)
     ahead = Ahead(as_design(X), y)
-    support = np.arange(10)
-    assert ahead.gradient(support, np.ones(10), X[:, :10].sum(axis=1) - y, Absolute()) is None
     answers = []
     for j in range(40):  # always another column than those that score high
         worst = int(np.argmin(np.abs(X.T @ y))) if j == 0 else j
@@ -89,3 +87,54 @@ def test_solvers_choose_what_exact_selection_would(solver):
         X[:, 7] = X[:, 300]  # copies: the lowest wins
         exact, certified = minimize(X, y, solver, "exact"), minimize(X, y, solver, "certified")
         assert certified.support.tolist() == exact.support.tolist()
+
+
+def test_a_small_residual_of_large_terms_starts_sums_again():
+    X, y, _ = datasets.make_sparse_signal(1200, 800, 30, snr=80.0, random_state=3)
+    design = as_design(X)
+    result = minimize(design, y, OMP(n_nonzero_coefs=40), "certified")
+    assert result.support.tolist() == minimize(X, y, OMP(n_nonzero_coefs=40), "exact").support.tolist()
+    assert not design.twin().has_fine  # no step was left with so many columns that it was made
+    assert result.entries_read < 15 * X.size
+
+
+def test_resumed_and_forced_columns_get_their_products_too(tmp_path):
+    X, y, _ = datasets.make_sparse_signal(1200, 800, 30, random_state=4)
+    whole = minimize(X, y, OMP(n_nonzero_coefs=30), "certified")
+    forced = minimize(X, y, OMP(n_nonzero_coefs=30, forced=whole.support[:12].tolist()), "certified")
+    assert sorted(forced.support) == sorted(whole.support)
+    assert forced.entries_read < 12 * X.size
+
+
+def test_a_target_that_is_fitted_but_for_a_subnormal_number():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((300, 40)), rng.standard_normal((300, 2))
+    X[0] = X[:, 3] = Y[:, 0] = 0.0
+    X[0, 3] = Y[0, 0] = 1.0
+    Y[1, 0], Y[0, 1] = 1e-310, 1e6
+    exact, certified = (minimize(X, Y, OMP(n_nonzero_coefs=5), s) for s in ("exact", "certified"))
+    assert certified.support.tolist() == exact.support.tolist()
+    assert len(exact.support) == 5
+
+
+def test_columns_of_very_different_sizes():
+    X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=5)
+    X[:, ::7] *= 1e-12
+    X[:, 3::11] *= 1e30
+    design = as_design(X)
+    assert design.twin().exponent.any()
+    result = minimize(design, y, OMP(n_nonzero_coefs=15), "certified")
+    assert result.support.tolist() == minimize(X, y, OMP(n_nonzero_coefs=15), "exact").support.tolist()
+    assert result.entries_read < 8 * X.size
+
+
+def test_an_interrupted_sum_goes_on(monkeypatch):
+    X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=6)
+    ahead, support, coef = Ahead(as_design(X), y), np.array([4, 9]), np.array([1.0, -2.0])
+    r = X[:, support] @ coef - y
+    with monkeypatch.context() as patch:
+        patch.setattr("skpursuit.state.Stack.extend", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            ahead.gradient(support, coef, r, Absolute())
+    g, bound = ahead.gradient(support, coef, r, Absolute())
+    assert (np.abs(g - X.T @ r) <= bound).all()

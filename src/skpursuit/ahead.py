@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +13,16 @@ from skpursuit.selectors.score import Score, top
 from skpursuit.state import Stack
 
 WIDTH = 8  # products made in one pass over the codes, in half the time of as many passes
-FEW = 4  # columns without a product up to which they are made; for a support that is all new it does not pay
 TERM = 12  # rows of codes that are read in the time it takes to add one product
+SHARE = 0.25  # what sums may lose on top of what the codes lose, before they start again
 EPS = float(np.finfo(np.float64).eps)
+
+
+class Start(NamedTuple):
+    """What sums start with: products with the residual of some coefficients, and these, a row a target."""
+
+    products: Floats
+    coef: Floats
 
 
 class Ahead:
@@ -24,7 +30,8 @@ class Ahead:
 
     A pass over the codes for one residual waits for memory; for several it does not. So when a column of the
     support has no product yet, those that score next best get theirs in the same pass: a pursuit takes nearly
-    all of them soon. The codes lose of the sum only what they would lose of the residual itself.
+    all of them soon. What the codes lose depends on the residual alone. What the sum loses besides grows with
+    its terms: once that is noticed, sums start again with the residual of the moment.
 
     Products are rows: an entry for each column of X, then their loss as `Twin.multiply` gives it, then the
     norm of what was multiplied.
@@ -38,8 +45,10 @@ class Ahead:
     def __init__(self, design: Design, y: Floats) -> None:
         self.design = design
         self.y = y
-        self.codes: Any = design.codes() if _ordinary(y.reshape(len(y), -1).T) else None
-        self.places: dict[int, int] = {}  # of columns in `lines`
+        self.usable = _ordinary(y.reshape(len(y), -1).T)
+        self.start: Start | None = None
+        # Columns with a product, by place, and the products: one value, so that an interrupt leaves both.
+        self.terms: tuple[dict[int, int], Stack] = {}, Stack(np.empty((0, 0)))
         self.made = 0
 
     def gradient(
@@ -49,72 +58,96 @@ class Ahead:
 
         The bound covers the rounding of `steps` moves of the predictions.
         """
-        n, d = self.design.shape
-        names = support.tolist()
-        missing = [j for j in names if j not in self.places]
-        if self.codes is None or len(missing) > FEW or TERM * len(names) > n:
+        decoded = self.design.decoded() if self.usable else None
+        if decoded is None or TERM * len(support) > self.design.shape[0]:
             return None
-        if missing:
-            known = [i for i, j in enumerate(names) if j in self.places]
+        if self.start is None:
+            rows = -self.y.reshape(len(self.y), -1).T
+            self.start = Start(self._products(rows), np.zeros((len(rows), 0)))
+            self.terms = {}, Stack(np.empty((0, self.start.products.shape[1])))
+        if not self._complete(support, coef, score):
+            return None
+        lost, weights = decoded.lost(r), self._weights(support, coef)
+        g, bound = self._sum(decoded, weights, lost.shape, steps)
+        if bound.sum() > SHARE * lost.sum() and weights.any():
+            rows = r.reshape(len(r), -1).T
+            if _ordinary(rows):
+                self.start = Start(self._products(rows), weights)
+                g, bound = self._sum(decoded, weights, lost.shape, steps)
+        bound = (bound + lost) * (1.0 + 2.0**-40)
+        return (g, bound) if np.isfinite(bound).all() else None
+
+    def _sum(
+        self, decoded: Any, weights: Floats, shape: tuple[int, ...], steps: int
+    ) -> tuple[Floats, Floats]:
+        """The products with the residual of these coefficients, and what was lost in adding them up."""
+        n, d = self.design.shape
+        start, terms = self.start, self.terms[1].rows
+        assert start is not None
+        before = np.zeros_like(weights)
+        before[:, : start.coef.shape[1]] = start.coef
+        moves = weights - before
+        g = start.products[:, :d] + moves @ terms[:, :d]
+        loss = start.products[:, d:-1] + np.abs(moves) @ terms[:, d:-1]
+        # The predictions are not to the last bit X_S w_S, neither now nor at the start.
+        reach = np.linalg.norm(self.y, axis=0) + (np.abs(weights) + 2 * np.abs(before)) @ terms[:, -1]
+        unit = 4 * (n + weights.shape[1] + steps + 8) * EPS
+        bound = decoded.factors @ loss.T + np.multiply.outer(decoded.sizes, unit * reach)
+        return g.T.reshape(shape), bound.reshape(shape)
+
+    def _weights(self, support: Indices, coef: Floats) -> Floats:
+        """Coefficients in the order of the products, a row for each target; zero for others."""
+        places, terms = self.terms
+        weights = np.zeros((self.y.size // len(self.y), len(terms.rows)))
+        if len(support):
+            weights[:, [places[j] for j in support.tolist()]] = coef.reshape(len(support), -1).T
+        return weights
+
+    def _complete(self, support: Indices, coef: Floats, score: Score) -> bool:
+        """Make sure of a product for every column of the support; False if that does not pay."""
+        while missing := [j for j in support.tolist() if j not in self.terms[0]]:
 
             def scores() -> Floats:
-                g = self._sum([names[i] for i in known], coef[known])[0]
-                return score.of(g.T.reshape(d, *self.y.shape[1:]))
+                known = np.array([j in self.terms[0] for j in support.tolist()])
+                shape = (self.design.shape[1], *self.y.shape[1:])
+                weights = self._weights(support[known], coef[known])
+                return score.of(self._sum(self.design.decoded(), weights, shape, 0)[0])
 
-            if not self._find(missing, scores):
-                return None
-        g, loss = self._sum(names, coef)
-        unit = 4 * (n + len(names) + steps + 8) * EPS
-        bound = self.codes.factors @ loss[:, :-1].T + np.multiply.outer(self.codes.sizes, unit * loss[:, -1])
-        bound = bound.reshape(d, *self.y.shape[1:]) + self.codes.lost(r)
-        return g.T.reshape(bound.shape), bound * (1.0 + 2.0**-40)
-
-    @cached_property
-    def start(self) -> Floats:
-        """The products with y."""
-        return self._products(self.y.reshape(len(self.y), -1).T)
-
-    @cached_property
-    def lines(self) -> Stack:
-        """The products with columns of the support."""
-        return Stack(np.empty((0, self.start.shape[1])))
-
-    def _sum(self, names: list[int], coef: Floats) -> tuple[Floats, Floats]:
-        """Products with X_S w_S - y and what they may have lost, a row for each target."""
-        d = self.design.shape[1]
-        weights = np.zeros((len(self.start), len(self.lines.rows)))
-        if names:
-            weights[:, [self.places[j] for j in names]] = coef.reshape(len(names), -1).T
-        lines, start = self.lines.rows, self.start
-        return weights @ lines[:, :d] - start[:, :d], np.abs(weights) @ lines[:, d:] + start[:, d:]
-
-    def _find(self, missing: list[int], scores: Callable[[], Floats]) -> bool:
-        """Get the products of these columns, made with those that score high; False if it does not pay."""
-        cache = self.design.cache.setdefault("products", ColumnCache())
-        found = {j: cache.get(j) for j in missing}
-        new = [j for j, line in found.items() if line is None]
-        if new and self.made > 2 * (len(self.places) + WIDTH):  # most were made in vain
-            return False
-        if new:
-            likely = [j for j in top(scores(), 4 * WIDTH).tolist() if j not in cache.held]
-            block = list(dict.fromkeys(new + likely))[:WIDTH]
-            columns = self.design.columns(np.array(block, dtype=np.intp))
-            if not _ordinary(columns):
-                self.codes = None
+            found = self._found(missing[:WIDTH], scores)
+            if found is None:
                 return False
-            products = self._products(columns)
-            cache.put(block, products)
-            found.update((j, line) for j, line in zip(block, products) if j in found)
-            self.made += len(block)
-        for j in missing:
-            self.places[j] = len(self.places)
-        self.lines = self.lines.extend(np.stack([found[j] for j in missing]))
+            places, terms = self.terms
+            rows = np.stack([found[j] for j in missing[:WIDTH]])
+            more = {j: len(places) + i for i, j in enumerate(missing[:WIDTH])}
+            self.terms = places | more, terms.extend(rows)
         return True
+
+    def _found(self, wanted: list[int], scores: Callable[[], Floats]) -> dict[int, Floats] | None:
+        """Products of these columns; new ones are made with those of columns that score high."""
+        n, d = self.design.shape
+        cache = self.design.cache.setdefault("products", ColumnCache(limit=n * d // 2))
+        found = {j: line for j in wanted if (line := cache.get(j)) is not None}
+        new = [j for j in wanted if j not in found]
+        if not new:
+            return found
+        if self.made > 2 * (len(self.terms[0]) + WIDTH):  # most were made in vain
+            return None
+        likely = [j for j in top(scores(), 4 * WIDTH).tolist() if j not in cache.held]
+        block = list(dict.fromkeys(new + likely))[:WIDTH]
+        columns = self.design.columns(np.array(block, dtype=np.intp))
+        self.usable = _ordinary(columns)
+        if not self.usable:
+            return None
+        products = self._products(columns)
+        cache.put(block, products)
+        self.made += len(block)
+        return found | dict(zip(block, products))
 
     def _products(self, vectors: Floats) -> Floats:
         """Products with the rows of an array, as rows."""
-        self.design.reads.add(*self.codes.estimate_cost)
-        g, loss = self.codes.multiply(vectors.T)
+        decoded = self.design.decoded()
+        self.design.reads.add(*decoded.estimate_cost)
+        g, loss = decoded.multiply(vectors.T)
         return np.column_stack([g, loss, np.linalg.norm(vectors, axis=1) * (1.0 + 2.0**-30)])
 
 

@@ -23,4 +23,4 @@ def experiment(cells=60):
 
 
 if __name__ == "__main__":
-    run(experiment(), sys.argv[1], jobs=int(sys.argv[2]))
+    run(experiment(cells=200), sys.argv[1], jobs=int(sys.argv[2]))

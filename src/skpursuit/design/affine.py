@@ -88,7 +88,10 @@ class AffineDesign(Design):
 
     def column_sizes(self) -> Floats:
         """Of the columns before centring too: that is what the rounding of a product is relative to."""
-        raw = self.inner.column_sizes() + np.abs(self.centre) * np.sqrt(self.shape[0])
+        return self._sized(self.inner.column_sizes())
+
+    def _sized(self, sizes: Floats) -> Floats:
+        raw = sizes + np.abs(self.centre) * np.sqrt(self.shape[0])
         return raw * np.abs(self.root).max(initial=0.0) / np.abs(self.scale)
 
     def product_unit(self) -> float:
@@ -127,9 +130,11 @@ class AffineDesign(Design):
         g, bound = self.inner._refine(u, cols, seed)
         return self._corrected(u, g, bound, cols)
 
-    def codes(self) -> AffineCodes | None:
-        inner = self.inner.codes()
-        return None if inner is None else AffineCodes(self, inner)
+    def decoded(self) -> DecodedView | None:
+        inner, held = self.inner.decoded(), self.cache.get("decoded")
+        if inner is None or held is None or held.inner is not inner:
+            held = self.cache["decoded"] = None if inner is None else DecodedView(self, inner)
+        return held
 
     def sketch(self) -> Any:
         """The sketch of the inner design."""
@@ -206,8 +211,8 @@ class AffineDesign(Design):
             digest.update(part.data)
 
 
-class AffineCodes:
-    """Products of a view's decoded columns, from those of the inner design; as `Twin.multiply`."""
+class DecodedView:
+    """What multiplies a view's decoded columns, from those of the inner design; as `Twin.multiply`."""
 
     def __init__(self, view: AffineDesign, inner: Any) -> None:
         self.view = view
@@ -231,8 +236,7 @@ class AffineCodes:
     @cached_property
     def sizes(self) -> Floats:
         """Upper bounds of the column norms, before centring too."""
-        raw = self.inner.sizes + np.abs(self.view.centre) * np.sqrt(self.view.shape[0])
-        return raw * np.abs(self.view.root).max(initial=0.0) / np.abs(self.view.scale)
+        return self.view._sized(self.inner.sizes)
 
     def lost(self, r: Floats) -> Floats:
         """Upper bounds of what the codes lose of a product with r."""

@@ -111,8 +111,8 @@ class Design(ABC):
         self.reads.add(*self.twin(seed, fine=True).refine_cost(len(cols)))
         return self._refine(r, cols, seed)
 
-    def codes(self) -> Any:
-        """What multiplies codes by several columns at once, see `Twin.multiply`; None: nothing does."""
+    def decoded(self) -> Any:
+        """What multiplies the decoded columns of the twin by vectors, see `Twin.multiply`; None: nothing."""
         return None
 
     def columns(self, cols: Indices, scratch: Floats | None = None) -> Floats:

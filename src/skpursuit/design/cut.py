@@ -79,12 +79,13 @@ class Cut:
         """For each residual, what sums of codes and of centres lose a unit of theirs; see `Twin.multiply`."""
         one, two, lost = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
         blocks = one.shape[1]
-        # Cut to integers, off by half a step at most; added in float32, once a block in each of eight lanes;
-        # what is below its range.
-        cut = np.sqrt((0.51 * self.head[:, 0] * lost).sum(axis=1))
+        cut = np.sqrt((0.51 * self.head[:, 0] * lost).sum(axis=1))  # integers are off by half a step at most
         norm = np.sqrt((two * two).sum(axis=1)) + cut
-        codes = cut + (blocks + 8) * (2.0**-23 * norm + 2.0**-40 * (norm > 0.0))
-        return np.stack([codes, (2.0**-43 + 2 * (blocks + 8) * UNIT) * one.max(axis=1)], axis=1)
+        added = 2.0**-23 * norm  # in float32, once a block in each of eight lanes
+        vanished = 2.0**-40 * (norm > 0.0)  # what is below the range of float32
+        of_codes = cut + (blocks + 8) * (added + vanished)
+        of_centres = (2.0**-43 + 2 * (blocks + 8) * UNIT) * one.max(axis=1)
+        return np.stack([of_codes, of_centres], axis=1)
 
     def restore(
         self, g: NDArray[np.float64], bound: NDArray[np.float64], exponent: NDArray[np.intc]

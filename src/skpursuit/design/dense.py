@@ -153,7 +153,7 @@ class DenseDesign(Design):
             self.cache["finite"] = True  # it refuses anything else
         return self.cache[key]
 
-    def codes(self) -> Any:
+    def decoded(self) -> Any:
         return self.twin() if self.twin().plain else None
 
     def sketch(self) -> Any:

@@ -62,9 +62,9 @@ class ColumnCache:
     def put(self, cols: list[int], rows: Floats) -> None:
         """Hold columns, the rows of an array that is not copied; forget old ones at the bound."""
         number = next(self.numbers)
-        self.blocks[number] = (cols, rows.nbytes)
-        self.nbytes += rows.nbytes
         self.held.update((j, (number, row)) for j, row in zip(cols, rows))
+        self.blocks[number] = (cols, rows.nbytes)  # last: another thread may forget it at once
+        self.nbytes += rows.nbytes
         with suppress(KeyError):
             while self.nbytes > self.limit and len(self.blocks) > 1:
                 self._forget(*self.blocks.popitem(last=False))

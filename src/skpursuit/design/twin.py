@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.design.cut import ROOT, Cut, Floats
+from skpursuit.design.cut import ROOT, UNIT, Cut, Floats
 from skpursuit.kernels import encode
 from skpursuit.kernels import quantized as kernel
 from skpursuit.kernels.threads import over_ranges
@@ -127,13 +127,17 @@ class Twin:
         g = cut.head[:, 1] @ self.centre.T
         g += out[:m]
         power = np.ldexp(1.0, cut.exponent)[:, None]
-        g *= power
+        g *= power * self._powers
         return g, cut.multiplying_loss() * power
 
     @property
     def plain(self) -> bool:
-        """Whether no column needed a power of two: `multiply` and what belongs to it are for such twins."""
-        return not self.exponent.any()
+        """Whether no column is so large or small that `multiply` and what belongs to it had to mind it."""
+        return bool(np.abs(self.exponent).max(initial=0) < 300)
+
+    @cached_property
+    def _powers(self) -> NDArray[np.float64]:
+        return np.ldexp(1.0, self.exponent)
 
     @cached_property
     def factors(self) -> NDArray[np.float64]:
@@ -141,27 +145,35 @@ class Twin:
         d = self.shape[1]
         norms = np.empty(d)
         over_ranges(kernel.code_norms, d, SLAB, self.codes.size // 4, (self.codes, self.scale, norms))
-        return np.stack([norms, np.abs(self.centre).sum(axis=1)], axis=1) * (1.0 + 2.0**-40)
+        sums = np.stack([norms, np.abs(self.centre).sum(axis=1)], axis=1)
+        return sums * (self._powers * (1.0 + self._slack))[:, None]
+
+    @property
+    def _slack(self) -> float:
+        """Room for the rounding of a sum over blocks."""
+        return (self.scale.shape[1] + 16) * UNIT
 
     @cached_property
     def sizes(self) -> NDArray[np.float64]:
         """Upper bounds of the column norms."""
-        return self.factors[:, 0] + ROOT * self.factors[:, 1] + 2.0 * self.error.sum(axis=1)
+        return self.factors[:, 0] + ROOT * self.factors[:, 1] + 2.0 * self._errors.sum(axis=0)
 
     def lost(self, r: Floats) -> NDArray[np.float64]:
         """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m)."""
         top = np.abs(r).max(axis=0, initial=0.0)
-        exponent = np.frexp(top)[1]
+        exponent = np.maximum(
+            np.frexp(top)[1], -1000
+        )  # of smaller ones the power would leave the float range
         scaled = r * np.ldexp(1.0, -exponent)
         starts = np.arange(0, len(r), kernel.ROWS)
         norms = np.sqrt(np.add.reduceat(scaled * scaled, starts, axis=0)) * (1.0 + 2.0**-40)
         norms += 2.0**-500 * (top > 0)  # squares that underflowed
         bound = (norms.T @ self._errors).T
-        return bound * np.ldexp(1.0 + 2.0**-40, exponent)
+        return bound * (np.ldexp(1.0, exponent) * (1.0 + self._slack))
 
     @cached_property
     def _errors(self) -> NDArray[np.float64]:
-        return np.ascontiguousarray(self.error.T, dtype=np.float64)
+        return np.ascontiguousarray(self.error.T, dtype=np.float64) * self._powers
 
     def refine(self, r: Floats, cols: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate X[:, cols]^T r from both bytes, with a bound about 40 times tighter; always a proof."""

@@ -64,7 +64,9 @@ class Certified(Selector):
             design.twin(self._twin_seed(), self.fine)
 
     def memory(self, design: Design) -> int:
-        return (1 + self.fine) * design.shape[0] * design.shape[1] if design.has_twin() else 0
+        products = 0.5  # of codes, made ahead
+        bytes_an_entry = 1 + self.fine + products if design.has_twin() else 0
+        return int(bytes_an_entry * design.shape[0] * design.shape[1])
 
     def find(self, design: Design, query: Query) -> Selection:
         if not design.has_twin():

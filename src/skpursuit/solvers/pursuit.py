@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
 import numpy as np
 
@@ -172,7 +173,9 @@ class MatchingPursuit(Solver):
         return residual_status(problem, empty_state(problem), self.tol, self.rtol)
 
     def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
-        query = problem.query(state, steps=self.max_iter, rng=rng, exclude=state.dropped)
+        # Each move of a coefficient is rounded, and so is every later sum it is in.
+        steps = ceil(self.max_iter**1.5)
+        query = problem.query(state, steps=steps, rng=rng, exclude=state.dropped)
         found = select(query).indices
         if len(found) == 0:
             return replace(state, status=Status.OPTIMAL)
