@@ -10,6 +10,11 @@ from skpursuit.design.kept import ColumnCache
 from skpursuit.selectors import Absolute, Group
 
 
+@pytest.fixture(autouse=True)
+def small_designs_too(monkeypatch):
+    monkeypatch.setattr("skpursuit.ahead.LEAST", 0)
+
+
 def views(rng, X):
     n, d = X.shape
     base = as_design(X)
@@ -56,6 +61,13 @@ def test_a_pursuit_reads_the_codes_a_few_times():
     assert 24 / WIDTH <= passes <= 8
     again = minimize(design, y, OMP(n_nonzero_coefs=24), "certified")  # only the products with y are missing
     assert sum(record.entries_read >= codes for record in again.history) == 1
+
+
+def test_codes_in_the_cache_are_read_for_each_residual(monkeypatch):
+    monkeypatch.undo()
+    X, y, _ = datasets.make_sparse_signal(900, 1500, 12, random_state=1)
+    result = minimize(X, y, OMP(n_nonzero_coefs=12), "certified")
+    assert all(record.entries_read >= X.size for record in result.history)
 
 
 def test_bad_guesses_and_wild_numbers_are_left_to_passes_for_the_residual():

@@ -12,6 +12,9 @@ from skpursuit.design.kept import ColumnCache
 from skpursuit.selectors.score import Score, top
 from skpursuit.state import Stack
 
+LEAST = (
+    2**23
+)  # codes times targets; fewer codes stay close to the processor, and passes over them cost little
 WIDTH = 8  # products made in one pass over the codes, in half the time of as many passes
 TERM = 12  # rows of codes that are read in the time it takes to add one product
 SHARE = 0.25  # what sums may lose on top of what the codes lose, before they start again
@@ -45,7 +48,7 @@ class Ahead:
     def __init__(self, design: Design, y: Floats) -> None:
         self.design = design
         self.y = y
-        self.usable = _ordinary(y.reshape(len(y), -1).T)
+        self.usable = design.shape[1] * y.size >= LEAST and _ordinary(y.reshape(len(y), -1).T)
         self.start: Start | None = None
         # Columns with a product, by place, and the products: one value, so that an interrupt leaves both.
         self.terms: tuple[dict[int, int], Stack] = {}, Stack(np.empty((0, 0)))
