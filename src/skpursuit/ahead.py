@@ -18,7 +18,7 @@ LEAST = (
 WIDTH = 8  # products made in one pass over the codes, in half the time of as many passes
 TERM = 12  # rows of codes that are read in the time it takes to add one product
 SHARE = 0.25  # what sums may lose on top of what the codes lose, before they start again
-EPS = float(np.finfo(np.float64).eps)
+EPS, SINGLE_EPS = (float(np.finfo(kind).eps) for kind in (np.float64, np.float32))
 
 
 class Start(NamedTuple):
@@ -67,7 +67,7 @@ class Ahead:
         if self.start is None:
             rows = -self.y.reshape(len(self.y), -1).T
             self.start = Start(self._products(rows), np.zeros((len(rows), 0)))
-            self.terms = {}, Stack(np.empty((0, self.start.products.shape[1])))
+            self.terms = {}, Stack(np.empty((0, self.start.products.shape[1]), np.float32))
         if not self._complete(support, coef, score):
             return None
         lost, weights = decoded.lost(r), self._weights(support, coef)
@@ -87,15 +87,22 @@ class Ahead:
         n, d = self.design.shape
         start, terms = self.start, self.terms[1].rows
         assert start is not None
+        single = (
+            weights.shape[1] + 16
+        ) * SINGLE_EPS  # sums of the terms, which are float32 to be read faster
         before = np.zeros_like(weights)
         before[:, : start.coef.shape[1]] = start.coef
         moves = weights - before
-        g = start.products[:, :d] + moves @ terms[:, :d]
-        loss = start.products[:, d:-1] + np.abs(moves) @ terms[:, d:-1]
+        top = np.abs(moves).max(axis=1, initial=1e-200)[:, None]
+        scaled = (moves / top).astype(np.float32)
+        g = start.products[:, :d] + top * (scaled @ terms[:, :d])
+        lost = top * (np.abs(scaled) @ terms[:, d:]) * (1.0 + single)
         # The predictions are not to the last bit X_S w_S, neither now nor at the start.
         reach = np.linalg.norm(self.y, axis=0) + (np.abs(weights) + 2 * np.abs(before)) @ terms[:, -1]
         unit = 4 * (n + weights.shape[1] + steps + 8) * EPS
-        bound = decoded.factors @ loss.T + np.multiply.outer(decoded.sizes, unit * reach)
+        rounding = np.multiply.outer(decoded.sizes, unit * reach + single * lost[:, -1])
+        vanished = 2.0**-148 * weights.shape[1] * top[:, 0]  # what is below the range of float32
+        bound = decoded.factors @ (start.products[:, d:-1] + lost[:, :-1]).T + rounding + vanished
         return g.T.reshape(shape), bound.reshape(shape)
 
     def _weights(self, support: Indices, coef: Floats) -> Floats:
@@ -138,10 +145,10 @@ class Ahead:
         likely = [j for j in top(scores(), 4 * WIDTH).tolist() if j not in cache.held]
         block = list(dict.fromkeys(new + likely))[:WIDTH]
         columns = self.design.columns(np.array(block, dtype=np.intp))
-        self.usable = _ordinary(columns)
-        if not self.usable:
+        products = self._products(columns) if _ordinary(columns, 1e-20, 1e18) else None
+        self.usable = products is not None and bool(np.abs(products).max() < 1e37)  # they will be float32
+        if products is None or not self.usable:
             return None
-        products = self._products(columns)
         cache.put(block, products)
         self.made += len(block)
         return found | dict(zip(block, products))
@@ -151,10 +158,11 @@ class Ahead:
         decoded = self.design.decoded()
         self.design.reads.add(*decoded.estimate_cost)
         g, loss = decoded.multiply(vectors.T)
-        return np.column_stack([g, loss, np.linalg.norm(vectors, axis=1) * (1.0 + 2.0**-30)])
+        norms = np.linalg.norm(vectors, axis=1)
+        return np.column_stack([g, loss * (1.0 + SINGLE_EPS), norms * (1.0 + SINGLE_EPS)])
 
 
-def _ordinary(vectors: Floats) -> bool:
-    """Whether nothing that is made of these rows can overflow or vanish."""
+def _ordinary(vectors: Floats, least: float = 1e-100, most: float = 1e100) -> bool:
+    """Whether rows are of a size in which nothing that is made of them can overflow or vanish."""
     sizes = np.abs(vectors).max(axis=1, initial=0.0)
-    return bool(((sizes == 0.0) | ((sizes > 1e-100) & (sizes < 1e100))).all())
+    return bool(((sizes == 0.0) | ((sizes > least) & (sizes < most))).all())

@@ -56,7 +56,7 @@ class Stack:
         if buffer is None or self._pushed or total > len(buffer):
             # Room costs nothing until it is written to, copies do.
             room = min(64, ROOM // max(1, rows[:1].size))
-            buffer = np.empty((max(8, room, 2 * size, total), *self.rows.shape[1:]))
+            buffer = np.empty((max(8, room, 2 * size, total), *self.rows.shape[1:]), self.rows.dtype)
             buffer[:size] = self.rows
         self._pushed = True
         buffer[size:total] = rows
