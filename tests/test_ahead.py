@@ -13,6 +13,7 @@ from skpursuit.selectors import Absolute, Group
 @pytest.fixture(autouse=True)
 def small_designs_too(monkeypatch):
     monkeypatch.setattr("skpursuit.ahead.LEAST", 0)
+    monkeypatch.setattr("skpursuit.ahead.BESIDES", 0)
 
 
 def views(rng, X):

@@ -17,6 +17,7 @@ LEAST = (
 )  # codes times targets; fewer codes stay close to the processor, and passes over them cost little
 WIDTH = 8  # products made in one pass over the codes, in half the time of as many passes
 TERM = 12  # rows of codes that are read in the time it takes to add one product
+BESIDES = 40  # products that are added in the time that bounds and the rest of a sum take
 SHARE = 0.25  # what sums may lose on top of what the codes lose, before they start again
 EPS, SINGLE_EPS = (float(np.finfo(kind).eps) for kind in (np.float64, np.float32))
 
@@ -62,7 +63,7 @@ class Ahead:
         The bound covers the rounding of `steps` moves of the predictions.
         """
         decoded = self.design.decoded() if self.usable else None
-        if decoded is None or TERM * len(support) > self.design.shape[0]:
+        if decoded is None or TERM * (len(support) + BESIDES) > self.design.shape[0]:
             return None
         if self.start is None:
             rows = -self.y.reshape(len(self.y), -1).T
