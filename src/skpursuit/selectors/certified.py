@@ -24,7 +24,9 @@ class Certified(Selector):
 
     The answer is that of `Exact`, ties to the lowest index included, unless the top entries differ by less
     than the rounding of a float64 product. Where the intervals leave many columns, a second byte of each
-    narrows them down first. On sparse X the exact product is the certificate.
+    narrows them down first. On large X and with squared loss the codes are not read at every step: their
+    products with likely columns are made ahead, several in one pass (see `skpursuit.ahead`). On sparse X the
+    exact product is the certificate.
 
     Parameters
     ----------
