@@ -12,14 +12,18 @@ from skpursuit.design.kept import ColumnCache
 from skpursuit.selectors.score import Score, top
 from skpursuit.state import Stack
 
-LEAST = (
-    2**23
-)  # codes times targets; fewer codes stay close to the processor, and passes over them cost little
+LEAST = 2**23  # codes times targets; fewer codes stay in the cache, and a pass over them costs little
 WIDTH = 8  # products made in one pass over the codes, in half the time of as many passes
 TERM = 12  # rows of codes that are read in the time it takes to add one product
 BESIDES = 40  # products that are added in the time that bounds and the rest of a sum take
 SHARE = 0.25  # what sums may lose on top of what the codes lose, before they start again
 EPS, SINGLE_EPS = (float(np.finfo(kind).eps) for kind in (np.float64, np.float32))
+
+
+def pays(design: Design, targets: int, terms: float) -> bool:
+    """Whether sums of this many terms cost less than a pass over the codes for each target."""
+    n, d = design.shape
+    return n * d * targets >= LEAST and TERM * (terms + BESIDES) <= n
 
 
 class Start(NamedTuple):
@@ -35,7 +39,8 @@ class Ahead:
     A pass over the codes for one residual waits for memory; for several it does not. So when a column of the
     support has no product yet, those that score next best get theirs in the same pass: a pursuit takes nearly
     all of them soon. What the codes lose depends on the residual alone. What the sum loses besides grows with
-    its terms: once that is noticed, sums start again with the residual of the moment.
+    its terms: once that is noticed, sums start again with the residual of the moment. A twin that gets its
+    second bytes on the way has the same codes, so that products remain what they are.
 
     Products are rows: an entry for each column of X, then their loss as `Twin.multiply` gives it, then the
     norm of what was multiplied.
@@ -49,7 +54,7 @@ class Ahead:
     def __init__(self, design: Design, y: Floats) -> None:
         self.design = design
         self.y = y
-        self.usable = design.shape[1] * y.size >= LEAST and _ordinary(y.reshape(len(y), -1).T)
+        self.usable = _ordinary(y.reshape(len(y), -1).T)
         self.start: Start | None = None
         # Columns with a product, by place, and the products: one value, so that an interrupt leaves both.
         self.terms: tuple[dict[int, int], Stack] = {}, Stack(np.empty((0, 0)))
@@ -62,8 +67,10 @@ class Ahead:
 
         The bound covers the rounding of `steps` moves of the predictions.
         """
-        decoded = self.design.decoded() if self.usable else None
-        if decoded is None or TERM * (len(support) + BESIDES) > self.design.shape[0]:
+        if not self.usable or not pays(self.design, self.y.size // len(self.y), len(support)):
+            return None
+        decoded = self.design.decoded()
+        if decoded is None:
             return None
         if self.start is None:
             rows = -self.y.reshape(len(self.y), -1).T
@@ -88,22 +95,21 @@ class Ahead:
         n, d = self.design.shape
         start, terms = self.start, self.terms[1].rows
         assert start is not None
-        single = (
-            weights.shape[1] + 16
-        ) * SINGLE_EPS  # sums of the terms, which are float32 to be read faster
+        single = (weights.shape[1] + 16) * SINGLE_EPS  # terms are float32, to be read faster
         before = np.zeros_like(weights)
         before[:, : start.coef.shape[1]] = start.coef
         moves = weights - before
-        top = np.abs(moves).max(axis=1, initial=1e-200)[:, None]
-        scaled = (moves / top).astype(np.float32)
-        g = start.products[:, :d] + top * (scaled @ terms[:, :d])
-        lost = top * (np.abs(scaled) @ terms[:, d:]) * (1.0 + single)
+        largest = np.abs(moves).max(axis=1, initial=1e-200)[:, None]
+        scaled = (moves / largest).astype(np.float32)
+        g = start.products[:, :d] + largest * (scaled @ terms[:, :d])
+        lost = largest * (np.abs(scaled) @ terms[:, d:]) * (1.0 + single)
         # The predictions are not to the last bit X_S w_S, neither now nor at the start.
         reach = np.linalg.norm(self.y, axis=0) + (np.abs(weights) + 2 * np.abs(before)) @ terms[:, -1]
         unit = 4 * (n + weights.shape[1] + steps + 8) * EPS
-        rounding = np.multiply.outer(decoded.sizes, unit * reach + single * lost[:, -1])
-        vanished = 2.0**-148 * weights.shape[1] * top[:, 0]  # what is below the range of float32
-        bound = decoded.factors @ (start.products[:, d:-1] + lost[:, :-1]).T + rounding + vanished
+        vanished = 2.0**-148 * largest[:, 0]  # what is below the range of float32, of a weight or of an entry
+        norms = unit * reach + single * lost[:, -1] + vanished * terms[:, -1].sum()
+        rounding = np.multiply.outer(decoded.sizes, norms) + vanished * weights.shape[1]
+        bound = decoded.factors @ (start.products[:, d:-1] + lost[:, :-1]).T + rounding
         return g.T.reshape(shape), bound.reshape(shape)
 
     def _weights(self, support: Indices, coef: Floats) -> Floats:

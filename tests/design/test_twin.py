@@ -170,6 +170,14 @@ def test_products_of_codes_and_what_they_lose(matrix, shape):
             np.testing.assert_allclose(twin.lost(v)[j], lost[j, k], rtol=1e-9)
 
 
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_second_bytes_change_no_code(matrix):
+    X = matrix(np.random.default_rng(4), 600, 40)
+    one, two = Twin.build(X, fine=False), Twin.build(X, fine=True)
+    for name in ("codes", "scale", "centre", "error", "exponent"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+
+
 def test_products_of_codes_lose_far_less_than_the_codes_themselves():
     rng = np.random.default_rng(9)
     X = gaussian(rng, 2000, 50)

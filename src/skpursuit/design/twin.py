@@ -161,9 +161,7 @@ class Twin:
     def lost(self, r: Floats) -> NDArray[np.float64]:
         """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m)."""
         top = np.abs(r).max(axis=0, initial=0.0)
-        exponent = np.maximum(
-            np.frexp(top)[1], -1000
-        )  # of smaller ones the power would leave the float range
+        exponent = np.maximum(np.frexp(top)[1], -1000)  # smaller powers would leave the float range
         scaled = r * np.ldexp(1.0, -exponent)
         starts = np.arange(0, len(r), kernel.ROWS)
         norms = np.sqrt(np.add.reduceat(scaled * scaled, starts, axis=0)) * (1.0 + 2.0**-40)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.ahead import LEAST
+from skpursuit import ahead
 from skpursuit.design.base import GRAM_WIDTH, Design
 from skpursuit.selectors.base import Query, Selection, Selector
 from skpursuit.selectors.certified import Certified
@@ -130,9 +130,7 @@ def predict(problem: Any, solver: Any, heuristic: bool = False) -> dict[Selector
     if design.has_twin() and 2 * Certified().memory(design) < free_memory():
         n, d = design.shape
         read = residuals * n * d * prices.codes
-        if (
-            problem.quadratic and not solver.asks_many and n * d * residuals >= LEAST
-        ):  # products ahead and sums
+        if problem.quadratic and not solver.asks_many and ahead.pays(design, residuals, visited / 2):
             read = min(read, n * d * prices.ahead + visited / 2 * d * residuals * prices.axpy)
         costs[Certified()] = twin_seconds(design, steps, prices.build, read, "twin")
         if heuristic:
