@@ -62,8 +62,8 @@ def make_page(folder: str | Path) -> Page:
             "is read, "
             "against two exact baselines: BLAS, which is what everyone uses, and the paper's own loop over "
             "rows.",
-            f"These are {_kind(about)} sizes. All runs use one thread; times include all preparations, "
-            "such as norms and twins.",
+            f"These are {_kind(about)} sizes. All runs use one thread; times are processor seconds and "
+            "include all preparations, such as norms and twins.",
         ],
         _highlights(found),
         sections,

@@ -79,9 +79,9 @@ def measure(
 ) -> Measured:
     """Run once, preparations included in the time; `exact`: coefficients found by exact selection."""
     warm(problem.X, problem.y, solver, selector)
-    began = time.perf_counter()
+    began = time.process_time()
     result = minimize(problem.X, problem.y, solver, selector, random_state=problem.seed)
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     reference = result.coef if exact is None else exact
     wanted = np.abs(reference) > THRESHOLD
     found = np.abs(result.coef) > THRESHOLD
