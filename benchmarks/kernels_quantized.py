@@ -79,7 +79,7 @@ def certified(X: np.ndarray, y: np.ndarray, k: int, twin: Twin) -> tuple[list[in
         size[chosen] = -np.inf
         cols = np.flatnonzero(size + bound >= (size - bound).max())
         survivors.append(cols.size)
-        read += twin.estimate_cost.bytes
+        read += twin.estimate_cost().bytes
         if cols.size > 1 and twin.fine.size:
             g, bound = twin.refine(fit.r, cols)
             size = np.abs(g)
@@ -109,7 +109,7 @@ def sketch(X: np.ndarray, y: np.ndarray, k: int, twin: SketchTwin) -> tuple[list
         cols = np.sort(cols[g[cols] >= 0.0])
         before = columns.count
         at = columns.get(cols)
-        read += twin.estimate_cost.bytes + twin.refine_cost(first).bytes
+        read += twin.estimate_cost().bytes + twin.refine_cost(first).bytes
         read += (columns.count - before) * X.shape[0] * X.itemsize
         best = int(np.abs([columns.held[a] @ fit.r for a in at]).argmax())
         chosen.append(int(cols[best]))

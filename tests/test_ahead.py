@@ -6,7 +6,6 @@ import pytest
 from skpursuit import OMP, MatchingPursuit, as_design, datasets, minimize
 from skpursuit.ahead import WIDTH, Ahead
 from skpursuit.design import AffineDesign
-from skpursuit.design.kept import ColumnCache
 from skpursuit.selectors import Absolute, Group
 
 
@@ -47,7 +46,7 @@ def test_bounds_hold_for_sums_of_products(kind, targets):
             assert (np.abs(g - dense @ r.astype(np.longdouble)) <= bound).all()
             direct = design.estimate(r)[1]
             assert np.median(bound) < 1.5 * np.median(direct)
-            ready = [j for j in design.cache.get("products", ColumnCache()).held if j not in support]
+            ready = [j for j in ahead._kept().held if j not in support]
             support = np.append(support, (ready or np.setdiff1d(np.arange(d), support))[0])
         assert ahead.made <= 2 * WIDTH
 
@@ -57,7 +56,7 @@ def test_a_pursuit_reads_the_codes_a_few_times():
     design = as_design(X)
     result = minimize(design, y, OMP(n_nonzero_coefs=24), "certified")
     assert result.support.tolist() == minimize(X, y, OMP(n_nonzero_coefs=24), "exact").support.tolist()
-    codes = design.twin().estimate_cost.entries
+    codes = design.twin().estimate_cost().entries
     passes = sum(record.entries_read >= codes for record in result.history)
     assert 24 / WIDTH <= passes <= 8
     again = minimize(design, y, OMP(n_nonzero_coefs=24), "certified")  # only the products with y are missing
@@ -154,3 +153,25 @@ def test_an_interrupted_sum_goes_on(monkeypatch):
             ahead.gradient(support, coef, r, Absolute())
     g, bound = ahead.gradient(support, coef, r, Absolute())
     assert (np.abs(g - X.T @ r) <= bound).all()
+
+
+def test_products_follow_a_twin_that_is_made_again():
+    X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=8)
+    design = as_design(X)
+    ahead, support, coef = Ahead(design, y), np.array([4, 9]), np.array([1.0, -2.0])
+    r = X[:, support] @ coef - y
+    ahead.gradient(support, coef, r, Absolute())
+    before, held = design.twin(), ahead._kept()
+    design.twin(fine=True)
+    assert (design.twin().codes != before.codes).any()  # ties
+    g, bound = ahead.gradient(support, coef, r, Absolute())
+    np.testing.assert_array_equal((g, bound), Ahead(design, y).gradient(support, coef, r, Absolute()))
+    assert ahead._kept() is not held
+
+
+def test_no_more_products_are_made_than_columns_may_come():
+    X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=9)
+    for left, made in ((1, 2), (3, 4), (100, WIDTH)):
+        ahead, support, coef = Ahead(as_design(X), y), np.array([4, 9]), np.array([1.0, -2.0])
+        ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute(), left=left)
+        assert ahead.made == made

@@ -39,8 +39,8 @@ class Ahead:
     A pass over the codes for one residual waits for memory; for several it does not. So when a column of the
     support has no product yet, those that score next best get theirs in the same pass: a pursuit takes nearly
     all of them soon. What the codes lose depends on the residual alone. What the sum loses besides grows with
-    its terms: once that is noticed, sums start again with the residual of the moment. A twin that gets its
-    second bytes on the way has the same codes, so that products remain what they are.
+    its terms: once that is noticed, sums start again with the residual of the moment. A twin that is made
+    again, with its second bytes, may round otherwise: then products are made again too.
 
     Products are rows: an entry for each column of X, then their loss as `Twin.multiply` gives it, then the
     norm of what was multiplied.
@@ -55,28 +55,38 @@ class Ahead:
         self.design = design
         self.y = y
         self.usable = _ordinary(y.reshape(len(y), -1).T)
+        self.decoded: Any = None
         self.start: Start | None = None
         # Columns with a product, by place, and the products: one value, so that an interrupt leaves both.
         self.terms: tuple[dict[int, int], Stack] = {}, Stack(np.empty((0, 0)))
         self.made = 0
 
     def gradient(
-        self, support: Indices, coef: Floats, r: Floats, score: Score, steps: int = 0
+        self,
+        support: Indices,
+        coef: Floats,
+        r: Floats,
+        score: Score,
+        steps: int = 0,
+        left: int | None = None,
     ) -> tuple[Floats, Floats] | None:
         """(g, bound) of X^T r for r = X_S w_S - y; None where a pass over the codes for r is cheaper.
 
-        The bound covers the rounding of `steps` moves of the predictions.
+        The bound covers the rounding of `steps` moves of the predictions. `left`: columns that the support
+        may still gain; the product of the last one will not be asked for.
         """
         if not self.usable or not pays(self.design, self.y.size // len(self.y), len(support)):
             return None
         decoded = self.design.decoded()
         if decoded is None:
             return None
+        if decoded is not self.decoded:
+            self.start, self.decoded, self.made = None, decoded, 0
         if self.start is None:
             rows = -self.y.reshape(len(self.y), -1).T
             self.start = Start(self._products(rows), np.zeros((len(rows), 0)))
             self.terms = {}, Stack(np.empty((0, self.start.products.shape[1]), np.float32))
-        if not self._complete(support, coef, score):
+        if not self._complete(support, coef, score, WIDTH if left is None else left - 1):
             return None
         lost, weights = decoded.lost(r), self._weights(support, coef)
         g, bound = self._sum(decoded, weights, lost.shape, steps)
@@ -120,29 +130,31 @@ class Ahead:
             weights[:, [places[j] for j in support.tolist()]] = coef.reshape(len(support), -1).T
         return weights
 
-    def _complete(self, support: Indices, coef: Floats, score: Score) -> bool:
-        """Make sure of a product for every column of the support; False if that does not pay."""
+    def _complete(self, support: Indices, coef: Floats, score: Score, more: int) -> bool:
+        """Make sure of a product for every column of the support; False if that does not pay.
+
+        Where some have to be made, up to `more` others are made with them.
+        """
         while missing := [j for j in support.tolist() if j not in self.terms[0]]:
 
             def scores() -> Floats:
                 known = np.array([j in self.terms[0] for j in support.tolist()])
                 shape = (self.design.shape[1], *self.y.shape[1:])
                 weights = self._weights(support[known], coef[known])
-                return score.of(self._sum(self.design.decoded(), weights, shape, 0)[0])
+                return score.of(self._sum(self.decoded, weights, shape, 0)[0])
 
-            found = self._found(missing[:WIDTH], scores)
+            found = self._found(missing[:WIDTH], scores, more)
             if found is None:
                 return False
             places, terms = self.terms
             rows = np.stack([found[j] for j in missing[:WIDTH]])
-            more = {j: len(places) + i for i, j in enumerate(missing[:WIDTH])}
-            self.terms = places | more, terms.extend(rows)
+            new = {j: len(places) + i for i, j in enumerate(missing[:WIDTH])}
+            self.terms = places | new, terms.extend(rows)
         return True
 
-    def _found(self, wanted: list[int], scores: Callable[[], Floats]) -> dict[int, Floats] | None:
+    def _found(self, wanted: list[int], scores: Callable[[], Floats], more: int) -> dict[int, Floats] | None:
         """Products of these columns; new ones are made with those of columns that score high."""
-        n, d = self.design.shape
-        cache = self.design.cache.setdefault("products", ColumnCache(limit=n * d // 2))
+        cache = self._kept()
         found = {j: line for j in wanted if (line := cache.get(j)) is not None}
         new = [j for j in wanted if j not in found]
         if not new:
@@ -150,7 +162,7 @@ class Ahead:
         if self.made > 2 * (len(self.terms[0]) + WIDTH):  # most were made in vain
             return None
         likely = [j for j in top(scores(), 4 * WIDTH).tolist() if j not in cache.held]
-        block = list(dict.fromkeys(new + likely))[:WIDTH]
+        block = list(dict.fromkeys(new + likely))[: min(WIDTH, len(new) + more)]
         columns = self.design.columns(np.array(block, dtype=np.intp))
         products = self._products(columns) if _ordinary(columns, 1e-20, 1e18) else None
         self.usable = products is not None and bool(np.abs(products).max() < 1e37)  # they will be float32
@@ -160,11 +172,19 @@ class Ahead:
         self.made += len(block)
         return found | dict(zip(block, products))
 
+    def _kept(self) -> ColumnCache:
+        """The products that are kept on the design, as long as its twin is the same."""
+        n, d = self.design.shape
+        decoded, cache = self.design.cache.get("products", (None, None))
+        if decoded is not self.decoded:
+            cache = ColumnCache(limit=n * d // 2)
+            self.design.cache["products"] = self.decoded, cache
+        return cache
+
     def _products(self, vectors: Floats) -> Floats:
         """Products with the rows of an array, as rows."""
-        decoded = self.design.decoded()
-        self.design.reads.add(*decoded.estimate_cost)
-        g, loss = decoded.multiply(vectors.T)
+        self.design.reads.add(*self.decoded.estimate_cost())
+        g, loss = self.decoded.multiply(vectors.T)
         norms = np.linalg.norm(vectors, axis=1)
         return np.column_stack([g, loss * (1.0 + SINGLE_EPS), norms * (1.0 + SINGLE_EPS)])
 

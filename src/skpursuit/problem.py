@@ -91,14 +91,23 @@ class Problem:
         return Ahead(self.design, self.y)
 
     def query(
-        self, state: State, k: int = 1, score: Score | None = None, steps: int = 0, **given: Any
+        self,
+        state: State,
+        k: int = 1,
+        score: Score | None = None,
+        steps: int = 0,
+        left: int | None = None,
+        **given: Any,
     ) -> Query:
-        """The question a pursuit asks: top k off the support, after `steps` moves of the predictions."""
+        """The question a pursuit asks: top k off the support, after `steps` moves of the predictions.
+
+        `left`: columns that it may still take.
+        """
         r, score = self.residual(state.z), score or self.score
         if self.quadratic and "known" not in given:
             given["known"] = lambda: self.gram_gradient(state.support, state.coef, steps)
             if k == 1:  # one new column a step, or products are made in vain
-                given["coded"] = lambda: self.ahead.gradient(state.support, state.coef, r, score, steps)
+                given["coded"] = lambda: self.ahead.gradient(state.support, state.coef, r, score, steps, left)
         off = given.pop("exclude", None)
         if off is None:  # distinct as they are
             off = exclude(state.support, state.dropped) if len(state.dropped) else state.support

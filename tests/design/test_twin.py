@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
+from skpursuit.design import as_design
 from skpursuit.design.twin import Twin
 from skpursuit.kernels.quantized import ROWS
 
@@ -87,8 +88,20 @@ def check(twin, X, r, columns=3):
     g, bound = twin.estimate(r)
     assert g.shape == bound.shape == (X.shape[1],)
     assert_holds(X, r, g[cols], bound[cols], cols)
-    fine, tight = twin.refine(r, cols)
-    assert_holds(X, r, fine, tight, cols)
+    np.testing.assert_array_equal(twin.estimate(r, cols=cols), (g[cols], bound[cols]))
+    if twin.has_fine:
+        fine, tight = twin.refine(r, cols)
+        assert_holds(X, r, fine, tight, cols)
+    if twin.has_steps:
+        order = np.argsort(-np.abs(r), kind="stable")
+        parts = np.split(order, sorted({1, len(r) // 3, len(r)}))[:-1]
+        sums, error = twin.estimate_rows(r, parts)
+        assert sums.shape == error.shape == (len(parts), X.shape[1])
+        for i in range(len(parts)):
+            so_far = np.zeros(len(r))
+            some = np.concatenate(parts[: i + 1])
+            so_far[some] = r[some]
+            assert_holds(X, so_far, sums[i, cols], error[i, cols], cols)
 
 
 @pytest.mark.parametrize("shape", SIZES)
@@ -96,8 +109,8 @@ def check(twin, X, r, columns=3):
 def test_interval_holds_for_the_real_number_product(matrix, shape):
     rng = np.random.default_rng(shape[0])
     X = matrix(rng, *shape)
-    for rounding in (None, rng):
-        twin = Twin.build(X, rounding)
+    for rounding, planes in ((None, (True, True)), (rng, (True, True)), (None, (False, False))):
+        twin = Twin.build(X, rounding, *planes)
         for scale in (1.0, 1e-150, 1e150, 1e-310):
             check(twin, X, rng.standard_normal(shape[0]) * scale)
         check(twin, X, rng.standard_cauchy(shape[0]))
@@ -133,7 +146,8 @@ finite = st.floats(-1e150, 1e150, allow_subnormal=True)
 def test_interval_holds_for_any_numbers(data, n, d):
     X = np.array(data.draw(st.lists(finite, min_size=n * d, max_size=n * d))).reshape(n, d)
     r = np.array(data.draw(st.lists(finite, min_size=n, max_size=n)))
-    check(Twin.build(X), X, r)
+    check(Twin.build(X, steps=True), X, r)
+    check(Twin.build(X, fine=False), X, r)
 
 
 @pytest.mark.parametrize("shape", SIZES)
@@ -171,11 +185,20 @@ def test_products_of_codes_and_what_they_lose(matrix, shape):
 
 
 @pytest.mark.parametrize("matrix", MATRICES)
-def test_second_bytes_change_no_code(matrix):
+def test_codes_made_alone_differ_by_ties_and_lose_no_more(matrix):
     X = matrix(np.random.default_rng(4), 600, 40)
     one, two = Twin.build(X, fine=False), Twin.build(X, fine=True)
-    for name in ("codes", "scale", "centre", "error", "exponent"):
+    for name in ("scale", "centre", "exponent"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    differ = np.abs(one.codes.astype(int) - two.codes)
+    assert differ.max() <= 1
+    assert differ.mean() < 0.01
+    assert (one.error <= two.error * (1 + 1e-3)).all()
+    by_rows = Twin.build(X, fine=True, steps=True)
+    np.testing.assert_array_equal(by_rows.codes, two.codes)
+    np.testing.assert_array_equal(by_rows.fine, two.fine)
+    both = 128 * two.codes[:40, :600].astype(int) + two.fine[:40, :600]
+    np.testing.assert_array_equal(by_rows.steps[:, :40].T, both)
 
 
 def test_products_of_codes_lose_far_less_than_the_codes_themselves():
@@ -297,7 +320,7 @@ def test_tail_bound_is_tighter_than_the_certain_one_on_tall_matrices():
 
 def test_costs_are_what_is_stored():
     twin = Twin.build(np.ones((1000, 64)))
-    assert twin.estimate_cost == (64_000, 64 * 1024 + 64 * 2 * 16)
+    assert twin.estimate_cost() == (64_000, 64 * 1024 + 64 * 2 * 16)
     assert twin.refine_cost(5) == (5000, 5 * (2 * 1024 + 2 * 12))
     assert twin.nbytes == 64 * (2 * 1024 + 2 * 16 + 4)
     assert Twin.build(np.ones((1000, 64)), fine=False).nbytes == 64 * (1024 + 2 * 16 + 4)
@@ -324,3 +347,34 @@ def test_what_cannot_be_done_is_said():
         X[place] = np.nan
         with pytest.raises(ValueError, match="matrix is not finite"):
             Twin.build(X)
+
+
+def test_sums_over_rows_for_several_targets_and_threads():
+    rng = np.random.default_rng(12)
+    X, R = gaussian(rng, 1500, 700), rng.standard_normal((1500, 3)) * [1e-90, 1.0, 1e90]
+    twin = Twin.build(X, fine=False, steps=True)
+    parts = np.split(rng.permutation(1500), [40, 41, 700])[:3]
+    with threadpool_limits(1):
+        sums, error = twin.estimate_rows(R, parts)
+    with threadpool_limits(2):
+        again = twin.estimate_rows(R, parts)
+    np.testing.assert_array_equal((sums, error), again)
+    for t in range(3):
+        one, bound = twin.estimate_rows(R[:, t], parts)
+        np.testing.assert_array_equal((sums[..., t], error[..., t]), (one, bound))
+    rows = np.concatenate(parts)
+    exact = X[rows].T @ R[rows]
+    assert (np.abs(sums[-1] - exact) <= error[-1] * 1.001).all()
+    assert (error[-1] < 0.01 * np.linalg.norm(R[rows], axis=0)).all()  # a hundredth of a sum's deviation
+    with pytest.raises(ValueError, match="steps=True"):
+        Twin.build(X[:30]).estimate_rows(R[:30], [np.arange(3)])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_row_norms_come_with_the_steps(order):
+    X = np.asarray(np.random.default_rng(13).standard_normal((300, 1100)) + 3.0, order=order)
+    for scale in (1.0, 1e-200, 1e200):
+        design = as_design(X * scale, check=False)
+        design.twin(steps=True)
+        assert (("norms", 1, 2) in design.cache) == (scale == 1.0)  # columns far from one are encoded twice
+        np.testing.assert_allclose(design.norms(1) / scale, np.linalg.norm(X, axis=1), rtol=1e-14)

@@ -116,14 +116,24 @@ class AffineDesign(Design):
     def has_twin(self) -> bool:
         return self.inner.has_twin()
 
-    def twin(self, seed: int | None = None, fine: bool = False) -> Any:
+    def twin(self, seed: int | None = None, fine: bool = False, steps: bool = False) -> Any:
         """The twin of the inner design: one serves every centring, scaling and weighting."""
-        return self.inner.twin(seed, fine)
+        return self.inner.twin(seed, fine, steps)
 
-    def _estimate(self, r: Floats, seed: int | None, log_delta: float | None) -> tuple[Floats, Floats]:
+    def _estimate(
+        self, r: Floats, seed: int | None, log_delta: float | None, cols: Indices | None
+    ) -> tuple[Floats, Floats]:
         u = self._lift(r)
-        g, bound = self.inner._estimate(u, seed, log_delta)
-        return self._corrected(u, g, bound, slice(None))
+        g, bound = self.inner._estimate(u, seed, log_delta, cols)
+        return self._corrected(u, g, bound, slice(None) if cols is None else cols)
+
+    def _estimate_rows(self, r: Floats, parts: list[Indices]) -> tuple[Floats, Floats]:
+        u = self._lift(r)
+        g, bound = self.inner._estimate_rows(u, parts)
+        for i in range(len(parts)):
+            so_far = u[np.concatenate(parts[: i + 1])]
+            g[i], bound[i] = self._corrected(so_far, g[i], bound[i], slice(None))
+        return g, bound
 
     def _refine(self, r: Floats, cols: Indices, seed: int | None) -> tuple[Floats, Floats]:
         u = self._lift(r)

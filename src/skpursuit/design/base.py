@@ -77,8 +77,11 @@ class Design(ABC):
         """Whether there is a quantised twin; without one the exact product is cheap, or all there is."""
         return False
 
-    def twin(self, seed: int | None = None, fine: bool = False) -> Any:
-        """The quantised twin, rounded to nearest or, with a seed, at random; `fine` for `refine`. Kept."""
+    def twin(self, seed: int | None = None, fine: bool = False, steps: bool = False) -> Any:
+        """The quantised twin, rounded to nearest or, with a seed, at random. Kept.
+
+        `fine` for `refine`, `steps` for `estimate_rows`.
+        """
         raise TypeError(f"{type(self).__name__} has no quantised twin; use exact selection")
 
     def sketch(self) -> Any:
@@ -100,11 +103,20 @@ class Design(ABC):
         return self._sketch_guess(r, cols)
 
     def estimate(
-        self, r: Floats, seed: int | None = None, log_delta: float | None = None
+        self,
+        r: Floats,
+        seed: int | None = None,
+        log_delta: float | None = None,
+        cols: Indices | None = None,
     ) -> tuple[Floats, Floats]:
-        """(g, bound) with |g - X^T r| <= bound, from one byte an entry; see `Twin.estimate`."""
-        self.reads.add(*self.twin(seed).estimate_cost)
-        return self._estimate(r, seed, log_delta)
+        """(g, bound) with |g - X^T r| <= bound, or at `cols`, from one byte an entry; see `Twin.estimate`."""
+        self.reads.add(*self.twin(seed).estimate_cost(None if cols is None else len(cols)))
+        return self._estimate(r, seed, log_delta, cols)
+
+    def estimate_rows(self, r: Floats, parts: list[Indices]) -> tuple[Floats, Floats]:
+        """(g, bound) of the sums over the rows up to the end of each part, from two bytes an entry."""
+        self.reads.add(*self.twin(steps=True).rows_cost(sum(len(part) for part in parts)))
+        return self._estimate_rows(r, parts)
 
     def refine(self, r: Floats, cols: Indices, seed: int | None = None) -> tuple[Floats, Floats]:
         """(g, bound) for the entries at `cols`, from two bytes an entry."""
@@ -288,8 +300,13 @@ class Design(ABC):
         ]
         return guesses[0] if r.ndim == 1 else np.stack(guesses, axis=1)
 
-    def _estimate(self, r: Floats, seed: int | None, log_delta: float | None) -> tuple[Floats, Floats]:
-        return self.twin(seed).estimate(r, log_delta)
+    def _estimate(
+        self, r: Floats, seed: int | None, log_delta: float | None, cols: Indices | None
+    ) -> tuple[Floats, Floats]:
+        return self.twin(seed).estimate(r, log_delta, cols)
+
+    def _estimate_rows(self, r: Floats, parts: list[Indices]) -> tuple[Floats, Floats]:
+        return self.twin(steps=True).estimate_rows(r, parts)
 
     def _refine(self, r: Floats, cols: Indices, seed: int | None) -> tuple[Floats, Floats]:
         return self.twin(seed, fine=True).refine(r, cols)

@@ -28,28 +28,15 @@ class Cut:
 
     @classmethod
     def of(cls, r: Floats, rows: int, n: int) -> Self:
-        r = np.asarray(r, np.float64)
-        if r.shape[0] != n:
-            raise ValueError(f"residual has {r.shape[0]} rows, the twin {n}")
-        columns = np.atleast_2d(r.T)
-        m = columns.shape[0]
-        top = np.abs(columns).max(axis=1, initial=0.0)
-        if not np.isfinite(top).all():
-            raise ValueError("residual is not finite")
-        exponent = np.frexp(top)[1]
-        scaled = np.empty((m, rows))
-        scaled[:, n:] = 0.0
-        if np.abs(exponent).max() < 1000:
-            np.multiply(columns, np.ldexp(1.0, -exponent)[:, None], out=scaled[:, :n])
-        else:  # the power itself would leave the float range
-            np.ldexp(columns, -exponent[:, None], out=scaled[:, :n])
+        scaled, exponent = scaled_down(r, n, rows)
+        m = len(scaled)
         blocks = -(-rows // kernel.ROWS)
         whole = np.empty((m, rows), np.int16)
         head = np.zeros((m, kernel.TABLE, blocks))
         sums = np.zeros((m, 3, blocks))
         for k in range(m):
             kernel.cut_residual(scaled[k], whole[k], head[k], sums[k])
-        return cls(whole, head, sums, exponent, r.shape[1:])
+        return cls(whole, head, sums, exponent, np.shape(r)[1:])
 
     def table(self, stochastic: bool, tail: bool) -> NDArray[np.float64]:
         """Coefficients of `estimate_columns`; with `tail` the loss of the codes is left to the variance."""
@@ -90,14 +77,43 @@ class Cut:
     def restore(
         self, g: NDArray[np.float64], bound: NDArray[np.float64], exponent: NDArray[np.intc]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Undo the scaling of matrix and residual; widen the bound by the rounding of its own sum."""
-        wider = 1.0 + (self.sums.shape[2] + 16) * UNIT
-        power = self.exponent[:, None] + (exponent if exponent.any() else 0)
-        if np.abs(power).max(initial=0) < 400:
-            factor = np.ldexp(1.0, power)
-            g, bound = g * factor, bound * (factor * wider)
-        else:  # results may underflow or overflow
-            loose = bound > 0.0
-            g, bound = np.ldexp(g, power), np.ldexp(bound * wider, power)
-            bound = np.where(np.isfinite(g), bound + TINY * loose, np.inf)
+        """Undo the scaling of matrix and residual, see `scaled_up`."""
+        g, bound = scaled_up(g, bound, self.exponent, exponent, self.sums.shape[2])
         return g.T.reshape(-1, *self.shape), bound.T.reshape(-1, *self.shape)
+
+
+def scaled_up(
+    g: NDArray[np.float64],
+    bound: NDArray[np.float64],
+    of_rows: NDArray[np.intc],
+    of_columns: NDArray[np.intc],
+    blocks: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Estimates and bounds times two to these powers; bounds wider by the rounding of their own sums."""
+    wider = 1.0 + (blocks + 16) * UNIT
+    power = of_rows[:, None] + (of_columns if of_columns.any() else 0)
+    if np.abs(power).max(initial=0) < 400:
+        factor = np.ldexp(1.0, power)
+        return g * factor, bound * (factor * wider)
+    loose = bound > 0.0  # results may underflow or overflow
+    g, bound = np.ldexp(g, power), np.ldexp(bound * wider, power)
+    return g, np.where(np.isfinite(g), bound + TINY * loose, np.inf)
+
+
+def scaled_down(r: Floats, n: int, padded: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.intc]]:
+    """The targets of r as rows, padded by zeros, each divided by two to a power so that it is below one."""
+    r = np.asarray(r, np.float64)
+    if r.shape[0] != n:
+        raise ValueError(f"residual has {r.shape[0]} rows, the twin {n}")
+    columns = np.atleast_2d(r.T)
+    top = np.abs(columns).max(axis=1, initial=0.0)
+    if not np.isfinite(top).all():
+        raise ValueError("residual is not finite")
+    exponent = np.frexp(top)[1]
+    scaled = np.empty((len(columns), padded or n))
+    scaled[:, n:] = 0.0
+    if np.abs(exponent).max(initial=0) < 1000:
+        np.multiply(columns, np.ldexp(1.0, -exponent)[:, None], out=scaled[:, :n])
+    else:  # the power itself would leave the float range
+        np.ldexp(columns, -exponent[:, None], out=scaled[:, :n])
+    return scaled, exponent

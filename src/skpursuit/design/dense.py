@@ -141,15 +141,19 @@ class DenseDesign(Design):
     def has_twin(self) -> bool:
         return True
 
-    def twin(self, seed: int | None = None, fine: bool = False) -> Any:
+    def twin(self, seed: int | None = None, fine: bool = False, steps: bool = False) -> Any:
         key = ("twin", seed)
         held = self.cache.get(key)
-        if held is None or (fine and not held.has_fine):
+        if held is None or (fine and not held.has_fine) or (steps and not held.has_steps):
             from skpursuit.design.twin import Twin
 
             self.reads.prepare(*self.cost())
             rng = None if seed is None else np.random.default_rng(seed)
-            self.cache[key] = Twin.build(self.X, rng, fine)
+            if held is not None:  # what it has is not lost
+                fine, steps = fine or held.has_fine, steps or held.has_steps
+            built = self.cache[key] = Twin.build(self.X, rng, fine, steps)
+            if built.row_squares is not None:  # came along for next to nothing
+                self.cache.setdefault(("norms", 1, 2), self._safe_root(built.row_squares, 1))
             self.cache["finite"] = True  # it refuses anything else
         return self.cache[key]
 

@@ -83,15 +83,29 @@ class InterceptDesign(Design):
         guess[constant] = r.sum(axis=0)
         return guess
 
-    def _estimate(self, r: Floats, seed: int | None, log_delta: float | None) -> tuple[Floats, Floats]:
-        g, bound = self.inner._estimate(r, seed, log_delta)
-        total, lost = self._constant(r)
-        return np.concatenate([g, total[None]]), np.concatenate([bound, lost[None]])
+    def _estimate(
+        self, r: Floats, seed: int | None, log_delta: float | None, cols: Indices | None
+    ) -> tuple[Floats, Floats]:
+        real, constant = self._split(np.arange(self.shape[1]) if cols is None else cols)
+        some = None if cols is None else np.asarray(cols)[real]
+        return self._with_constant(r, real, constant, self.inner._estimate(r, seed, log_delta, some))
+
+    def _estimate_rows(self, r: Floats, parts: list[Indices]) -> tuple[Floats, Floats]:
+        g, bound = self.inner._estimate_rows(r, parts)
+        last = [self._constant(r[np.concatenate(parts[: i + 1])]) for i in range(len(parts))]
+        totals, lost = (np.stack(some)[:, None] for some in zip(*last))
+        return np.concatenate([g, totals], axis=1), np.concatenate([bound, lost], axis=1)
 
     def _refine(self, r: Floats, cols: Indices, seed: int | None) -> tuple[Floats, Floats]:
         real, constant = self._split(cols)
-        g, bound = np.empty((2, len(cols), *r.shape[1:]))
-        g[real], bound[real] = self.inner._refine(r, np.asarray(cols)[real], seed)
+        return self._with_constant(r, real, constant, self.inner._refine(r, np.asarray(cols)[real], seed))
+
+    def _with_constant(
+        self, r: Floats, real: Indices, constant: Indices, known: tuple[Floats, Floats]
+    ) -> tuple[Floats, Floats]:
+        """Estimates and bounds of the real columns, and those of the constant one in its places."""
+        g, bound = np.empty((2, len(real) + len(constant), *r.shape[1:]))
+        g[real], bound[real] = known
         g[constant], bound[constant] = self._constant(r)
         return g, bound
 

@@ -1,8 +1,8 @@
 """The quantised twin of a dense matrix: products with a residual from one byte an entry, with a proof.
 
-In blocks of 512 rows ``x = c + s (q + l / 128) + error``: `Twin.estimate` reads the bytes q of all columns,
-`Twin.refine` the bytes q and l of a few, where l was kept. Both return intervals that hold for the product in
-real numbers.
+In blocks of 512 rows ``x = c + s (q + l / 128) + error``: `Twin.estimate` reads the bytes q of all columns or
+some, `Twin.refine` the bytes q and l of a few, `Twin.estimate_rows` 128 q + l of whole rows; l, and the rows,
+where they were kept. All return intervals that hold for the product in real numbers.
 """
 
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.design.cut import ROOT, UNIT, Cut, Floats
-from skpursuit.kernels import encode
+from skpursuit.design.cut import FINE_LOSS, ROOT, UNIT, Cut, Floats, scaled_down, scaled_up
+from skpursuit.kernels import coded_rows, encode
 from skpursuit.kernels import quantized as kernel
 from skpursuit.kernels.threads import over_ranges
 
@@ -33,24 +33,30 @@ class Twin:
 
     Attributes
     ----------
-    codes, fine : (columns padded to 32, rows padded to 64) int8; `fine` is empty unless asked for
+    codes, fine : (columns padded to 16, rows padded to 64) int8; `fine` is empty unless asked for
+    steps : (rows, columns padded to 16) int16, 128 codes + fine; empty unless asked for
     scale, centre, error : (columns, blocks); error bounds the 2-norm of what the codes lose in a block
     exponent : (columns,) int; the codes are those of the column divided by two to this power
     shape : (rows, columns) of the matrix
     stochastic : whether the codes were rounded at random, which `log_delta` needs
+    row_squares : (rows,) sums of squares, where they came with the steps
     """
 
     codes: NDArray[np.int8]
     fine: NDArray[np.int8]
+    steps: NDArray[np.int16]
     scale: NDArray[np.float32]
     centre: NDArray[np.float64]
     error: NDArray[np.float32]
     exponent: NDArray[np.intc]
     shape: tuple[int, int]
     stochastic: bool = False
+    row_squares: NDArray[np.float64] | None = None
 
     @staticmethod
-    def build(X: Floats, rng: np.random.Generator | None = None, fine: bool = True) -> "Twin":
+    def build(
+        X: Floats, rng: np.random.Generator | None = None, fine: bool = True, steps: bool = False
+    ) -> "Twin":
         """Encode a finite 2-D float32 or float64 array of any layout, reading it once.
 
         Parameters
@@ -61,8 +67,10 @@ class Twin:
         fine : bool, default True
             Keep a second byte an entry, for `refine`: a third of the build time and half the memory. It pays
             where many columns survive `estimate` (k is large, X is tall or its tails are heavy).
+        steps : bool, default False
+            Keep both bytes of each entry together and by rows, for `estimate_rows`.
         """
-        return _Builder(X, rng, fine).build()
+        return _Builder(X, rng, fine, steps).build()
 
     @property
     def has_fine(self) -> bool:
@@ -70,17 +78,30 @@ class Twin:
         return self.fine.shape == self.codes.shape
 
     @property
+    def has_steps(self) -> bool:
+        """Whether both bytes were kept by rows, which `estimate_rows` needs."""
+        return bool(self.steps.size)
+
+    @property
     def nbytes(self) -> int:
-        """Memory held: one or two bytes an entry and sixteen for each column of a block."""
-        arrays = (self.codes, self.fine, self.scale, self.centre, self.error, self.exponent)
+        """Memory held: one to four bytes an entry and sixteen for each column of a block."""
+        arrays = (self.codes, self.fine, self.steps, self.scale, self.centre, self.error, self.exponent)
         return sum(a.nbytes for a in arrays)
 
     @property
-    def estimate_cost(self) -> Cost:
-        """What `estimate` reads, whatever the number of residuals."""
-        n, d = self.shape
-        frames = self.scale.nbytes + self.centre.nbytes + self.error.nbytes
-        return Cost(n * d, d * self.codes.shape[1] + frames)
+    def _frame_bytes(self) -> int:
+        """Bytes of the scales, centres and errors of one column."""
+        return self.scale.shape[1] * (self.scale.itemsize + self.centre.itemsize + self.error.itemsize)
+
+    def estimate_cost(self, columns: int | None = None) -> Cost:
+        """What `estimate` reads for all columns or this many, whatever the number of residuals."""
+        count = self.shape[1] if columns is None else columns
+        return Cost(self.shape[0] * count, count * (self.codes.shape[1] + self._frame_bytes))
+
+    def rows_cost(self, rows: int) -> Cost:
+        """What `estimate_rows` reads for this many rows in all."""
+        d = self.shape[1]
+        return Cost(rows * d, d * (rows * self.steps.itemsize + self._frame_bytes))
 
     def refine_cost(self, columns: int) -> Cost:
         """What `refine` reads for this many columns."""
@@ -88,9 +109,9 @@ class Twin:
         return Cost(self.shape[0] * columns, columns * (2 * self.codes.shape[1] + frames))
 
     def estimate(
-        self, r: Floats, log_delta: float | None = None
+        self, r: Floats, log_delta: float | None = None, cols: NDArray[np.integer] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Estimate X^T r for r of shape (n,) or (n, m), with a bound of the error of each entry.
+        """Estimate X^T r, or its entries at `cols`, for r of shape (n,) or (n, m), with error bounds.
 
         Without `log_delta`, |g - X^T r| <= bound always, rounding included. With it, each entry of the bound
         holds with probability at least 1 - exp(log_delta) over the random rounding, for r that does not
@@ -100,15 +121,60 @@ class Twin:
             raise ValueError("log_delta needs a twin built with stochastic rounding: Twin.build(X, rng=...)")
         cut = Cut.of(r, self.codes.shape[1], self.shape[0])
         table = cut.table(self.stochastic, log_delta is not None)
-        d = self.shape[1]
-        out = np.empty((table.shape[0], 3, d))
-        args = (self.codes, self.scale, self.centre, self.error, cut.whole, table, out)
-        work = cut.whole.size * d // 4  # four codes take the time of one float64
-        over_ranges(kernel.estimate_columns, d, SLAB, work, args)
+        cols = np.arange(self.shape[1]) if cols is None else np.asarray(cols, np.intp)
+        out = np.empty((table.shape[0], 3, cols.size))
+        args = (self.codes, self.scale, self.centre, self.error, cols, cut.whole, table, out)
+        work = cut.whole.size * cols.size // 4  # four codes take the time of one float64
+        over_ranges(kernel.estimate_columns, cols.size, SLAB, work, args)
         bound = out[:, 1]
         if log_delta is not None:
             bound = bound + np.sqrt(0.5 * (np.log(2.0) - log_delta) * out[:, 2])
-        return cut.restore(out[:, 0], bound, self.exponent)
+        return cut.restore(out[:, 0], bound, self.exponent[cols])
+
+    def estimate_rows(
+        self, r: Floats, parts: list[NDArray[np.integer]]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Estimate sums of X[i] r[i] over the rows up to the end of each part, with error bounds.
+
+        Returns two arrays of shape (parts, columns[, m]).
+        """
+        if not self.has_steps:
+            raise ValueError("estimate_rows needs a twin built with its rows: Twin.build(X, steps=True)")
+        count, blocks, d = len(parts), self.scale.shape[1], self.shape[1]
+        rows = np.concatenate(parts)
+        segment = np.repeat(np.arange(count) * blocks, [len(part) for part in parts]) + rows // kernel.ROWS
+        order = np.argsort(segment, kind="stable")
+        rows, segment = rows[order], segment[order]
+        sizes = np.bincount(segment, minlength=count * blocks)
+        scaled, exponent = scaled_down(r, self.shape[0])
+        weights = scaled[:, rows]
+        totals, one = (
+            np.stack([np.bincount(segment, w, len(sizes)) for w in some])
+            for some in (weights, np.abs(weights))
+        )
+        m = len(weights)
+        out = np.empty((m, count, d))
+        out[:, 0] = 0.0
+        scale, centre, most = self._by_blocks
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        args = (self.steps, scale, centre, rows, starts, weights.astype(np.float32), totals, out)
+        over_ranges(coded_rows.add_rows, d, coded_rows.ALIGN, weights.size * d // 2, args)
+        # Both bytes leave 1/256 of a scale; float32 sums of them lose at most a unit for each term.
+        slack = (count * blocks + 8) * UNIT
+        of_scale = (FINE_LOSS + 127.0 * (2.0**-24 * (sizes + 8) + slack)) * one + 2.0**-100 * (sizes > 0)
+        lost = np.stack([of_scale, (2.0**-44 + slack) * one]).reshape(2, m, count, blocks).sum(axis=3)
+        lost = np.cumsum(lost, axis=2).reshape(2, m * count)
+        powers = np.repeat(exponent, count), self.exponent
+        g, bound = scaled_up(out.reshape(-1, d), lost.T @ most, *powers, blocks)
+        shape = (count, d, *r.shape[1:])
+        return _targets_last(g, shape), _targets_last(bound, shape)
+
+    @cached_property
+    def _by_blocks(self) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
+        """Scales per step and centres, a row for each block; and the largest scale and centre of a column."""
+        scale, centre = np.ascontiguousarray(self.scale.T), np.ascontiguousarray(self.centre.T)
+        most = np.stack([scale.max(axis=0), np.abs(centre).max(axis=0)]).astype(np.float64)
+        return scale / np.float32(kernel.FINE), centre, most
 
     def multiply(self, v: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Products of the decoded columns with the columns of v, of shape (n, m), all in one pass.
@@ -186,15 +252,22 @@ class Twin:
         return cut.restore(out[:, 0], out[:, 1], self.exponent[cols])
 
 
+def _targets_last(rows: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Rows for each target and part as (parts, columns[, targets])."""
+    return np.moveaxis(rows.reshape(-1, *shape[:2]), 0, -1).reshape(shape)
+
+
 class _Builder:
     """Arrays of a twin while panels of columns are encoded into them."""
 
-    def __init__(self, X: Floats, rng: np.random.Generator | None, fine: bool) -> None:
+    def __init__(self, X: Floats, rng: np.random.Generator | None, fine: bool, steps: bool) -> None:
         n, d = X.shape
         rows = -(-n // kernel.LANES) * kernel.LANES
         self.X = X
         self.codes = np.empty((-(-d // encode.GROUP) * encode.GROUP, rows), np.int8)
         self.fine = np.empty_like(self.codes if fine else self.codes[:0])
+        self.steps = np.empty((n, self.codes.shape[0]) if steps else (0, 0), np.int16)
+        self.squares = np.zeros((len(self.steps), -(-d // encode.WIDTH)))
         self.params = np.zeros((4, d, -(-rows // kernel.ROWS)))
         self.exponent = np.zeros(d, np.intc)
         self.rngs = None if rng is None else rng.spawn(-(-d // encode.GROUP))
@@ -213,8 +286,10 @@ class _Builder:
             raise ValueError("matrix is not finite")
         scale, centre, error = self.params[0].astype(np.float32), self.params[1].copy(), self.params[2]
         above = (error * (1.0 + 2.0**-22)).astype(np.float32)
+        squares = self.squares.sum(axis=1) if self.steps.size and not odd.any() else None
+        planes = self.codes, self.fine, self.steps
         return Twin(
-            self.codes, self.fine, scale, centre, above, self.exponent, self.X.shape, self.rngs is not None
+            *planes, scale, centre, above, self.exponent, self.X.shape, self.rngs is not None, squares
         )
 
     def encode_all(self, wanted: NDArray[np.bool_]) -> None:
@@ -239,7 +314,19 @@ class _Builder:
         width = -(-(last - first) // encode.GROUP) * encode.GROUP
         params = np.empty((4, width, self.params.shape[2]))
         planes = self.codes[first : first + width], self.fine[first : first + width]
-        encode.encode_columns(X, start, width, self.dither(first, width), *planes, params)
+        whole = bool(self.fine.size or self.steps.size) or self.rngs is not None
+        encode.encode_columns(
+            X,
+            start,
+            width,
+            self.dither(first, width),
+            *planes,
+            self.steps,
+            self.squares,
+            first,
+            whole,
+            params,
+        )
         self.params[:, first:last] = params[:, : last - first]
 
     def panel(self, first: int, last: int) -> tuple[Floats, int]:

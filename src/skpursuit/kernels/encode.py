@@ -5,7 +5,7 @@ import numpy as np
 from numba import njit
 
 from skpursuit.kernels.quantized import FINE, ROWS
-from skpursuit.kernels.vectors import GROUP, WIDTH, encode_group, prefetch, transpose
+from skpursuit.kernels.vectors import GROUP, WIDTH, encode_codes, encode_group, prefetch, transpose
 
 LOW_SCALE = 2.0**-80  # smallest scale of a column that is not constant: its error is still a normal float32
 STRIP = 32  # rows encoded before they are stored by columns
@@ -14,7 +14,7 @@ inlined = njit(cache=True, nogil=True, inline="always")  # compiled once, within
 
 
 @njit(cache=True, nogil=True)
-def encode_columns(X, first, width, dither, codes, fine, params):
+def encode_columns(X, first, width, dither, codes, fine, steps, squares, column, whole, params):
     """Encode the columns first ... first + width - 1 of a C-ordered X in one pass over them.
 
     Blocks of rows go outside, panels of columns inside: memory is read in order, and a block of a panel is
@@ -26,6 +26,9 @@ def encode_columns(X, first, width, dither, codes, fine, params):
     first, width : int, width a multiple of GROUP
     dither : (1 or n, width) float32; 0 rounds to nearest, k - 63.5 with random k < 128 rounds stochastically
     codes, fine : (width, padded rows) int8, written; an empty `fine` is left alone
+    steps : (n, columns) int16, 128 codes + fine by rows, written from `column` on; left alone when empty
+    squares : (n, panels), sums of squares of each row are added, with those of `steps`
+    whole : whether second bytes are made; codes alone are made sooner, and round ties their own way
     params : (4, width, blocks) float64, written: scale, centre, error bound, largest magnitude
     """
     span = np.empty(2 * WIDTH, X.dtype)
@@ -38,33 +41,87 @@ def encode_columns(X, first, width, dither, codes, fine, params):
         for p in range(0, width, WIDTH):
             some = params[:, p : min(p + WIDTH, width), b]
             _span(X, first + p, some.shape[1], start, stop, span)
-            _frame(span, centre, work, some)
+            _frame(span, centre, work, FINE if whole else 1.0, some)
             for i in range(start, min(start + ROWS, codes.shape[1]), STRIP):
-                _encode_strip(X, i, stop, first + p, some.shape[1], dither, p, centre, work, strips)
+                if whole:
+                    to = column + p if steps.size else -WIDTH
+                    _encode_strip(
+                        X, i, stop, first + p, some.shape[1], dither, p, centre, work, strips, steps, to
+                    )
+                    if steps.size:
+                        for row in range(i, min(i + STRIP, stop)):
+                            squares[row, to // WIDTH] += _square(
+                                X[row, first + p : first + p + some.shape[1]]
+                            )
+                else:
+                    _encode_codes(X, i, stop, first + p, some.shape[1], centre, work, strips[0])
                 _store(strips[0], some.shape[1], codes, p, i)
                 if fine.size:
                     _store(strips[1], some.shape[1], fine, p, i)
-            _bound_errors(work, stop - start, some)
+            _bound_errors(work, stop - start, whole, some)
 
 
 @inlined
-def _encode_strip(X, start, stop, first, wide, dither, offset, centre, work, strips):
-    """Encode up to STRIP rows of a panel, and ask for the same rows of the next one."""
+def _encode_codes(X, start, stop, first, wide, centre, work, strip):
+    """Encode up to STRIP rows of a panel by codes alone, and ask for the same rows of the next one."""
     if start + STRIP > stop:
-        for place in range(STRIP * WIDTH):  # as in `_span`: a loop compiles sooner than `strips[:] = 0`
+        for place in range(STRIP * WIDTH):  # as in `_span`: a loop compiles sooner than `strip[:] = 0`
+            strip[place] = 0
+    flat = X.reshape(X.size)
+    for i in range(start, min(start + STRIP, stop)):
+        at = i * X.shape[1] + first
+        _fetch(flat, min(at + WIDTH, X.size - WIDTH), wide)
+        for j in range(0, wide, GROUP):
+            encode_codes(flat, at + j, centre, work, j, strip, (i - start) * WIDTH + j)
+
+
+@inlined
+def _encode_strip(X, start, stop, first, wide, dither, offset, centre, work, strips, steps, to):
+    """As `_encode_codes`, with second bytes, and both together in `steps` from column `to` on if not < 0."""
+    if start + STRIP > stop:
+        for place in range(STRIP * WIDTH):
             strips[0, place] = 0
             strips[1, place] = 0
     flat = X.reshape(X.size)
     random = dither.reshape(dither.size)
+    by_rows = steps.reshape(steps.size)
     for i in range(start, min(start + STRIP, stop)):
         at = i * X.shape[1] + first
         lead = min(i, dither.shape[0] - 1) * dither.shape[1] + offset
-        ahead = min(at + WIDTH, X.size - WIDTH)
-        for j in range(0, wide, 64 // X.itemsize):
-            prefetch(flat, ahead + j)
+        here = i * steps.shape[1] + to
+        _fetch(flat, min(at + WIDTH, X.size - WIDTH), wide)
         for j in range(0, wide, GROUP):
             place = (i - start) * WIDTH + j
-            encode_group(flat, at + j, centre, work, random, lead + j, j, strips[0], strips[1], place)
+            encode_group(
+                flat,
+                at + j,
+                centre,
+                work,
+                random,
+                lead + j,
+                j,
+                strips[0],
+                strips[1],
+                place,
+                by_rows,
+                here + j,
+            )
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _square(x):
+    """Sum of squares."""
+    total = 0.0
+    for j in range(x.size):
+        total += np.float64(x[j]) * np.float64(x[j])
+    return total
+
+
+@inlined
+def _fetch(flat, at, wide):
+    """Ask for a part of a row."""
+    for j in range(0, wide, 64 // flat.itemsize):
+        prefetch(flat, at + j)
 
 
 @inlined
@@ -78,13 +135,16 @@ def _store(strip, wide, codes, first, row):
 
 
 @inlined
-def _bound_errors(work, rows, params):
-    """Bound the 2-norm of what the codes lose in a block, from the squares of the second bytes."""
+def _bound_errors(work, rows, whole, params):
+    """Bound the 2-norm of what the codes lose in a block, from the squares of what they leave.
+
+    The second byte leaves at most 1/256 of the scale, and the float32 rounding of its steps. Where there is
+    none, that rounding is all: of entries up to 127 scales, and of sums of up to ROWS squares.
+    """
+    unit, more, wider = (1.0 / FINE, 0.505, 2.0**-40) if whole else (1.0, 2.0**-14, 2.0**-14)
     for j in range(params.shape[1]):
-        squares = np.float64(work[j + WIDTH])
-        # The second byte leaves at most 1/256 of the scale, and the float32 rounding of its steps.
-        lost = np.sqrt(squares) + 0.505 * np.sqrt(np.float64(rows))
-        params[2, j] = lost * params[0, j] * (1.0 + 2.0**-40) / FINE
+        lost = np.sqrt(np.float64(work[j + WIDTH])) + more * np.sqrt(np.float64(rows))
+        params[2, j] = lost * params[0, j] * (1.0 + wider) * unit
 
 
 @njit(cache=True, nogil=True)
@@ -124,10 +184,10 @@ def _span(X, first, width, start, stop, span):
 
 
 @inlined
-def _frame(span, centre, work, params):
+def _frame(span, centre, work, units, params):
     """From the extremes, the centre and scale of each column. A constant column has scale zero.
 
-    `work` holds the steps of the second byte per unit, and then the sums of their squares.
+    `work` holds the factor from entries to `units` of a code, and then sums of squares.
     """
     for j in range(params.shape[1]):
         low = np.float64(span[j])
@@ -138,7 +198,7 @@ def _frame(span, centre, work, params):
         s = 0.0
         if half > 0.0:
             s = max(np.float64(np.float32(half / 127.0 * (1.0 + 2.0**-20))), LOW_SCALE)
-        work[j] = FINE / s if s > 0.0 else 0.0
+        work[j] = units / s if s > 0.0 else 0.0
         work[j + WIDTH] = 0.0
         params[0, j] = s
         params[1, j] = c

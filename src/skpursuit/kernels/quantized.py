@@ -20,22 +20,28 @@ TABLE = 7  # numbers per block that `estimate_columns` needs of the residual
 
 
 @njit(cache=True, nogil=True)
-def estimate_columns(lo, hi, codes, scale, centre, error, residual, table, out):
-    """Estimate, error bound and variance proxy of x_j . r for the columns from lo to hi.
+def estimate_columns(lo, hi, codes, scale, centre, error, cols, residual, table, out):
+    """Estimate, error bound and variance proxy of x_j . r for the columns cols[lo:hi].
 
     `residual` is (m, rows) int16 and `table` (m, TABLE, blocks), both from `cut_residual`; `out` is
-    (m, 3, columns). The codes of one column stay in the first cache for all m residuals.
+    (m, 3, columns). The codes of one column stay in the first cache for all m residuals, and those of the
+    next are asked for meanwhile: it may be far away.
     """
     rows = codes.shape[1]
     flat = codes.reshape(codes.size)
     whole = residual.reshape(residual.size)
     sums = np.empty(scale.shape[1])
-    for j in range(lo, hi):
+    for a in range(lo, hi):
+        j = cols[a]
+        ahead = cols[min(a + 1, hi - 1)] * rows
         for k in range(residual.shape[0]):
             for b in range(sums.size):
                 first = b * ROWS
-                sums[b] = dot(flat, j * rows + first, whole, k * rows + first, min(ROWS, rows - first))
-            _add_blocks(sums, scale[j], centre[j], error[j], table[k], out[k, :, j])
+                count = min(ROWS, rows - first)
+                for i in range(first, first + count, LANES):
+                    prefetch(flat, ahead + i)
+                sums[b] = dot(flat, j * rows + first, whole, k * rows + first, count)
+            _add_blocks(sums, scale[j], centre[j], error[j], table[k], out[k, :, a])
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})

@@ -132,52 +132,99 @@ def transpose(_context, tile, column, stride, out, at, step):
     return types.void(tile, types.intp, types.intp, out, types.intp, types.intp), codegen
 
 
-@intrinsic
-def encode_group(_context, x, at, frame, work, dither, lead, column, codes, rest, place):
-    """Encode GROUP entries of a row: codes of the columns from `column` on, and what remains of them.
+def _encoder(context, builder, signature, args):
+    """What `encode_codes` and `encode_group` share: pointers by argument, and steps in building a group."""
+    single, integer = (ir.VectorType(t, GROUP) for t in (ir.FloatType(), ir.IntType(32)))
+    fast = ("contract",)
+    arrays = [isinstance(given, types.Array) for given in signature.args]
+    data = [
+        context.make_array(given)(context, builder, value).data if array else value
+        for given, value, array in zip(signature.args, args, arrays)
+    ]
 
-    With u = x[at:] - frame[column:] and k = round(u * work[column:]), a code is round((k + dither) / 128) and
-    the rest k - 128 code; its square is added to work[WIDTH + column:]. Adding 1.5 * 2**23 rounds a float32,
-    and leaves the integer in its low bits.
+    def constant(value):
+        return ir.Constant(single, [value] * GROUP)
+
+    def rounded(v, factor):
+        """Adding 1.5 * 2**23 rounds a float32, and leaves the integer in its low bits."""
+        return builder.fadd(builder.fmul(v, factor, flags=fast), constant(1.5 * 2**23), flags=fast)
+
+    def unshifted(v):
+        return builder.fsub(v, constant(1.5 * 2**23))
+
+    def store(v, base, at, bits):
+        low = builder.trunc(builder.bitcast(v, integer), ir.VectorType(ir.IntType(bits), GROUP))
+        builder.store(low, builder.bitcast(builder.gep(base, [at]), low.type.as_pointer()), align=1)
+
+    def deviations(x, at, frame, column):
+        own = ir.VectorType(x.type.pointee, GROUP)
+        u = builder.fsub(load(builder, x, at, own), load(builder, frame, column, own))
+        return u if own == single else builder.fptrunc(u, single)
+
+    def add_squares(v, work, column):
+        at = builder.add(column, ir.IntType(64)(WIDTH))
+        total = builder.fadd(load(builder, work, at, single), builder.fmul(v, v, flags=fast), flags=fast)
+        builder.store(total, builder.bitcast(builder.gep(work, [at]), single.as_pointer()), align=1)
+
+    return data, constant, rounded, unshifted, store, deviations, add_squares
+
+
+@intrinsic
+def encode_codes(_context, x, at, frame, work, column, codes, place):
+    """Encode GROUP entries of a row by one byte each: codes of the columns from `column` on.
+
+    With u = x[at:] - frame[column:] and t = u * work[column:], a code is round(t); the square of t - code is
+    added to work[WIDTH + column:].
     """
 
     def codegen(context, builder, signature, args):
-        data = [
-            context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 2, 3, 4, 7, 8)
-        ]
-        x, frame, work, dither, codes, rest = data
-        single, integer = (ir.VectorType(t, GROUP) for t in (ir.FloatType(), ir.IntType(32)))
-        own = ir.VectorType(x.type.pointee, GROUP)
-        fast = ("contract",)
-
-        def constant(value):
-            return ir.Constant(single, [value] * GROUP)
-
-        def rounded(v, factor):
-            return builder.fadd(builder.fmul(v, factor, flags=fast), constant(1.5 * 2**23), flags=fast)
-
-        def store(v, base):
-            low = builder.trunc(builder.bitcast(v, integer), ir.VectorType(ir.IntType(8), GROUP))
-            builder.store(low, builder.bitcast(builder.gep(base, [args[9]]), low.type.as_pointer()), align=1)
-
-        u = builder.fsub(load(builder, x, args[1], own), load(builder, frame, args[6], own))
-        u = u if own == single else builder.fptrunc(u, single)
-        k = builder.fsub(rounded(u, load(builder, work, args[6], single)), constant(1.5 * 2**23))
-        shifted = builder.fadd(k, load(builder, dither, args[5], single))
-        code = rounded(shifted, constant(1.0 / 128.0))
-        store(code, codes)
-        code = builder.fsub(code, constant(1.5 * 2**23))
-        left = builder.fsub(k, builder.fmul(code, constant(128.0), flags=fast), flags=fast)
-        store(builder.fadd(left, constant(1.5 * 2**23)), rest)
-        sums = builder.add(args[6], ir.IntType(64)(WIDTH))
-        total = builder.fadd(
-            load(builder, work, sums, single), builder.fmul(left, left, flags=fast), flags=fast
+        data, _, rounded, unshifted, store, deviations, add_squares = _encoder(
+            context, builder, signature, args
         )
-        builder.store(total, builder.bitcast(builder.gep(work, [sums]), single.as_pointer()), align=1)
+        x, at, frame, work, column, codes, place = data
+        u = deviations(x, at, frame, column)
+        factor = load(builder, work, column, ir.VectorType(ir.FloatType(), GROUP))
+        code = rounded(u, factor)
+        store(code, codes, place, 8)
+        left = builder.fsub(
+            builder.fmul(u, factor, flags=("contract",)), unshifted(code), flags=("contract",)
+        )
+        add_squares(left, work, column)
         return context.get_dummy_value()
 
     at_type = types.intp
-    return types.void(x, at_type, frame, work, dither, at_type, at_type, codes, rest, at_type), codegen
+    return types.void(x, at_type, frame, work, at_type, codes, at_type), codegen
+
+
+@intrinsic
+def encode_group(_context, x, at, frame, work, dither, lead, column, codes, rest, place, steps, to):
+    """Encode GROUP entries of a row by two bytes each: codes of the columns from `column` on, and the rest.
+
+    With u = x[at:] - frame[column:] and k = round(u * work[column:]), a code is round((k + dither) / 128) and
+    the rest k - 128 code; its square is added to work[WIDTH + column:]. Where `to` is not negative, k is
+    stored in steps[to:].
+    """
+
+    def codegen(context, builder, signature, args):
+        data, constant, rounded, unshifted, store, deviations, add_squares = _encoder(
+            context, builder, signature, args
+        )
+        x, at, frame, work, dither, lead, column, codes, rest, place, steps, to = data
+        single, fast = ir.VectorType(ir.FloatType(), GROUP), ("contract",)
+        k = rounded(deviations(x, at, frame, column), load(builder, work, column, single))
+        with builder.if_then(builder.icmp_signed(">=", to, ir.IntType(64)(0))):
+            store(k, steps, to, 16)
+        k = unshifted(k)
+        code = rounded(builder.fadd(k, load(builder, dither, lead, single)), constant(1.0 / 128.0))
+        store(code, codes, place, 8)
+        left = builder.fsub(k, builder.fmul(unshifted(code), constant(128.0), flags=fast), flags=fast)
+        store(builder.fadd(left, constant(1.5 * 2**23)), rest, place, 8)
+        add_squares(left, work, column)
+        return context.get_dummy_value()
+
+    at_type = types.intp
+    given = (x, at_type, frame, work, dither, at_type, at_type, codes, rest, at_type, steps, at_type)
+    return types.void(*given), codegen
 
 
 @intrinsic

@@ -13,6 +13,8 @@ from skpursuit.design.base import Design, Floats, Indices
 from skpursuit.selectors.score import Absolute, Score, top
 
 NO_COLUMNS: Indices = np.empty(0, dtype=np.intp)
+FEW = 64  # columns that are computed exactly without looking at their second byte, if there is one
+MANY = 512  # columns left from which a second byte is made, if there is none
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,34 @@ def rank(
     best = top(query.score.of(exact), query.k - len(sure))
     chosen = np.concatenate([names[sure], names[left[best]]])
     return Selection(chosen, np.concatenate([g[sure], exact[best]]), "exact", recomputed=len(left))
+
+
+def settled(
+    design: Design,
+    query: Query,
+    g: Floats,
+    bound: Floats,
+    cols: Indices | None,
+    fine: bool,
+    seed: int | None = None,
+) -> Selection:
+    """The exact top k, as `rank`, from estimates of a twin; a second byte narrows many candidates down."""
+    scores = query.scores(g) if cols is None else query.score.of(g)
+    margin = query.score.error(bound)
+    left = candidates(scores, margin, query.k)
+    many = len(left) > max(FEW if fine else MANY, query.k)
+    names = left if cols is None else cols[left]
+    if many:
+        return rank(design, query, *design.refine(query.r, names, seed), cols=names)
+    if len(left) > query.k:
+        # Without the width of their own intervals the best guesses, computed exactly, rule out most of the
+        # others. Those with the same estimate stay: they may be copies, and the lowest of copies wins.
+        guesses = top(scores[left], query.k)
+        exact = query.score.of(design.correlate(query.r, cols=names[guesses]))
+        own = scores[left]
+        stay = (own + margin[left] >= exact.min()) | (own >= own[guesses].min())
+        left, names = left[stay], names[stay]
+    return rank(design, query, g[left], bound[left], cols=names)
 
 
 def sorted_out(scores: Floats, margin: Floats, count: int) -> tuple[Indices, Indices]:

@@ -7,13 +7,10 @@ from math import log
 from numbers import Real
 from typing import Any
 
-from skpursuit.design.base import Design, Floats, Indices
-from skpursuit.selectors.base import Query, Selection, Selector, candidates, rank
+from skpursuit.design.base import Design
+from skpursuit.selectors.base import Query, Selection, Selector, settled
 from skpursuit.selectors.exact import Exact
-from skpursuit.selectors.score import top
 
-FEW = 64  # columns that are computed exactly without looking at their second byte, if there is one
-MANY = 512  # columns left from which a second byte is made, if there is none
 LONG = 100  # selections from which a second byte has paid for itself
 TALL = 20000  # rows from which one byte leaves many columns
 
@@ -75,27 +72,8 @@ class Certified(Selector):
             return Exact().find(design, query)
         ahead = query.coded() if query.coded is not None and not self.delta else None
         g, bound = ahead or design.estimate(query.r, self._twin_seed(), self._log_delta(design))
-        scores, margin = query.scores(g), query.score.error(bound)
-        left = candidates(scores, margin, query.k)
-        if len(left) > max(FEW if self.fine else MANY, query.k):
-            answer = rank(design, query, *design.refine(query.r, left, self._twin_seed()), cols=left)
-        else:
-            left = self._narrowed(design, query, left, scores[left], margin[left])
-            answer = rank(design, query, g[left], bound[left], cols=left)
+        answer = settled(design, query, g, bound, None, self.fine, self._twin_seed())
         return replace(answer, certificate="delta") if self.delta else answer
-
-    @staticmethod
-    def _narrowed(design: Design, query: Query, left: Indices, scores: Floats, margin: Floats) -> Indices:
-        """Of the columns left, those that the best guesses, computed exactly, do not beat.
-
-        Without the width of their own intervals the guesses rule out most of the others. Columns with the
-        same estimate stay: they may be copies, and the lowest of copies wins.
-        """
-        if len(left) <= query.k:
-            return left
-        guesses = top(scores, query.k)
-        exact = query.score.of(design.correlate(query.r, cols=left[guesses]))
-        return left[(scores + margin >= exact.min()) | (scores >= scores[guesses].min())]
 
     def _twin_seed(self) -> int | None:
         return self.seed if self.delta else None

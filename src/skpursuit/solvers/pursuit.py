@@ -106,7 +106,8 @@ class OMP(Solver):
 
     def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
         score: Score = Signed() if self.positive else problem.score
-        query = problem.query(state, score=score, rng=rng)
+        left = self.sparsity(problem) - len(state.support)
+        query = problem.query(state, score=score, left=left, rng=rng)
         found = select(query).indices
         if len(found) == 0:
             return replace(state, status=Status.OPTIMAL)

@@ -1,0 +1,83 @@
+# mypy: disable-error-code="no-untyped-def"
+"""Sums over some rows from two bytes an entry, at the speed of memory; see `quantized` for the codes."""
+
+import numpy as np
+from numba import njit
+
+TILE = 8192  # columns whose sums stay in the second cache: long reads of a row
+ALIGN = 64  # columns are handed to threads in multiples of this: no two threads write the same cache line
+
+
+@njit(cache=True, nogil=True)
+def add_rows(lo, hi, steps, scale, centre, rows, starts, weights, totals, out):
+    """Estimates of sums of weighted rows, for the columns from lo to hi: up to the end of each part.
+
+    Rows come in segments: those of one part that lie in one block. The sums of a segment are made in float32
+    and then put to the scale and the centre of the block.
+
+    Parameters
+    ----------
+    steps : (n, columns) int16
+    scale, centre : (blocks, columns) float32, per step, and float64
+    rows : (count,) int64, segment by segment
+    starts : (parts * blocks + 1,) int64, where the segments start
+    weights : (m, count) float32
+    totals : (m, parts * blocks), sums of the weights
+    out : (m, parts, columns) float64, zero in the first part, written
+    """
+    blocks = scale.shape[0]
+    flat = steps.reshape(steps.size)
+    stride = steps.shape[1]
+    held = np.empty(TILE, np.float32)
+    for a in range(lo, hi, TILE):
+        b = min(a + TILE, hi)
+        sums = held[: b - a]
+        for t in range(out.shape[0]):
+            for s in range(totals.shape[1]):
+                part, block = divmod(s, blocks)
+                if part > 0 and block == 0:
+                    for j in range(a, b):
+                        out[t, part, j] = out[t, part - 1, j]
+                if starts[s] < starts[s + 1]:
+                    _add_segment(
+                        flat, stride, a, rows[starts[s] : starts[s + 1]], weights[t, starts[s] :], sums
+                    )
+                    _put(sums, scale[block, a:b], centre[block, a:b], totals[t, s], out[t, part, a:b])
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _add_segment(flat, stride, a, rows, weights, sums):
+    """Sum over rows of weight times steps, eight rows at a time; rows past the last weigh nothing."""
+    size = sums.size
+    w = np.zeros(8, np.float32)
+    at = np.zeros(8, np.int64)
+    for i in range(0, rows.size, 8):
+        for p in range(8):
+            w[p] = weights[i + p] if i + p < rows.size else np.float32(0.0)
+            at[p] = rows[min(i + p, rows.size - 1)] * stride + a
+        w0, w1, w2, w3, w4, w5, w6, w7 = w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]
+        x0, x1 = flat[at[0] : at[0] + size], flat[at[1] : at[1] + size]
+        x2, x3 = flat[at[2] : at[2] + size], flat[at[3] : at[3] + size]
+        x4, x5 = flat[at[4] : at[4] + size], flat[at[5] : at[5] + size]
+        x6, x7 = flat[at[6] : at[6] + size], flat[at[7] : at[7] + size]
+        for j in range(size):
+            one = (
+                w0 * np.float32(x0[j])
+                + w1 * np.float32(x1[j])
+                + w2 * np.float32(x2[j])
+                + w3 * np.float32(x3[j])
+            )
+            two = (
+                w4 * np.float32(x4[j])
+                + w5 * np.float32(x5[j])
+                + w6 * np.float32(x6[j])
+                + w7 * np.float32(x7[j])
+            )
+            sums[j] = (one + two) + (sums[j] if i else np.float32(0.0))
+
+
+@njit(cache=True, nogil=True)
+def _put(sums, scale, centre, total, out):
+    """Add a segment to its part."""
+    for j in range(sums.size):
+        out[j] += np.float64(scale[j]) * np.float64(sums[j]) + centre[j] * total
