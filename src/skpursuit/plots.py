@@ -67,7 +67,7 @@ def _trace_rows(selector: RowSelector, design: Design, query: Query) -> Course:
 
 
 def _trace_halving(selector: SuccessiveHalving, design: Design, query: Query) -> Course:
-    race = Race(design, query, selector.order_rows(design, _again(query)))
+    race = Race(design, query, selector.order_rows(design, _again(query)), coded=False)
     race.run(selector.budget * design.shape[0] * design.shape[1], selector.finish)
     fell = np.full(design.shape[1], np.inf)
     fell[query.exclude] = 0.0

@@ -4,7 +4,11 @@
 import numpy as np
 from numba import njit
 
+from skpursuit.kernels.vectors import prefetch
+
 TILE = 8192  # columns whose sums stay in the second cache: long reads of a row
+PIECE = 256  # columns summed before the next are asked for
+AHEAD = 512  # columns by which rows are asked for ahead
 ALIGN = 64  # columns are handed to threads in multiples of this: no two threads write the same cache line
 
 
@@ -56,24 +60,30 @@ def _add_segment(flat, stride, a, rows, weights, sums):
             w[p] = weights[i + p] if i + p < rows.size else np.float32(0.0)
             at[p] = rows[min(i + p, rows.size - 1)] * stride + a
         w0, w1, w2, w3, w4, w5, w6, w7 = w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]
-        x0, x1 = flat[at[0] : at[0] + size], flat[at[1] : at[1] + size]
-        x2, x3 = flat[at[2] : at[2] + size], flat[at[3] : at[3] + size]
-        x4, x5 = flat[at[4] : at[4] + size], flat[at[5] : at[5] + size]
-        x6, x7 = flat[at[6] : at[6] + size], flat[at[7] : at[7] + size]
-        for j in range(size):
-            one = (
-                w0 * np.float32(x0[j])
-                + w1 * np.float32(x1[j])
-                + w2 * np.float32(x2[j])
-                + w3 * np.float32(x3[j])
-            )
-            two = (
-                w4 * np.float32(x4[j])
-                + w5 * np.float32(x5[j])
-                + w6 * np.float32(x6[j])
-                + w7 * np.float32(x7[j])
-            )
-            sums[j] = (one + two) + (sums[j] if i else np.float32(0.0))
+        for start in range(0, size, PIECE):
+            stop = min(start + PIECE, size)
+            for p in range(8):
+                for j in range(start + AHEAD, min(stop + AHEAD, size), 32):
+                    prefetch(flat, at[p] + j)
+            x0, x1 = flat[at[0] + start : at[0] + stop], flat[at[1] + start : at[1] + stop]
+            x2, x3 = flat[at[2] + start : at[2] + stop], flat[at[3] + start : at[3] + stop]
+            x4, x5 = flat[at[4] + start : at[4] + stop], flat[at[5] + start : at[5] + stop]
+            x6, x7 = flat[at[6] + start : at[6] + stop], flat[at[7] + start : at[7] + stop]
+            some = sums[start:stop]
+            for j in range(stop - start):
+                one = (
+                    w0 * np.float32(x0[j])
+                    + w1 * np.float32(x1[j])
+                    + w2 * np.float32(x2[j])
+                    + w3 * np.float32(x3[j])
+                )
+                two = (
+                    w4 * np.float32(x4[j])
+                    + w5 * np.float32(x5[j])
+                    + w6 * np.float32(x6[j])
+                    + w7 * np.float32(x7[j])
+                )
+                some[j] = (one + two) + (some[j] if i else np.float32(0.0))
 
 
 @njit(cache=True, nogil=True)

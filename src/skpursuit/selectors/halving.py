@@ -98,29 +98,34 @@ class Race:
     """One selection: sums over the first rows for all columns, kept from one budget to the next.
 
     Dropped columns share cache lines with others, so that summing them as well costs nothing. On large X the
-    sums are estimates by a twin of X, with bounds, and only the columns that these leave in doubt are summed:
-    every column lives or dies as it would by the sums alone.
+    sums are estimates by a twin of X, with bounds. Columns that these leave in doubt stay in the race; only
+    where the answer hangs on one of them are they summed. The answer is that of the sums alone.
 
     Attributes
     ----------
+    coded : bool
+        Whether a twin is used; where it pays by default.
     edges : list of int
         Numbers of rows at which columns were compared so far.
     sums : dict
         Sums over the rows up to an edge, and what they may be off by (None: nothing).
     rounds : list of (int, ndarray of int)
-        For each time columns were dropped, the number of rows by which, and those that stayed.
+        For each time columns were dropped, the number of rows by which, and those that stayed; empty where
+        the answer was found without asking which.
     """
 
     design: Design
     query: Query
     rows: Indices
     fine: bool = False
+    coded: bool | None = None
     edges: list[int] = field(default_factory=lambda: [0])
     sums: dict[int, tuple[Floats, Floats | None]] = field(default_factory=dict)
     rounds: list[tuple[int, Indices]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.coded = uses_twin(self.design)
+        if self.coded is None:
+            self.coded = uses_twin(self.design)
         zero = empty_sums(self.design, self.query.r)
         self.sums[0] = zero, zero if self.coded else None
 
@@ -130,10 +135,15 @@ class Race:
         few = ceil(finish * len(alive))
         plan = list(self._plan(len(alive), pulls, few))
         self._advance([edge for edge, _ in plan])
+        by_all_rows = self._all_rows() or (plan[-1][1] if plan else len(alive)) <= few
+        if self.coded and plan and by_all_rows:
+            sure = self._sure_answer(alive, plan)
+            if sure is not None:
+                return sure
         for edge, count in plan:
             alive = self._better(alive, count, edge)
             self.rounds.append((edge, alive))
-        if len(alive) <= few or self._all_rows():
+        if by_all_rows:
             answer = self._exact_among(alive)
             return answer if len(alive) == len(everyone) else replace(answer, certificate="heuristic")
         sums = self._summed(alive, self.edges[-1])
@@ -175,14 +185,35 @@ class Race:
             self.design.accumulate(part, self.query.r[part], sums)
             self.sums[stop] = sums, None
 
+    def _sure_answer(self, alive: Indices, plan: list[tuple[int, int]]) -> Selection | None:
+        """The answer, if it is beyond doubt that its columns stay in every round; else None."""
+        certain = np.ones(len(alive), dtype=bool)
+        for edge, count in plan:
+            scores, margin = self._estimated(alive, edge)
+            lower, upper, surely_there = scores - margin, scores + margin, np.count_nonzero(certain)
+            stays = np.ones(len(alive), dtype=bool)
+            if surely_there > count:  # those that so many beat for certain are out
+                stays = upper >= np.partition(lower[certain], surely_there - count)[surely_there - count]
+            if len(alive) > count:
+                certain &= lower > np.partition(upper, len(alive) - count - 1)[len(alive) - count - 1]
+            alive, certain = alive[stays], certain[stays]
+        answer = self._exact_among(alive)
+        known = certain[np.searchsorted(alive, answer.indices)].all()
+        return replace(answer, certificate="heuristic") if known else None
+
+    def _estimated(self, alive: Indices, edge: int) -> tuple[Floats, Floats]:
+        """Scores of some columns by the rows up to an edge, and what those by sums may differ by."""
+        sums, error = self.sums[edge]
+        assert error is not None
+        score = self.query.score
+        return score.of(sums[alive]), score.error(error[alive] + self.rounding[alive])
+
     def _better(self, alive: Indices, count: int, edge: int) -> Indices:
         """The `count` best of some columns by the rows up to an edge, ascending."""
         score = self.query.score
-        sums, error = self.sums[edge]
-        if error is None:
-            return alive[keep(score.of(sums[alive]), count)]
-        margin = score.error(error[alive] + self.rounding[alive])
-        sure, doubtful = sorted_out(score.of(sums[alive]), margin, count)
+        if not self.coded:
+            return alive[keep(score.of(self.sums[edge][0][alive]), count)]
+        sure, doubtful = sorted_out(*self._estimated(alive, edge), count)
         rest = keep(score.of(self._summed(alive[doubtful], edge)), count - len(sure))
         return alive[np.sort(np.concatenate([sure, doubtful[rest]]))]
 
