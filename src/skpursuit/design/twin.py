@@ -1,7 +1,7 @@
 """The quantised twin of a dense matrix: products with a residual from one byte an entry, with a proof.
 
 In blocks of 512 rows ``x = c + s (q + l / 128) + error``: `Twin.estimate` reads the bytes q of all columns or
-some, `Twin.refine` the bytes q and l of a few, `Twin.estimate_rows` 128 q + l of whole rows; l, and the rows,
+some, `Twin.refine` the bytes q and l of a few, `Twin.estimate_rows` both bytes of whole rows; l, and the rows,
 where they were kept. All return intervals that hold for the product in real numbers.
 """
 
@@ -34,7 +34,7 @@ class Twin:
     Attributes
     ----------
     codes, fine : (columns padded to 16, rows padded to 64) int8; `fine` is empty unless asked for
-    steps : (rows, columns padded to 16) int16, 128 codes + fine; empty unless asked for
+    steps : (rows, columns padded to 16) int16, in 1/128 of the scale; empty unless asked for
     scale, centre, error : (columns, blocks); error bounds the 2-norm of what the codes lose in a block
     exponent : (columns,) int; the codes are those of the column divided by two to this power
     shape : (rows, columns) of the matrix
@@ -157,15 +157,18 @@ class Twin:
         out[:, 0] = 0.0
         scale, centre, most = self._by_blocks
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        args = (self.steps, scale, centre, rows, starts, weights.astype(np.float32), totals, out)
+        plain = np.abs(exponent).max() < 400 and not self.exponent.any()
+        units = np.ldexp(1.0, exponent if plain else 0 * exponent)
+        args = (self.steps, scale, centre, rows, starts, weights.astype(np.float32), units, totals, out)
         over_ranges(coded_rows.add_rows, d, coded_rows.ALIGN, weights.size * d // 2, args)
         # Both bytes leave 1/256 of a scale; float32 sums of them lose at most a unit for each term.
         slack = (count * blocks + 8) * UNIT
         of_scale = (FINE_LOSS + 127.0 * (2.0**-24 * (sizes + 8) + slack)) * one + 2.0**-100 * (sizes > 0)
         lost = np.stack([of_scale, (2.0**-44 + slack) * one]).reshape(2, m, count, blocks).sum(axis=3)
-        lost = np.cumsum(lost, axis=2).reshape(2, m * count)
-        powers = np.repeat(exponent, count), self.exponent
-        g, bound = scaled_up(out.reshape(-1, d), lost.T @ most, *powers, blocks)
+        lost = np.cumsum(lost, axis=2) * (units * (1.0 + self._slack))[:, None]
+        g, bound = out.reshape(-1, d), lost.reshape(2, -1).T @ most
+        if not plain:
+            g, bound = scaled_up(g, bound, np.repeat(exponent, count), self.exponent, blocks)
         shape = (count, d, *r.shape[1:])
         return _targets_last(g, shape), _targets_last(bound, shape)
 
@@ -314,7 +317,7 @@ class _Builder:
         width = -(-(last - first) // encode.GROUP) * encode.GROUP
         params = np.empty((4, width, self.params.shape[2]))
         planes = self.codes[first : first + width], self.fine[first : first + width]
-        whole = bool(self.fine.size or self.steps.size) or self.rngs is not None
+        whole = self.fine.size > 0 or self.rngs is not None
         encode.encode_columns(
             X,
             start,

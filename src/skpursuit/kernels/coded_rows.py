@@ -6,14 +6,14 @@ from numba import njit
 
 from skpursuit.kernels.vectors import prefetch
 
-TILE = 8192  # columns whose sums stay in the second cache: long reads of a row
+TILE = 16384  # columns whose sums stay in the second cache: long reads of a row
 PIECE = 256  # columns summed before the next are asked for
 AHEAD = 512  # columns by which rows are asked for ahead
 ALIGN = 64  # columns are handed to threads in multiples of this: no two threads write the same cache line
 
 
 @njit(cache=True, nogil=True)
-def add_rows(lo, hi, steps, scale, centre, rows, starts, weights, totals, out):
+def add_rows(lo, hi, steps, scale, centre, rows, starts, weights, units, totals, out):
     """Estimates of sums of weighted rows, for the columns from lo to hi: up to the end of each part.
 
     Rows come in segments: those of one part that lie in one block. The sums of a segment are made in float32
@@ -26,7 +26,8 @@ def add_rows(lo, hi, steps, scale, centre, rows, starts, weights, totals, out):
     rows : (count,) int64, segment by segment
     starts : (parts * blocks + 1,) int64, where the segments start
     weights : (m, count) float32
-    totals : (m, parts * blocks), sums of the weights
+    units : (m,), of the weights
+    totals : (m, parts * blocks), sums of the weights in these units
     out : (m, parts, columns) float64, zero in the first part, written
     """
     blocks = scale.shape[0]
@@ -46,7 +47,9 @@ def add_rows(lo, hi, steps, scale, centre, rows, starts, weights, totals, out):
                     _add_segment(
                         flat, stride, a, rows[starts[s] : starts[s + 1]], weights[t, starts[s] :], sums
                     )
-                    _put(sums, scale[block, a:b], centre[block, a:b], totals[t, s], out[t, part, a:b])
+                    _put(
+                        sums, scale[block, a:b], centre[block, a:b], units[t], totals[t, s], out[t, part, a:b]
+                    )
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
@@ -87,7 +90,7 @@ def _add_segment(flat, stride, a, rows, weights, sums):
 
 
 @njit(cache=True, nogil=True)
-def _put(sums, scale, centre, total, out):
+def _put(sums, scale, centre, unit, total, out):
     """Add a segment to its part."""
     for j in range(sums.size):
-        out[j] += np.float64(scale[j]) * np.float64(sums[j]) + centre[j] * total
+        out[j] += unit * (np.float64(scale[j]) * np.float64(sums[j]) + centre[j] * total)

@@ -26,9 +26,9 @@ def encode_columns(X, first, width, dither, codes, fine, steps, squares, column,
     first, width : int, width a multiple of GROUP
     dither : (1 or n, width) float32; 0 rounds to nearest, k - 63.5 with random k < 128 rounds stochastically
     codes, fine : (width, padded rows) int8, written; an empty `fine` is left alone
-    steps : (n, columns) int16, 128 codes + fine by rows, written from `column` on; left alone when empty
+    steps : (n, columns) int16, entries in 1/128 of a scale, written from `column` on; left alone when empty
     squares : (n, panels), sums of squares of each row are added, with those of `steps`
-    whole : whether second bytes are made; codes alone are made sooner, and round ties their own way
+    whole : whether second bytes are made; codes without are made sooner, and round ties their own way
     params : (4, width, blocks) float64, written: scale, centre, error bound, largest magnitude
     """
     span = np.empty(2 * WIDTH, X.dtype)
@@ -42,19 +42,16 @@ def encode_columns(X, first, width, dither, codes, fine, steps, squares, column,
             some = params[:, p : min(p + WIDTH, width), b]
             _span(X, first + p, some.shape[1], start, stop, span)
             _frame(span, centre, work, FINE if whole else 1.0, some)
+            to = column + p if steps.size else -WIDTH
             for i in range(start, min(start + ROWS, codes.shape[1]), STRIP):
+                wide, at = some.shape[1], first + p
                 if whole:
-                    to = column + p if steps.size else -WIDTH
-                    _encode_strip(
-                        X, i, stop, first + p, some.shape[1], dither, p, centre, work, strips, steps, to
-                    )
-                    if steps.size:
-                        for row in range(i, min(i + STRIP, stop)):
-                            squares[row, to // WIDTH] += _square(
-                                X[row, first + p : first + p + some.shape[1]]
-                            )
+                    _encode_strip(X, i, stop, at, wide, dither, p, centre, work, strips, steps, to)
                 else:
-                    _encode_codes(X, i, stop, first + p, some.shape[1], centre, work, strips[0])
+                    _encode_codes(X, i, stop, at, wide, centre, work, strips[0], steps, to)
+                if steps.size:
+                    for row in range(i, min(i + STRIP, stop)):
+                        squares[row, to // WIDTH] += _square(X[row, at : at + wide])
                 _store(strips[0], some.shape[1], codes, p, i)
                 if fine.size:
                     _store(strips[1], some.shape[1], fine, p, i)
@@ -62,22 +59,27 @@ def encode_columns(X, first, width, dither, codes, fine, steps, squares, column,
 
 
 @inlined
-def _encode_codes(X, start, stop, first, wide, centre, work, strip):
-    """Encode up to STRIP rows of a panel by codes alone, and ask for the same rows of the next one."""
+def _encode_codes(X, start, stop, first, wide, centre, work, strip, steps, to):
+    """Encode up to STRIP rows of a panel by codes alone, and ask for the same rows of the next one.
+
+    128 times as fine they go to `steps`, from column `to` on if that is not negative.
+    """
     if start + STRIP > stop:
         for place in range(STRIP * WIDTH):  # as in `_span`: a loop compiles sooner than `strip[:] = 0`
             strip[place] = 0
     flat = X.reshape(X.size)
+    by_rows = steps.reshape(steps.size)
     for i in range(start, min(start + STRIP, stop)):
         at = i * X.shape[1] + first
+        here = i * steps.shape[1] + to
         _fetch(flat, min(at + WIDTH, X.size - WIDTH), wide)
         for j in range(0, wide, GROUP):
-            encode_codes(flat, at + j, centre, work, j, strip, (i - start) * WIDTH + j)
+            encode_codes(flat, at + j, centre, work, j, strip, (i - start) * WIDTH + j, by_rows, here + j)
 
 
 @inlined
 def _encode_strip(X, start, stop, first, wide, dither, offset, centre, work, strips, steps, to):
-    """As `_encode_codes`, with second bytes, and both together in `steps` from column `to` on if not < 0."""
+    """As `_encode_codes`, with second bytes; `steps` are both together."""
     if start + STRIP > stop:
         for place in range(STRIP * WIDTH):
             strips[0, place] = 0

@@ -170,30 +170,29 @@ def _encoder(context, builder, signature, args):
 
 
 @intrinsic
-def encode_codes(_context, x, at, frame, work, column, codes, place):
+def encode_codes(_context, x, at, frame, work, column, codes, place, steps, to):
     """Encode GROUP entries of a row by one byte each: codes of the columns from `column` on.
 
     With u = x[at:] - frame[column:] and t = u * work[column:], a code is round(t); the square of t - code is
-    added to work[WIDTH + column:].
+    added to work[WIDTH + column:]. Where `to` is not negative, round(128 t) is stored in steps[to:].
     """
 
     def codegen(context, builder, signature, args):
-        data, _, rounded, unshifted, store, deviations, add_squares = _encoder(
+        data, constant, rounded, unshifted, store, deviations, add_squares = _encoder(
             context, builder, signature, args
         )
-        x, at, frame, work, column, codes, place = data
-        u = deviations(x, at, frame, column)
+        x, at, frame, work, column, codes, place, steps, to = data
         factor = load(builder, work, column, ir.VectorType(ir.FloatType(), GROUP))
-        code = rounded(u, factor)
+        t = builder.fmul(deviations(x, at, frame, column), factor)
+        with builder.if_then(builder.icmp_signed(">=", to, ir.IntType(64)(0))):
+            store(rounded(t, constant(128.0)), steps, to, 16)
+        code = rounded(t, constant(1.0))
         store(code, codes, place, 8)
-        left = builder.fsub(
-            builder.fmul(u, factor, flags=("contract",)), unshifted(code), flags=("contract",)
-        )
-        add_squares(left, work, column)
+        add_squares(builder.fsub(t, unshifted(code)), work, column)
         return context.get_dummy_value()
 
     at_type = types.intp
-    return types.void(x, at_type, frame, work, at_type, codes, at_type), codegen
+    return types.void(x, at_type, frame, work, at_type, codes, at_type, steps, at_type), codegen
 
 
 @intrinsic
