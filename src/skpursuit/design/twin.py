@@ -1,8 +1,8 @@
 """The quantised twin of a dense matrix: products with a residual from one byte an entry, with a proof.
 
 In blocks of 512 rows ``x = c + s (q + l / 128) + error``: `Twin.estimate` reads the bytes q of all columns or
-some, `Twin.refine` the bytes q and l of a few, `Twin.estimate_rows` both bytes of whole rows; l, and the rows,
-where they were kept. All return intervals that hold for the product in real numbers.
+some, `Twin.refine` both bytes of a few, `Twin.estimate_rows` both bytes of whole rows, where these were
+kept. All return intervals that hold for the product in real numbers.
 """
 
 from dataclasses import dataclass

@@ -108,7 +108,7 @@ class Race:
     edges : list of int
         Numbers of rows at which columns were compared so far.
     sums : dict
-        Sums over the rows up to an edge, and what they may be off by (None: nothing).
+        Sums over the rows up to an edge; where they are estimates, what sums in float64 may differ by.
     rounds : list of (int, ndarray of int)
         For each time columns were dropped, the number of rows by which, and those that stayed; empty where
         the answer was found without asking which.
@@ -176,6 +176,7 @@ class Race:
         if self.coded and parts:
             sums, bounds = self.design.estimate_rows(self.query.r, parts)
             before, error = self.sums[last]
+            bounds += self.rounding
             if last and error is not None:
                 sums, bounds = sums + before, bounds + error
             self.sums.update({stop: (g, bound) for (_, stop), g, bound in zip(steps, sums, bounds)})
@@ -187,26 +188,23 @@ class Race:
 
     def _sure_answer(self, alive: Indices, plan: list[tuple[int, int]]) -> Selection | None:
         """The answer, if it is beyond doubt that its columns stay in every round; else None."""
-        certain = np.ones(len(alive), dtype=bool)
+        doubtful = np.zeros(len(alive), dtype=bool)
         for edge, count in plan:
             scores, margin = self._estimated(alive, edge)
-            lower, upper, surely_there = scores - margin, scores + margin, np.count_nonzero(certain)
-            stays = np.ones(len(alive), dtype=bool)
-            if surely_there > count:  # those that so many beat for certain are out
-                stays = upper >= np.partition(lower[certain], surely_there - count)[surely_there - count]
-            if len(alive) > count:
-                certain &= lower > np.partition(upper, len(alive) - count - 1)[len(alive) - count - 1]
-            alive, certain = alive[stays], certain[stays]
+            lower, upper, out = scores - margin, scores + margin, len(alive) - count
+            needed = np.partition(np.where(doubtful, -np.inf, lower), out)[out]
+            doubtful |= lower <= np.partition(upper, out - 1)[out - 1]
+            stays = np.flatnonzero(upper >= needed)
+            alive, doubtful = alive[stays], doubtful[stays]
         answer = self._exact_among(alive)
-        known = certain[np.searchsorted(alive, answer.indices)].all()
-        return replace(answer, certificate="heuristic") if known else None
+        hangs = doubtful[np.searchsorted(alive, answer.indices)].any()
+        return None if hangs else replace(answer, certificate="heuristic")
 
     def _estimated(self, alive: Indices, edge: int) -> tuple[Floats, Floats]:
         """Scores of some columns by the rows up to an edge, and what those by sums may differ by."""
         sums, error = self.sums[edge]
         assert error is not None
-        score = self.query.score
-        return score.of(sums[alive]), score.error(error[alive] + self.rounding[alive])
+        return self.query.score.of(sums[alive]), self.query.score.error(error[alive])
 
     def _better(self, alive: Indices, count: int, edge: int) -> Indices:
         """The `count` best of some columns by the rows up to an edge, ascending."""
