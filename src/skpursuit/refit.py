@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isqrt, sqrt
+from math import isqrt
 
 import numpy as np
 
 from skpursuit.blas import one_thread
-from skpursuit.design.base import Floats
+from skpursuit.design.base import Floats, scaled_norm
 from skpursuit.newton import couples, curvature_at
 from skpursuit.problem import Problem
 from skpursuit.state import Stack, State
@@ -92,15 +92,6 @@ def orthogonalise(Q: Floats, x: Floats) -> tuple[Floats | None, Floats]:
     h[-1] = left
     v /= left
     return v, h
-
-
-def scaled_norm(x: Floats) -> float:
-    """Euclidean norm that neither overflows nor underflows."""
-    size = sqrt(x @ x)
-    if 1e-140 < size < 1e140:
-        return size
-    top = float(np.abs(x).max(initial=0.0))
-    return top * float(np.linalg.norm(x / top)) if 0 < top < np.inf else top
 
 
 def solve_packed(R: Floats, b: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -188,6 +189,9 @@ class AffineDesign(Design):
         out /= self.scale[cols, None]
         out *= self.root
         return out
+
+    def fetch(self, cols: Indices, likely: Callable[[], Indices]) -> None:
+        self.inner.fetch(cols, likely)
 
     def _norms(self, axis: int, order: float) -> Floats:
         if not self.centre.any() and (axis == 0 or self.scale.all()):

@@ -6,6 +6,7 @@ import copy
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from math import sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -155,6 +156,9 @@ class Design(ABC):
             self.column_cache.put(fresh, gathered)
             found.update(zip(fresh, gathered))
         return [found[j] for j in wanted], names, gathered  # type: ignore[misc]
+
+    def fetch(self, cols: Indices, likely: Callable[[], Indices]) -> None:  # noqa: B027
+        """Columns are about to be asked for, and some may be soon: gathered together where that pays."""
 
     def predict(self, support: Indices, coef: Floats) -> Floats:
         """X_S w_S, for coef of shape (len(support),) or (len(support), m)."""
@@ -354,3 +358,13 @@ def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
         part = r[start : start + PIECE]
         total += [np.dot(line[start : start + PIECE], part) for line in lines]
     return total
+
+
+def scaled_norm(x: Floats) -> float:
+    """Euclidean norm that neither overflows nor underflows."""
+    with np.errstate(over="ignore"):
+        size = sqrt(x @ x)
+    if 1e-140 < size < 1e140:
+        return size
+    top = float(np.abs(x).max(initial=0.0))
+    return top * float(np.linalg.norm(x / top)) if 0 < top < np.inf else top

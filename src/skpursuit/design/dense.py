@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ SMALL_BLOCK = 2**16  # entries: what stays in the cache while a block is looked 
 SMALL_PRODUCT = 2**20  # entries: no kernel is loaded for a product of fewer
 FEW_COLUMNS = 32  # up to here single columns are copied faster than blocks of them
 FEW_FOR_KERNEL = 1  # up to here a kernel would save nothing
+SWEEP = 16  # columns that are gathered with others that are needed
 UNIT = {4: float(np.finfo(np.float32).eps), 8: float(np.finfo(np.float64).eps)}  # by bytes an entry
 TILE = (128, 2048)  # rows and columns of the tiles of norms: their sums stay in the first cache
 LINE_BLOCK = 2**20  # entries of whole lines whose norms one call makes
@@ -133,6 +134,17 @@ class DenseDesign(Design):
         for start in range(0, self.shape[0], step):
             out[:, start : start + step] = self.X[start : start + step, cols].T
         return out
+
+    def fetch(self, cols: Indices, likely: Callable[[], Indices]) -> None:
+        """In C order a sweep over the rows costs as much as ten columns more, whichever they are."""
+        held = self.column_cache.held
+        if self.fast_axis == 0 or all(j in held for j in cols.tolist()):
+            return
+        if self.shape[0] * 8 * SWEEP > self.column_cache.limit // 8:  # so long that none would stay
+            return
+        wanted = dict.fromkeys(cols.tolist() + [j for j in likely().tolist() if j not in held])
+        fresh = self._lines(np.array(list(wanted)[: len(cols) + SWEEP]))[1]
+        self.reads.prepare(*self.cost(cols=fresh))
 
     def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
         # Through the cache: columns that were close to the top once are close again.

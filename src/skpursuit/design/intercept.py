@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,9 @@ class InterceptDesign(Design):
         out[real] = self.inner._gather(np.asarray(cols)[real])
         out[constant] = 1.0
         return out
+
+    def fetch(self, cols: Indices, likely: Callable[[], Indices]) -> None:
+        self.inner.fetch(cols[self._split(cols)[0]], lambda: (some := likely())[self._split(some)[0]])
 
     def _norms(self, axis: int, order: float) -> Floats:
         inner = self.inner.norms(axis, order)

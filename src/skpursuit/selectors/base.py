@@ -14,6 +14,7 @@ from skpursuit.selectors.score import Absolute, Score, top
 
 NO_COLUMNS: Indices = np.empty(0, dtype=np.intp)
 FEW = 64  # columns that are computed exactly without looking at their second byte, if there is one
+LIKELY = 24  # columns that score so high that their turn may come soon
 MANY = 512  # columns left from which a second byte is made, if there is none
 
 
@@ -170,11 +171,18 @@ def settled(
         # Without the width of their own intervals the best guesses, computed exactly, rule out most of the
         # others. Those with the same estimate stay: they may be copies, and the lowest of copies wins.
         guesses = top(scores[left], query.k)
+        design.fetch(names[guesses], lambda: _best(scores, cols))
         exact = query.score.of(design.correlate(query.r, cols=names[guesses]))
         own = scores[left]
         stay = (own + margin[left] >= exact.min()) | (own >= own[guesses].min())
         left, names = left[stay], names[stay]
     return rank(design, query, g[left], bound[left], cols=names)
+
+
+def _best(scores: Floats, cols: Indices | None) -> Indices:
+    """Columns that a pursuit will soon come to."""
+    best = top(scores, LIKELY)
+    return best if cols is None else cols[best]
 
 
 def sorted_out(scores: Floats, margin: Floats, count: int) -> tuple[Indices, Indices]:

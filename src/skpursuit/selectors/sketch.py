@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
-from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.design.base import Design, Floats, Indices, scaled_norm
 from skpursuit.selectors.base import Query, Selection, Selector
 from skpursuit.selectors.exact import Exact
 from skpursuit.selectors.score import top
@@ -60,18 +61,15 @@ class Sketch(Selector):
 
 def _exactly(design: Design, query: Query, cols: Indices, guess: Floats) -> Selection:
     """Compute columns, best guess first, until what is left is not likely to win."""
-    exact = design.correlate(query.r, cols=cols[: query.k + FIRST])
+    exact, done = np.empty((0, *query.r.shape[1:])), query.k + FIRST
     while True:
+        more = cols[len(exact) : done]
+        design.fetch(more, lambda: cols)
+        exact = np.concatenate([exact, design.correlate(query.r, cols=more)])
         done = len(exact)
         found = query.score.of(exact)
         best = top(found, query.k)
-        error = _mean_size(found - guess[:done]) if done < len(cols) else 0.0
+        error = scaled_norm(found - guess[:done]) / sqrt(done) if done < len(cols) else 0.0
         if done == len(cols) or guess[done] + DOUBT * error < found[best[-1]]:
             return Selection(cols[best], exact[best], "heuristic", recomputed=done)
-        exact = np.concatenate([exact, design.correlate(query.r, cols=cols[done : 2 * done])])
-
-
-def _mean_size(errors: Floats) -> float:
-    """The root mean square, in units of the largest so that no square overflows."""
-    largest = float(np.abs(errors).max())
-    return largest * float(np.sqrt(np.mean((errors / largest) ** 2))) if largest > 0 else 0.0
+        done *= 2
