@@ -16,6 +16,7 @@ from skpursuit.design.cut import FINE_LOSS, ROOT, UNIT, Cut, Floats, scaled_down
 from skpursuit.kernels import coded_rows, encode
 from skpursuit.kernels import quantized as kernel
 from skpursuit.kernels.threads import over_ranges
+from skpursuit.kernels.vectors import ROW_GROUP
 
 SLAB = 64  # ranges of columns given to a thread start at multiples of this
 
@@ -156,10 +157,12 @@ class Twin:
         out = np.empty((m, count, d))
         out[:, 0] = 0.0
         scale, centre, most = self._by_blocks
-        starts = np.concatenate([[0], np.cumsum(sizes)])
+        filled, starts = _filled_up(sizes)
+        short = weights[:, filled].astype(np.float32, order="C")
+        short[:, 1:][:, filled[1:] == filled[:-1]] = 0.0
         plain = np.abs(exponent).max() < 400 and not self.exponent.any()
         units = np.ldexp(1.0, exponent if plain else 0 * exponent)
-        args = (self.steps, scale, centre, rows, starts, weights.astype(np.float32), units, totals, out)
+        args = (self.steps, scale, centre, rows[filled], starts, short, units, totals, out)
         over_ranges(coded_rows.add_rows, d, coded_rows.ALIGN, weights.size * d // 2, args)
         # Both bytes leave 1/256 of a scale; float32 sums of them lose at most a unit for each term.
         slack = (count * blocks + 8) * UNIT
@@ -255,6 +258,14 @@ class Twin:
         return cut.restore(out[:, 0], out[:, 1], self.exponent[cols])
 
 
+def _filled_up(sizes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Places of the items of some segments, the last repeated up to a whole group; where segments start."""
+    wide = -(-sizes // ROW_GROUP) * ROW_GROUP
+    starts, first = (np.concatenate([[0], np.cumsum(some)]) for some in (wide, sizes))
+    within = np.arange(starts[-1]) - np.repeat(starts[:-1], wide)
+    return np.repeat(first[:-1], wide) + np.minimum(within, np.repeat(sizes - 1, wide)), starts
+
+
 def _targets_last(rows: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Rows for each target and part as (parts, columns[, targets])."""
     return np.moveaxis(rows.reshape(-1, *shape[:2]), 0, -1).reshape(shape)
@@ -316,19 +327,11 @@ class _Builder:
         X, start = self.panel(first, last)
         width = -(-(last - first) // encode.GROUP) * encode.GROUP
         params = np.empty((4, width, self.params.shape[2]))
-        planes = self.codes[first : first + width], self.fine[first : first + width]
-        whole = self.fine.size > 0 or self.rngs is not None
+        some = slice(first, first + width)
+        fine = self.fine[some] if self.fine.size or self.rngs is not None else None
+        by_rows = self.steps, self.squares, first
         encode.encode_columns(
-            X,
-            start,
-            width,
-            self.dither(first, width),
-            *planes,
-            self.steps,
-            self.squares,
-            first,
-            whole,
-            params,
+            X, start, width, self.dither(first, width), self.codes[some], fine, *by_rows, params
         )
         self.params[:, first:last] = params[:, : last - first]
 

@@ -14,7 +14,7 @@ inlined = njit(cache=True, nogil=True, inline="always")  # compiled once, within
 
 
 @njit(cache=True, nogil=True)
-def encode_columns(X, first, width, dither, codes, fine, steps, squares, column, whole, params):
+def encode_columns(X, first, width, dither, codes, fine, steps, squares, column, params):
     """Encode the columns first ... first + width - 1 of a C-ordered X in one pass over them.
 
     Blocks of rows go outside, panels of columns inside: memory is read in order, and a block of a panel is
@@ -25,10 +25,11 @@ def encode_columns(X, first, width, dither, codes, fine, steps, squares, column,
     X : (n, d) array, C order
     first, width : int, width a multiple of GROUP
     dither : (1 or n, width) float32; 0 rounds to nearest, k - 63.5 with random k < 128 rounds stochastically
-    codes, fine : (width, padded rows) int8, written; an empty `fine` is left alone
+    codes : (width, padded rows) int8, written
+    fine : None, or as codes: second bytes, left alone when empty. Codes without are made sooner, round ties
+        their own way, and are a kernel of their own that compiles sooner
     steps : (n, columns) int16, entries in 1/128 of a scale, written from `column` on; left alone when empty
     squares : (n, panels), sums of squares of each row are added, with those of `steps`
-    whole : whether second bytes are made; codes without are made sooner, and round ties their own way
     params : (4, width, blocks) float64, written: scale, centre, error bound, largest magnitude
     """
     span = np.empty(2 * WIDTH, X.dtype)
@@ -41,28 +42,33 @@ def encode_columns(X, first, width, dither, codes, fine, steps, squares, column,
         for p in range(0, width, WIDTH):
             some = params[:, p : min(p + WIDTH, width), b]
             _span(X, first + p, some.shape[1], start, stop, span)
-            _frame(span, centre, work, FINE if whole else 1.0, some)
+            _frame(span, centre, work, 1.0 if fine is None else FINE, some)
             to = column + p if steps.size else -WIDTH
+            wide, at = some.shape[1], first + p
             for i in range(start, min(start + ROWS, codes.shape[1]), STRIP):
-                wide, at = some.shape[1], first + p
-                if whole:
-                    _encode_strip(X, i, stop, at, wide, dither, p, centre, work, strips, steps, to)
-                else:
+                if fine is None:
                     _encode_codes(X, i, stop, at, wide, centre, work, strips[0], steps, to)
+                else:
+                    _encode_both(X, i, stop, at, wide, dither, p, centre, work, strips, steps, to)
+                    if fine.size:
+                        _store(strips[1], wide, fine, p, i)
+                _store(strips[0], wide, codes, p, i)
                 if steps.size:
                     for row in range(i, min(i + STRIP, stop)):
                         squares[row, to // WIDTH] += _square(X[row, at : at + wide])
-                _store(strips[0], some.shape[1], codes, p, i)
-                if fine.size:
-                    _store(strips[1], some.shape[1], fine, p, i)
-            _bound_errors(work, stop - start, whole, some)
+            if fine is None:
+                # Rounding in float32: of entries up to 127 scales, and of sums of up to ROWS squares.
+                _bound_errors(work, stop - start, 1.0, 2.0**-14, 2.0**-14, some)
+            else:
+                # The second byte leaves at most 1/256 of the scale, and the float32 rounding of its steps.
+                _bound_errors(work, stop - start, 1.0 / FINE, 0.505, 2.0**-40, some)
 
 
 @inlined
 def _encode_codes(X, start, stop, first, wide, centre, work, strip, steps, to):
-    """Encode up to STRIP rows of a panel by codes alone, and ask for the same rows of the next one.
+    """Encode up to STRIP rows of a panel, and ask for the same rows of the next one.
 
-    128 times as fine they go to `steps`, from column `to` on if that is not negative.
+    In 1/128 of a scale they go to `steps`, from column `to` on if that is not negative.
     """
     if start + STRIP > stop:
         for place in range(STRIP * WIDTH):  # as in `_span`: a loop compiles sooner than `strip[:] = 0`
@@ -71,15 +77,17 @@ def _encode_codes(X, start, stop, first, wide, centre, work, strip, steps, to):
     by_rows = steps.reshape(steps.size)
     for i in range(start, min(start + STRIP, stop)):
         at = i * X.shape[1] + first
-        here = i * steps.shape[1] + to
-        _fetch(flat, min(at + WIDTH, X.size - WIDTH), wide)
+        ahead = min(at + WIDTH, X.size - WIDTH)
+        for j in range(0, wide, 64 // X.itemsize):
+            prefetch(flat, ahead + j)
+        here, row = i * steps.shape[1] + to, (i - start) * WIDTH
         for j in range(0, wide, GROUP):
-            encode_codes(flat, at + j, centre, work, j, strip, (i - start) * WIDTH + j, by_rows, here + j)
+            encode_codes(flat, at + j, centre, work, j, strip, row + j, by_rows, here + j)
 
 
 @inlined
-def _encode_strip(X, start, stop, first, wide, dither, offset, centre, work, strips, steps, to):
-    """As `_encode_codes`, with second bytes; `steps` are both together."""
+def _encode_both(X, start, stop, first, wide, dither, offset, centre, work, strips, steps, to):
+    """As `_encode_codes`, with second bytes; steps are both together."""
     if start + STRIP > stop:
         for place in range(STRIP * WIDTH):
             strips[0, place] = 0
@@ -89,25 +97,16 @@ def _encode_strip(X, start, stop, first, wide, dither, offset, centre, work, str
     by_rows = steps.reshape(steps.size)
     for i in range(start, min(start + STRIP, stop)):
         at = i * X.shape[1] + first
+        ahead = min(at + WIDTH, X.size - WIDTH)
+        for j in range(0, wide, 64 // X.itemsize):
+            prefetch(flat, ahead + j)
         lead = min(i, dither.shape[0] - 1) * dither.shape[1] + offset
-        here = i * steps.shape[1] + to
-        _fetch(flat, min(at + WIDTH, X.size - WIDTH), wide)
+        here, row = i * steps.shape[1] + to, (i - start) * WIDTH
         for j in range(0, wide, GROUP):
-            place = (i - start) * WIDTH + j
             encode_group(
-                flat,
-                at + j,
-                centre,
-                work,
-                random,
-                lead + j,
-                j,
-                strips[0],
-                strips[1],
-                place,
-                by_rows,
-                here + j,
-            )
+                flat, at + j, centre, work, random, lead + j, j, strips[0], strips[1], row + j,
+                by_rows, here + j,
+            )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -117,13 +116,6 @@ def _square(x):
     for j in range(x.size):
         total += np.float64(x[j]) * np.float64(x[j])
     return total
-
-
-@inlined
-def _fetch(flat, at, wide):
-    """Ask for a part of a row."""
-    for j in range(0, wide, 64 // flat.itemsize):
-        prefetch(flat, at + j)
 
 
 @inlined
@@ -137,13 +129,8 @@ def _store(strip, wide, codes, first, row):
 
 
 @inlined
-def _bound_errors(work, rows, whole, params):
-    """Bound the 2-norm of what the codes lose in a block, from the squares of what they leave.
-
-    The second byte leaves at most 1/256 of the scale, and the float32 rounding of its steps. Where there is
-    none, that rounding is all: of entries up to 127 scales, and of sums of up to ROWS squares.
-    """
-    unit, more, wider = (1.0 / FINE, 0.505, 2.0**-40) if whole else (1.0, 2.0**-14, 2.0**-14)
+def _bound_errors(work, rows, unit, more, wider, params):
+    """Bound the 2-norm of what the codes lose in a block, from the squares of what they leave."""
     for j in range(params.shape[1]):
         lost = np.sqrt(np.float64(work[j + WIDTH])) + more * np.sqrt(np.float64(rows))
         params[2, j] = lost * params[0, j] * (1.0 + wider) * unit

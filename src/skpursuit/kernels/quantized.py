@@ -41,25 +41,26 @@ def estimate_columns(lo, hi, codes, scale, centre, error, cols, residual, table,
                 for i in range(first, first + count, LANES):
                     prefetch(flat, ahead + i)
                 sums[b] = dot(flat, j * rows + first, whole, k * rows + first, count)
-            _add_blocks(sums, scale[j], centre[j], error[j], table[k], out[k, :, a])
+            _add_blocks(sums, scale, centre, error, j, table, k, out, a)
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _add_blocks(sums, scale, centre, error, t, out):
+def _add_blocks(sums, scale, centre, error, j, t, k, out, a):
+    """Entry a of residual k: sums over the blocks of column j."""
     g = 0.0
     bound = 0.0
     spread = 0.0
     for b in range(sums.size):
-        s = np.float64(scale[b])
-        c = centre[b]
-        g += s * t[0, b] * sums[b] + c * t[1, b]
-        norm = error[b] * t[2, b]
-        most = s * t[3, b]
-        bound += (norm if norm < most else most) + s * t[4, b] + abs(c) * t[5, b]
-        spread += s * s * t[6, b]
-    out[0] = g
-    out[1] = bound
-    out[2] = spread
+        s = np.float64(scale[j, b])
+        c = centre[j, b]
+        g += s * t[k, 0, b] * sums[b] + c * t[k, 1, b]
+        norm = error[j, b] * t[k, 2, b]
+        most = s * t[k, 3, b]
+        bound += (norm if norm < most else most) + s * t[k, 4, b] + abs(c) * t[k, 5, b]
+        spread += s * s * t[k, 6, b]
+    out[k, 0, a] = g
+    out[k, 1, a] = bound
+    out[k, 2, a] = spread
 
 
 @njit(cache=True, nogil=True)

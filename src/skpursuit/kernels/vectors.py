@@ -11,6 +11,8 @@ from numba.extending import intrinsic
 
 GROUP = 16  # columns that `encode_group` takes
 WIDTH = 512  # columns encoded at a time: long enough reads of a row, short enough to stay in the cache
+ROW_GROUP = 8  # rows that `add_steps` adds at a time
+LINE_STEPS, AHEAD = 32, 512  # steps in a cache line, and how far ahead lines are asked for
 TILE = (4, 2)  # columns and residuals that `multiply_tile` takes: its eight sums stay in registers
 
 
@@ -227,19 +229,66 @@ def encode_group(_context, x, at, frame, work, dither, lead, column, codes, rest
 
 
 @intrinsic
+def add_steps(_context, steps, at, weights, first, sums, count, fresh):
+    """Add weights[first + p] * steps[at[p]:] over p < ROW_GROUP to sums, or set them when `fresh`.
+
+    `count` entries are taken, a multiple of 8. Rows are asked for ahead of their use.
+    """
+
+    def codegen(context, builder, signature, args):
+        arrays = [context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 2, 4)]
+        steps, at, weights, sums = arrays
+        i64, single = ir.IntType(64), ir.VectorType(ir.FloatType(), 8)
+        whole, short = ir.VectorType(ir.IntType(32), 8), ir.VectorType(ir.IntType(16), 8)
+        rows, factors = [], []
+        for p in range(ROW_GROUP):
+            rows.append(builder.gep(steps, [builder.load(builder.gep(at, [i64(p)]))]))
+            weight = builder.load(builder.gep(weights, [builder.add(args[3], i64(p))]))
+            lane = builder.insert_element(ir.Constant(single, ir.Undefined), weight, i64(0))
+            factors.append(builder.shuffle_vector(lane, lane, ir.Constant(whole, [0] * 8)))
+        zero, fast = ir.Constant(single, [0.0] * 8), ("contract",)
+
+        def add(j):
+            place = builder.bitcast(builder.gep(sums, [j]), single.as_pointer())
+            totals = [builder.select(args[6], zero, builder.load(place, align=1)), zero]
+            for p, (row, factor) in enumerate(zip(rows, factors)):
+                entries = builder.sitofp(builder.sext(load(builder, row, j, short), whole), single)
+                product = builder.fmul(factor, entries, flags=fast)
+                totals[p % 2] = builder.fadd(totals[p % 2], product, flags=fast)
+            builder.store(builder.fadd(*totals), place, align=1)
+
+        bulk = builder.and_(args[5], i64(-LINE_STEPS))
+        with cgutils.for_range_slice(builder, i64(0), bulk, i64(LINE_STEPS)) as (line, _):
+            for row in rows:
+                fetch(builder, builder.gep(row, [builder.add(line, i64(AHEAD))]))
+            for k in range(0, LINE_STEPS, 8):
+                add(builder.add(line, i64(k)))
+        with cgutils.for_range_slice(builder, bulk, args[5], i64(8)) as (j, _):
+            add(j)
+        return context.get_dummy_value()
+
+    given = (steps, at, weights, types.intp, sums, types.intp, types.boolean)
+    return types.void(*given), codegen
+
+
+@intrinsic
 def prefetch(_context, x, at):
     """Ask for the cache line of x[at], to be read soon."""
 
     def codegen(context, builder, signature, args):
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
-        shape = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
-        fetch = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
-        place = builder.bitcast(builder.gep(data, [args[1]]), byte)
-        builder.call(fetch, [place, i32(0), i32(2), i32(1)])
+        fetch(builder, builder.gep(data, [args[1]]))
         return context.get_dummy_value()
 
     return types.void(x, types.intp), codegen
+
+
+def fetch(builder, place):
+    """Ask for the cache line of an address."""
+    byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+    shape = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+    ask = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
+    builder.call(ask, [builder.bitcast(place, byte), i32(0), i32(2), i32(1)])
 
 
 def load(builder, base, offset, vector):
