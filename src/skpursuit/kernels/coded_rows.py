@@ -4,7 +4,7 @@
 import numpy as np
 from numba import njit
 
-from skpursuit.kernels.vectors import ROW_GROUP, add_steps
+from skpursuit.kernels.vectors import ROW_GROUP, add_steps, put_sums
 
 TILE = 16384  # columns whose sums stay in the second cache: long reads of a row
 ALIGN = 64  # columns are handed to threads in multiples of this: no two threads write the same cache line
@@ -29,29 +29,25 @@ def add_rows(lo, hi, steps, scale, centre, rows, starts, weights, units, totals,
     out : (m, parts, columns) float64, zero in the first part, written
     """
     blocks = scale.shape[0]
-    flat = steps.reshape(steps.size)
+    parts = out.shape[1]
+    flat, scales, centres = steps.reshape(steps.size), scale.reshape(scale.size), centre.reshape(centre.size)
+    results = out.reshape(out.size)
     sums = np.empty(TILE, np.float32)
     at = np.empty(ROW_GROUP, np.int64)
     for a in range(lo, hi, TILE):
-        b = min(a + TILE, hi)
+        count = min(TILE, hi - a)
+        wide = (count + 7) // 8 * 8
         for t in range(out.shape[0]):
             for s in range(totals.shape[1]):
                 part = s // blocks
-                block = s % blocks
-                if part > 0 and block == 0:
-                    for j in range(a, b):
-                        out[t, part, j] = out[t, part - 1, j]
+                here = (t * parts + part) * out.shape[2] + a
+                source = here - out.shape[2] if part > 0 and s % blocks == 0 else here
                 if starts[s] == starts[s + 1]:
-                    continue
+                    for j in range(wide):
+                        sums[j] = 0.0
                 for i in range(starts[s], starts[s + 1], ROW_GROUP):
                     for p in range(ROW_GROUP):
                         at[p] = rows[i + p] * steps.shape[1] + a
-                    add_steps(flat, at, weights[t], i, sums, (b - a + 7) // 8 * 8, i == starts[s])
-                _put(sums, scale[block, a:b], centre[block, a:b], units[t], totals[t, s], out[t, part, a:b])
-
-
-@njit(cache=True, nogil=True)
-def _put(sums, scale, centre, unit, total, out):
-    """Add a segment to its part."""
-    for j in range(out.size):
-        out[j] += unit * (np.float64(scale[j]) * np.float64(sums[j]) + centre[j] * total)
+                    add_steps(flat, at, weights, t * weights.shape[1] + i, sums, wide, i == starts[s])
+                frame = s % blocks * scale.shape[1] + a
+                put_sums(sums, scales, centres, frame, units[t], totals[t, s], source, results, here, count)

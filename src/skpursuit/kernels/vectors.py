@@ -272,6 +272,34 @@ def add_steps(_context, steps, at, weights, first, sums, count, fresh):
 
 
 @intrinsic
+def put_sums(_context, sums, scale, centre, start, unit, total, source, out, to, count):
+    """Set out[to + j] = source + unit * (scale[start + j] * sums[j] + total * centre[start + j]).
+
+    The source is out[source + j]. Slices of arrays would take four times as long to compile.
+    """
+
+    def codegen(context, builder, signature, args):
+        arrays = [context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 2, 7)]
+        sums, scale, centre, out = arrays
+        i64, double = ir.IntType(64), ir.DoubleType()
+
+        def entry(base, at, j):
+            value = builder.load(builder.gep(base, [builder.add(at, j)]))
+            return value if value.type == double else builder.fpext(value, double)
+
+        with cgutils.for_range_slice(builder, i64(0), args[9], i64(1)) as (j, _):
+            product = builder.fmul(entry(scale, args[3], j), entry(sums, i64(0), j))
+            shift = builder.fmul(entry(centre, args[3], j), args[5])
+            more = builder.fmul(args[4], builder.fadd(product, shift))
+            place = builder.gep(out, [builder.add(args[8], j)])
+            builder.store(builder.fadd(entry(out, args[6], j), more), place)
+        return context.get_dummy_value()
+
+    at, number = types.intp, types.float64
+    return types.void(sums, scale, centre, at, number, number, at, out, at, at), codegen
+
+
+@intrinsic
 def prefetch(_context, x, at):
     """Ask for the cache line of x[at], to be read soon."""
 
