@@ -10,7 +10,7 @@ import cProfile
 import pstats
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from timing import best_times  # limits BLAS and the kernels to one thread
@@ -36,6 +36,9 @@ class Timed(Selector):
         answer = self.inner.find(design, query)
         self.seconds.append(time.process_time() - began)
         return answer
+
+    def resolve(self, problem, solver):
+        return replace(self, inner=self.inner.resolve(problem, solver))
 
     def prepare(self, design):
         self.inner.prepare(design)

@@ -136,7 +136,7 @@ class Race:
         plan = list(self._plan(len(alive), pulls, few))
         self._advance([edge for edge, _ in plan])
         by_all_rows = self._all_rows() or (plan[-1][1] if plan else len(alive)) <= few
-        if self.coded and plan and by_all_rows:
+        if self.coded and plan and by_all_rows and self.query.k == 1:  # of many columns some are in doubt
             sure = self._sure_answer(alive, plan)
             if sure is not None:
                 return sure
