@@ -171,7 +171,7 @@ def test_products_follow_a_twin_that_is_made_again():
 
 def test_no_more_products_are_made_than_columns_may_come():
     X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=9)
-    for left, made in ((1, 2), (3, 4), (100, WIDTH)):
+    for left, made in ((0, 2), (1, 2), (3, 4), (100, WIDTH)):
         ahead, support, coef = Ahead(as_design(X), y), np.array([4, 9]), np.array([1.0, -2.0])
         ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute(), left=left)
         assert ahead.made == made

@@ -84,9 +84,10 @@ class Ahead:
             self.start, self.decoded, self.made = None, decoded, 0
         if self.start is None:
             rows = -self.y.reshape(len(self.y), -1).T
-            self.start = Start(self._products(rows), np.zeros((len(rows), 0)))
-            self.terms = {}, Stack(np.empty((0, self.start.products.shape[1]), np.float32))
-        if not self._complete(support, coef, score, WIDTH if left is None else left - 1):
+            start = Start(self._products(rows), np.zeros((len(rows), 0)))
+            self.terms = {}, Stack(np.empty((0, start.products.shape[1]), np.float32))
+            self.start = start  # last: an interrupt before it leaves no start, and so starts again
+        if not self._complete(support, coef, score, WIDTH if left is None else max(0, left - 1)):
             return None
         lost, weights = decoded.lost(r), self._weights(support, coef)
         g, bound = self._sum(decoded, weights, lost.shape, steps)

@@ -378,3 +378,11 @@ def test_row_norms_come_with_the_steps(order):
         design.twin(steps=True)
         assert (("norms", 1, 2) in design.cache) == (scale == 1.0)  # columns far from one are encoded twice
         np.testing.assert_allclose(design.norms(1) / scale, np.linalg.norm(X, axis=1), rtol=1e-14)
+
+
+def test_sums_over_rows_of_constant_columns_hold_where_the_residual_vanishes():
+    X = np.ones((5, 3))
+    X[:, 1] = 7.3
+    r = np.array([1e300, 1.2345e-20, 3.0, 4.0, 5.0])
+    g, bound = Twin.build(X, fine=False, steps=True).estimate_rows(r, [np.array([1]), np.array([0])])
+    assert (np.abs(g[0] - X[1] * r[1]) <= bound[0]).all()

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from skpursuit import SuccessiveHalving, as_design, theory
+from skpursuit.design.affine import AffineDesign
 from skpursuit.selectors import Absolute, Group, Query, Signed, halving
 
 from ..design.sources import every_source, matrix
@@ -115,6 +116,27 @@ class TestTwin:
         assert 0 <= extra < 20 * 512  # what was left in doubt
         assert answer.bytes_read - sum(cost.bytes for cost in due) == 8 * extra
         assert design.memory_estimate(selector) == pytest.approx(twin.nbytes, rel=0.2)
+
+    def test_no_column_left(self):
+        X, r = gaussian(300, 40)
+        for k in (1, 3):
+            query = Query(r, k, exclude=np.arange(40))
+            assert SuccessiveHalving().select(as_design(X), query).indices.tolist() == []
+
+    def test_zero_columns_of_a_view_tie_as_without(self):
+        rng = np.random.default_rng(5)
+        X = rng.standard_normal((513, 24))
+        X[:, ::3], X[:, 1::4] = 0.0, 2.5
+        for _ in range(60):
+            design, query = (
+                AffineDesign(as_design(X), centre=X.mean(axis=0)),
+                Query(rng.standard_normal(513), 4),
+            )
+            answers = []
+            for yes in (True, False):
+                self.use(yes)
+                answers.append(SuccessiveHalving(finish=0.0).select(design, query).indices.tolist())
+            assert answers[0] == answers[1]
 
     def test_small_x_has_no_twin(self):
         self.patch.undo()

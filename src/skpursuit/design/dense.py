@@ -143,8 +143,8 @@ class DenseDesign(Design):
         if self.shape[0] * 8 * SWEEP > self.column_cache.limit // 8:  # so long that none would stay
             return
         wanted = dict.fromkeys(cols.tolist() + [j for j in likely().tolist() if j not in held])
-        fresh = self._lines(np.array(list(wanted)[: len(cols) + SWEEP]))[1]
-        self.reads.prepare(*self.cost(cols=fresh))
+        self._lines(np.array(list(wanted)[: len(cols) + SWEEP]))
+        self.reads.prepare(*self.cost(cols=np.array(list(wanted)[len(cols) : len(cols) + SWEEP])))
 
     def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
         # Through the cache: columns that were close to the top once are close again.

@@ -167,7 +167,8 @@ class Twin:
         # Both bytes leave 1/256 of a scale; float32 sums of them lose at most a unit for each term.
         slack = (count * blocks + 8) * UNIT
         of_scale = (FINE_LOSS + 127.0 * (2.0**-24 * (sizes + 8) + slack)) * one + 2.0**-100 * (sizes > 0)
-        lost = np.stack([of_scale, (2.0**-44 + slack) * one]).reshape(2, m, count, blocks).sum(axis=3)
+        of_centre = (2.0**-44 + slack) * one + 2.0**-500 * (sizes > 0)
+        lost = np.stack([of_scale, of_centre]).reshape(2, m, count, blocks).sum(axis=3)
         lost = np.cumsum(lost, axis=2) * (units * (1.0 + self._slack))[:, None]
         g, bound = out.reshape(-1, d), lost.reshape(2, -1).T @ most
         if not plain:

@@ -33,6 +33,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "reject": ("successive reject", "succ"),
     "halving-random": ("halving, random rows", "SuccHalvSame"),
     "halving": ("halving, energy order", "SuccHalvNonStoch"),
+    "halving-doubling": ("halving, energy order, doubling", ""),
     "halving-plain": ("halving, energy order, to the last round", "SuccHalvNonStoch"),
     "stoch": ("StoGradMP", "stoch"),
     "stoch-3k": ("StoGradMP, 3k iterations", "stoch 3k"),
@@ -83,6 +84,7 @@ def make_selector(method: str, stability: float = 0.02, budget: float = 0.2) -> 
         "reject": SuccessiveReject(budget),
         "halving-random": SuccessiveHalving(order="random", budget=budget),
         "halving": SuccessiveHalving(budget=budget),
+        "halving-doubling": SuccessiveHalving(budget=budget, doubling=True),
         "halving-plain": SuccessiveHalving(budget=budget, finish=0),
     }
     return table.get(method) or as_selector(method.removesuffix("-k"))

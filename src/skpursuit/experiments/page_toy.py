@@ -124,7 +124,8 @@ def fw_section(rows: Sequence[Row]) -> Section:
     """Against the setting of the inner computation."""
     swept = pick(rows, method=lambda m: m in ("greedy", "uniform", "importance", "halving", "halving-random"))
     placed: list[Row] = [{**row, "setting": _setting(row)} for row in swept]
-    alone = [m for m in methods_of(rows) if m in ("exact", "rows", "bound", "gram", "certified", "auto")]
+    level = ("exact", "rows", "bound", "gram", "certified", "auto", "halving-doubling")
+    alone = [m for m in methods_of(rows) if m in level]
     x_label = "N_s in rows; the budget is N_s / 100 of n d"
     panels = _swept_panels(placed, "setting", x_label, flat_rows=rows, alone=alone)
     items: list[Any] = [Figure("Frank-Wolfe against the precision of the selection", BANDS, panels)]

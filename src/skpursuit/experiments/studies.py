@@ -48,8 +48,8 @@ def omp(options: Options) -> Experiment:
     sizes = [(2000, 4000), (5000, 10000)] if options.full else [(500, 1000), (1000, 2000)]
     ks = (10, 25, 50, 100, 150) if options.full else (5, 10, 20, 40)
     methods = available(
-        "exact", "rows", "greedy", "uniform", "importance", "halving-random", "halving", "certified",
-        "sketch", "reject",
+        "exact", "rows", "greedy", "uniform", "importance", "halving-random", "halving", "halving-doubling",
+        "certified", "sketch", "reject",
     )  # fmt: skip
     cells = [
         _toy(n, d, k, trial, method, stability=0.02, budget=0.2)
@@ -78,6 +78,7 @@ def fw(options: Options) -> Experiment:
     cells: list[dict[str, Any]] = []
     for trial in range(options.repetitions):
         cells += [_toy(n, d, k, trial, method, iteration_limit=iterations) for method in alone]
+        cells.append(_toy(n, d, k, trial, "halving-doubling", budget=0.2, iteration_limit=iterations))
         for rows, budget in settings if options.full else settings[:3]:
             given = {"stability": rows, "budget": budget, "iteration_limit": iterations}
             cells += [_toy(n, d, k, trial, method, **given) for method in swept]
@@ -92,7 +93,7 @@ def cosamp(options: Options) -> Experiment:
     ks = (10, 25, 50, 100, 200) if options.full else (5, 10, 20, 40)
     methods = available(
         "exact", "rows", "exact-k", "rows-k", "greedy", "uniform", "importance", "halving-random", "halving",
-        "certified", "stoch",
+        "halving-doubling", "certified", "stoch",
     )  # fmt: skip
     cells = [
         _toy(n, d, k, trial, method, stability=0.02, budget=0.2)
@@ -154,7 +155,7 @@ def audio(options: Options) -> Experiment:
 def text(options: Options) -> Experiment:
     """CoSaMP classifiers of text; the trials are splits."""
     found = words.collections(options.data)
-    quick = ("exact", "rows", "greedy", "uniform", "halving-random", "halving")
+    quick = ("exact", "rows", "greedy", "uniform", "halving-random", "halving", "halving-doubling")
     slow = ("stoch", "stoch-3k", "grasp", "grasp-halving")  # most of the time: after all splits of the others
     cells = [
         {"collection": name, "split": split, "method": method}
@@ -178,7 +179,7 @@ def _toy(n: int, d: int, k: int, trial: int, method: str, **given: Any) -> dict[
     """A cell, with the settings that its method looks at and no others."""
     looks = {
         "stability": method in ("greedy", "uniform", "importance"),
-        "budget": method in ("reject", "halving", "halving-random", "halving-plain"),
+        "budget": method == "reject" or method.startswith("halving"),
         "iteration_limit": True,
     }
     settings = {name: value for name, value in given.items() if looks[name]}

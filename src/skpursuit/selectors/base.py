@@ -199,6 +199,8 @@ def sorted_out(scores: Floats, margin: Floats, count: int) -> tuple[Indices, Ind
 def candidates(scores: Floats, margin: Floats, k: int) -> Indices:
     """Columns that could be among the top k, ascending."""
     lower = scores - margin
+    if len(lower) == 0:
+        return NO_COLUMNS
     if k == 1:
         cut = lower.max()
     else:

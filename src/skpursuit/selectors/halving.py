@@ -223,8 +223,10 @@ class Race:
     def _summed(self, cols: Indices, edge: int) -> Floats:
         """Sums of some columns over the rows up to an edge."""
         start = 0 if self.coded else max(self.sums)
-        part, sums = self.rows[start:edge], np.ascontiguousarray(self.sums[start][0][cols].T).T
-        if len(part):
+        sums = np.ascontiguousarray(self.sums[start][0][cols].T).T
+        steps = [step for step in self.edges if start <= step < edge]  # as all columns would be summed
+        for first, last in pairwise([*steps, edge]):
+            part = self.rows[first:last]
             self.design.accumulate(part, self.query.r[part], sums, cols)
         return sums
 
