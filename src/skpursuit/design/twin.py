@@ -332,7 +332,15 @@ class _Builder:
         fine = self.fine[some] if self.fine.size or self.rngs is not None else None
         by_rows = self.steps, self.squares, first
         encode.encode_columns(
-            X, start, width, self.dither(first, width), self.codes[some], fine, *by_rows, params
+            X,
+            start,
+            width,
+            self.dither(first, width),
+            self.codes[some],
+            fine,
+            *by_rows,
+            params,
+            encode.make_scratch(X.dtype),
         )
         self.params[:, first:last] = params[:, : last - first]
 

@@ -13,8 +13,20 @@ STRIP = 32  # rows encoded before they are stored by columns
 inlined = njit(cache=True, nogil=True, inline="always")  # compiled once, within its caller
 
 
+def make_scratch(dtype):
+    """Memory that `encode_columns` works in: an array made in a kernel takes a while to compile."""
+    sizes = (
+        (2 * WIDTH, dtype),
+        (WIDTH, dtype),
+        (2 * WIDTH, "f4"),
+        (STRIP * WIDTH, "i1"),
+        (STRIP * WIDTH, "i1"),
+    )
+    return tuple(np.empty(size, kind) for size, kind in sizes)
+
+
 @njit(cache=True, nogil=True)
-def encode_columns(X, first, width, dither, codes, fine, steps, squares, column, params):
+def encode_columns(X, first, width, dither, codes, fine, steps, squares, column, params, scratch):
     """Encode the columns first ... first + width - 1 of a C-ordered X in one pass over them.
 
     Blocks of rows go outside, panels of columns inside: memory is read in order, and a block of a panel is
@@ -31,11 +43,9 @@ def encode_columns(X, first, width, dither, codes, fine, steps, squares, column,
     steps : (n, columns) int16, entries in 1/128 of a scale, written from `column` on; left alone when empty
     squares : (n, panels), sums of squares of each row are added, with those of `steps`
     params : (4, width, blocks) float64, written: scale, centre, error bound, largest magnitude
+    scratch : what `make_scratch` makes
     """
-    span = np.empty(2 * WIDTH, X.dtype)
-    centre = np.empty(WIDTH, X.dtype)
-    work = np.empty(2 * WIDTH, np.float32)
-    strips = np.empty((2, STRIP * WIDTH), np.int8)
+    span, centre, work, strip, rest = scratch
     for b in range(params.shape[2]):
         start = b * ROWS
         stop = min(start + ROWS, X.shape[0])
@@ -47,12 +57,12 @@ def encode_columns(X, first, width, dither, codes, fine, steps, squares, column,
             wide, at = some.shape[1], first + p
             for i in range(start, min(start + ROWS, codes.shape[1]), STRIP):
                 if fine is None:
-                    _encode_codes(X, i, stop, at, wide, centre, work, strips[0], steps, to)
+                    _encode_codes(X, i, stop, at, wide, centre, work, strip, steps, to)
                 else:
-                    _encode_both(X, i, stop, at, wide, dither, p, centre, work, strips, steps, to)
+                    _encode_both(X, i, stop, at, wide, dither, p, centre, work, strip, rest, steps, to)
                     if fine.size:
-                        _store(strips[1], wide, fine, p, i)
-                _store(strips[0], wide, codes, p, i)
+                        _store(rest, wide, fine, p, i)
+                _store(strip, wide, codes, p, i)
                 if steps.size:
                     for row in range(i, min(i + STRIP, stop)):
                         squares[row, to // WIDTH] += _square(X[row, at : at + wide])
@@ -86,12 +96,12 @@ def _encode_codes(X, start, stop, first, wide, centre, work, strip, steps, to):
 
 
 @inlined
-def _encode_both(X, start, stop, first, wide, dither, offset, centre, work, strips, steps, to):
+def _encode_both(X, start, stop, first, wide, dither, offset, centre, work, strip, rest, steps, to):
     """As `_encode_codes`, with second bytes; steps are both together."""
     if start + STRIP > stop:
         for place in range(STRIP * WIDTH):
-            strips[0, place] = 0
-            strips[1, place] = 0
+            strip[place] = 0
+            rest[place] = 0
     flat = X.reshape(X.size)
     random = dither.reshape(dither.size)
     by_rows = steps.reshape(steps.size)
@@ -104,7 +114,7 @@ def _encode_both(X, start, stop, first, wide, dither, offset, centre, work, stri
         here, row = i * steps.shape[1] + to, (i - start) * WIDTH
         for j in range(0, wide, GROUP):
             encode_group(
-                flat, at + j, centre, work, random, lead + j, j, strips[0], strips[1], row + j,
+                flat, at + j, centre, work, random, lead + j, j, strip, rest, row + j,
                 by_rows, here + j,
             )  # fmt: skip
 
