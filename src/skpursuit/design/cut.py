@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.kernels import quantized as kernel
+from skpursuit.kernels.vectors import ROW_GROUP
 
 Floats = NDArray[np.floating]
 
@@ -80,6 +81,59 @@ class Cut:
         """Undo the scaling of matrix and residual, see `scaled_up`."""
         g, bound = scaled_up(g, bound, self.exponent, exponent, self.sums.shape[2])
         return g.T.reshape(-1, *self.shape), bound.T.reshape(-1, *self.shape)
+
+
+@dataclass(frozen=True)
+class RowCut:
+    """Residuals on parts of the rows, for `add_rows`: segments are the rows of one part in one block.
+
+    Attributes
+    ----------
+    rows, starts : the rows, segment by segment, each filled up to whole groups, and where segments start
+    weights : (m, len(rows)) float32, divided by two to the power `exponent` of the residual; zero for fillers
+    totals : (m, segments), sums of the weights
+    lost : (2, m, parts), what sums up to the end of a part lose at most, per unit of scale and of centre
+    """
+
+    rows: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    weights: NDArray[np.float32]
+    totals: NDArray[np.float64]
+    lost: NDArray[np.float64]
+    exponent: NDArray[np.intc]
+
+    @classmethod
+    def of(cls, r: Floats, parts: list[NDArray[np.integer]], n: int, blocks: int) -> Self:
+        scaled, exponent = scaled_down(r, n)
+        rows = np.concatenate(parts)
+        segment = (
+            np.repeat(np.arange(len(parts)) * blocks, [len(part) for part in parts]) + rows // kernel.ROWS
+        )
+        order = np.argsort(segment, kind="stable")
+        rows, segment = rows[order], segment[order]
+        sizes = np.bincount(segment, minlength=len(parts) * blocks)
+        weights = scaled[:, rows]
+        totals, one = (
+            np.array([np.bincount(segment, w, len(sizes)) for w in some], np.float64)
+            for some in (weights, np.abs(weights))
+        )
+        # Both bytes leave 1/256 of a scale; float32 sums of them lose at most a unit for each term.
+        slack = (len(sizes) + 8) * UNIT
+        of_scale = (FINE_LOSS + 127.0 * (2.0**-24 * (sizes + 8) + slack)) * one + 2.0**-100 * (sizes > 0)
+        of_centre = (2.0**-44 + slack) * one + 2.0**-500 * (sizes > 0)
+        lost = np.stack([of_scale, of_centre]).reshape(2, len(weights), len(parts), blocks).sum(axis=3)
+        places, starts = _filled_up(sizes)
+        short = weights[:, places].astype(np.float32, order="C")
+        short[:, 1:][:, places[1:] == places[:-1]] = 0.0
+        return cls(rows[places], starts, short, totals, np.cumsum(lost, axis=2), exponent)
+
+
+def _filled_up(sizes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Places of the items of some segments, the last repeated up to a whole group; where segments start."""
+    wide = -(-sizes // ROW_GROUP) * ROW_GROUP
+    starts, first = (np.concatenate([[0], np.cumsum(some)]) for some in (wide, sizes))
+    within = np.arange(starts[-1]) - np.repeat(starts[:-1], wide)
+    return np.repeat(first[:-1], wide) + np.minimum(within, np.repeat(sizes - 1, wide)), starts
 
 
 def scaled_up(

@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.design.cut import FINE_LOSS, ROOT, UNIT, Cut, Floats, scaled_down, scaled_up
+from skpursuit.design.cut import ROOT, UNIT, Cut, Floats, RowCut, scaled_up
 from skpursuit.kernels import coded_rows, encode
 from skpursuit.kernels import quantized as kernel
 from skpursuit.kernels.threads import over_ranges
-from skpursuit.kernels.vectors import ROW_GROUP
 
 SLAB = 64  # ranges of columns given to a thread start at multiples of this
 
@@ -141,39 +140,20 @@ class Twin:
         """
         if not self.has_steps:
             raise ValueError("estimate_rows needs a twin built with its rows: Twin.build(X, steps=True)")
-        count, blocks, d = len(parts), self.scale.shape[1], self.shape[1]
-        rows = np.concatenate(parts)
-        segment = np.repeat(np.arange(count) * blocks, [len(part) for part in parts]) + rows // kernel.ROWS
-        order = np.argsort(segment, kind="stable")
-        rows, segment = rows[order], segment[order]
-        sizes = np.bincount(segment, minlength=count * blocks)
-        scaled, exponent = scaled_down(r, self.shape[0])
-        weights = scaled[:, rows]
-        totals, one = (
-            np.stack([np.bincount(segment, w, len(sizes)) for w in some])
-            for some in (weights, np.abs(weights))
-        )
-        m = len(weights)
-        out = np.empty((m, count, d))
+        d, blocks = self.shape[1], self.scale.shape[1]
+        cut = RowCut.of(r, parts, self.shape[0], blocks)
+        plain = np.abs(cut.exponent).max() < 400 and not self.exponent.any()
+        units = np.ldexp(1.0, cut.exponent if plain else 0 * cut.exponent)
+        out = np.empty((len(units), len(parts), d))
         out[:, 0] = 0.0
         scale, centre, most = self._by_blocks
-        filled, starts = _filled_up(sizes)
-        short = weights[:, filled].astype(np.float32, order="C")
-        short[:, 1:][:, filled[1:] == filled[:-1]] = 0.0
-        plain = np.abs(exponent).max() < 400 and not self.exponent.any()
-        units = np.ldexp(1.0, exponent if plain else 0 * exponent)
-        args = (self.steps, scale, centre, rows[filled], starts, short, units, totals, out)
-        over_ranges(coded_rows.add_rows, d, coded_rows.ALIGN, weights.size * d // 2, args)
-        # Both bytes leave 1/256 of a scale; float32 sums of them lose at most a unit for each term.
-        slack = (count * blocks + 8) * UNIT
-        of_scale = (FINE_LOSS + 127.0 * (2.0**-24 * (sizes + 8) + slack)) * one + 2.0**-100 * (sizes > 0)
-        of_centre = (2.0**-44 + slack) * one + 2.0**-500 * (sizes > 0)
-        lost = np.stack([of_scale, of_centre]).reshape(2, m, count, blocks).sum(axis=3)
-        lost = np.cumsum(lost, axis=2) * (units * (1.0 + self._slack))[:, None]
+        args = (self.steps, scale, centre, cut.rows, cut.starts, cut.weights, units, cut.totals, out)
+        over_ranges(coded_rows.add_rows, d, coded_rows.ALIGN, cut.weights.size * d // 2, args)
+        lost = cut.lost * (units * (1.0 + self._slack))[:, None]
         g, bound = out.reshape(-1, d), lost.reshape(2, -1).T @ most
         if not plain:
-            g, bound = scaled_up(g, bound, np.repeat(exponent, count), self.exponent, blocks)
-        shape = (count, d, *r.shape[1:])
+            g, bound = scaled_up(g, bound, np.repeat(cut.exponent, len(parts)), self.exponent, blocks)
+        shape = (len(parts), d, *r.shape[1:])
         return _targets_last(g, shape), _targets_last(bound, shape)
 
     @cached_property
@@ -257,14 +237,6 @@ class Twin:
         args = (self.codes, self.fine, self.scale, self.centre, cols, cut.whole, table, out)
         over_ranges(kernel.refine_columns, cols.size, 1, cut.whole.size * cols.size // 4, args)
         return cut.restore(out[:, 0], out[:, 1], self.exponent[cols])
-
-
-def _filled_up(sizes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Places of the items of some segments, the last repeated up to a whole group; where segments start."""
-    wide = -(-sizes // ROW_GROUP) * ROW_GROUP
-    starts, first = (np.concatenate([[0], np.cumsum(some)]) for some in (wide, sizes))
-    within = np.arange(starts[-1]) - np.repeat(starts[:-1], wide)
-    return np.repeat(first[:-1], wide) + np.minimum(within, np.repeat(sizes - 1, wide)), starts
 
 
 def _targets_last(rows: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:

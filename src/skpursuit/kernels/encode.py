@@ -75,6 +75,13 @@ def encode_columns(X, first, width, dither, codes, fine, steps, squares, column,
 
 
 @inlined
+def _ask_for(flat, at, wide):
+    """Ask for a part of a row."""
+    for j in range(0, wide, 64 // flat.itemsize):
+        prefetch(flat, at + j)
+
+
+@inlined
 def _encode_codes(X, start, stop, first, wide, centre, work, strip, steps, to):
     """Encode up to STRIP rows of a panel, and ask for the same rows of the next one.
 
@@ -87,9 +94,7 @@ def _encode_codes(X, start, stop, first, wide, centre, work, strip, steps, to):
     by_rows = steps.reshape(steps.size)
     for i in range(start, min(start + STRIP, stop)):
         at = i * X.shape[1] + first
-        ahead = min(at + WIDTH, X.size - WIDTH)
-        for j in range(0, wide, 64 // X.itemsize):
-            prefetch(flat, ahead + j)
+        _ask_for(flat, min(at + WIDTH, X.size - WIDTH), wide)
         here, row = i * steps.shape[1] + to, (i - start) * WIDTH
         for j in range(0, wide, GROUP):
             encode_codes(flat, at + j, centre, work, j, strip, row + j, by_rows, here + j)
@@ -107,9 +112,7 @@ def _encode_both(X, start, stop, first, wide, dither, offset, centre, work, stri
     by_rows = steps.reshape(steps.size)
     for i in range(start, min(start + STRIP, stop)):
         at = i * X.shape[1] + first
-        ahead = min(at + WIDTH, X.size - WIDTH)
-        for j in range(0, wide, 64 // X.itemsize):
-            prefetch(flat, ahead + j)
+        _ask_for(flat, min(at + WIDTH, X.size - WIDTH), wide)
         lead = min(i, dither.shape[0] - 1) * dither.shape[1] + offset
         here, row = i * steps.shape[1] + to, (i - start) * WIDTH
         for j in range(0, wide, GROUP):
