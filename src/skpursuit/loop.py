@@ -18,6 +18,7 @@ from skpursuit.design.base import Floats, Indices
 from skpursuit.losses import Loss
 from skpursuit.problem import Problem, make_problem
 from skpursuit.selectors import Oracle, Selection, Selector, as_selector
+from skpursuit.selectors.base import Shortlist
 from skpursuit.solvers.base import Solver, check_size
 from skpursuit.state import Record, Result, State, Status
 
@@ -180,11 +181,12 @@ class Run:
         """One iteration; the state and the history change together, or not at all."""
         iteration, began = len(self.history), time.perf_counter()
         rng = Draws([self.seed, iteration])
+        self.oracle.shortlist = recalled(self.state)
         after = self.solver.step(self.problem, self.state, self.oracle, cast(np.random.Generator, rng))
         record = make_record(iteration, after, self.oracle.take(), time.perf_counter() - began)
         if not (isfinite(after.objective) and np.isfinite(after.coef).all()):
             return Status.DIVERGED
-        self.state = after
+        self.state = remembering(after, self.oracle.shortlist)
         self.history.append(record)
         if self.watch is not None:
             self.watch(after)
@@ -244,6 +246,19 @@ class Run:
             snapshot = Snapshot(self.state, list(self.history), self.seed, self.fingerprints)
             files.save(Path(self.checkpoint.path), snapshot)
             self.saved = time.perf_counter()
+
+
+def remembering(state: State, shortlist: Shortlist | None) -> State:
+    """The state with the shortlist of the last answer, if it had one: a checkpoint must have it too."""
+    if shortlist is None:
+        return state
+    return replace(state, memory={**state.memory, "shortlist": shortlist.cols, "shortlist_r": shortlist.r})
+
+
+def recalled(state: State) -> Shortlist | None:
+    """The shortlist of a state."""
+    held = state.memory.get("shortlist"), state.memory.get("shortlist_r")
+    return None if held[0] is None or held[1] is None else Shortlist(*(np.asarray(part) for part in held))
 
 
 def make_record(iteration: int, state: State, answers: list[Selection], seconds: float) -> Record:

@@ -30,9 +30,60 @@ def test_sketch_on_sparse_views_targets_and_bad_arguments():
     exact = minimize(X, Y, OMP(n_nonzero_coefs=3), "exact", sample_weight=np.arange(60.0))
     sketch = minimize(X, Y, OMP(n_nonzero_coefs=3), "sketch", sample_weight=np.arange(60.0))
     assert exact.support.tolist() == sketch.support.tolist()  # 40 columns: all are computed exactly
-    for given in ({"second": 0.0}, {"second": 2.0}, {"last": 0}):
+    for given in ({"second": 0.0}, {"second": 2.0}, {"last": 0}, {"drift": -0.1}, {"drift": 1.0}):
         with pytest.raises(ValueError, match="must be"):
             Sketch(**given)
+
+
+def test_sketch_ranks_all_columns_only_when_the_residual_has_changed():
+    rng = np.random.default_rng(3)
+    X, r = rng.standard_normal((256, 2000)), rng.standard_normal(256)
+    design, selector = as_design(X), Sketch(last=10)
+    first = selector.select(design, Query(r))
+    assert len(first.shortlist.cols) == 250
+    assert first.entries_read == 256 * (2000 + 250 + first.recomputed)
+    move = rng.standard_normal(256)
+    move *= np.linalg.norm(r) / np.linalg.norm(move)
+    near = selector.select(design, Query(r + 0.2 * move, shortlist=first.shortlist))
+    assert near.entries_read == 256 * (250 + near.recomputed)
+    assert near.shortlist is first.shortlist
+    far = selector.select(design, Query(r + 0.4 * move, shortlist=first.shortlist))
+    assert far.entries_read == 256 * (2000 + 250 + far.recomputed)
+    assert far.shortlist.r is not first.shortlist.r
+    anew = Sketch(last=10, drift=0.0).select(design, Query(r + 0.2 * move, shortlist=first.shortlist))
+    assert anew.entries_read == 256 * (2000 + 250 + anew.recomputed)
+
+
+def test_sketch_never_chooses_what_is_excluded():
+    rng = np.random.default_rng(4)
+    X, r = rng.standard_normal((64, 300)), rng.standard_normal(64)
+    design, selector = as_design(X), Sketch(second=0.1, last=5)
+    taken: list[int] = []
+    shortlist = None
+    for _ in range(300):  # until nothing is left
+        query = Query(r, exclude=np.array(taken, dtype=np.intp), shortlist=shortlist)
+        answer = selector.select(design, query)
+        shortlist = answer.shortlist
+        taken += answer.indices.tolist()
+    assert sorted(taken) == list(range(300))
+    assert len(selector.select(design, Query(r, exclude=np.arange(300))).indices) == 0
+
+
+@pytest.mark.parametrize("stop_at", [1, 4, 7])
+def test_sketch_resumes_with_its_shortlist(tmp_path, stop_at):
+    X, y, _ = datasets.make_sparse_signal(100, 3000, 15, random_state=1)
+    solver, selector = OMP(n_nonzero_coefs=15), Sketch(second=0.02, last=3, drift=0.5)
+    whole = minimize(X, y, solver, selector)
+    path = tmp_path / "run"
+    halted = minimize(
+        X, y, solver, selector, checkpoint=path, callback=lambda record: record.iteration == stop_at
+    )
+    assert halted.n_iter == stop_at + 1
+    after = minimize(X, y, solver, selector, checkpoint=path)
+    assert after.support.tolist() == whole.support.tolist()
+    reads = [record.entries_read for record in whole.history]
+    assert [record.entries_read for record in after.history] == reads
+    assert min(reads) < X.size <= max(reads)  # some steps ranked all columns, some did not
 
 
 @pytest.mark.filterwarnings("error")

@@ -19,7 +19,7 @@ class SketchTwin:
     """Two bits an entry and three levels a column.
 
     `estimate` reads the first bit of all columns, `refine` both bits of a few. On Gaussian data the error of
-    an entry is about 0.95 and 0.4 standard deviations of X^T r over columns; skewed or
+    an entry is about 0.65 and 0.4 standard deviations of X^T r over columns; skewed or
     heavy-tailed columns do worse.
 
     Attributes
@@ -80,22 +80,22 @@ class SketchTwin:
         return Cost(self.shape[0] * columns, columns * (words + 3 * self.fit.itemsize))
 
     def estimate(self, r: Floats) -> NDArray[np.float64]:
-        """Guess X^T r for r of shape (n,) from the first bits and a residual of three levels."""
+        """Guess X^T r for r of shape (n,) from the first bits."""
         n, d = self.shape
         out = np.empty(d)
-        args = (self.signs, self.fit, *self._cut(r, 1), out)
+        args = (self.signs, self.fit, *self._cut(r), out)
         over_ranges(kernel.guess_all, d, SLAB, n * d // 32, args)
         return out
 
     def refine(self, r: Floats, cols: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Guess X[:, cols]^T r from both bits and a residual of seven levels."""
+        """Guess X[:, cols]^T r from both bits."""
         cols = np.asarray(cols, np.intp)
         out = np.empty(cols.size)
-        args = (cols, self.signs, self.sizes, self.fit, *self._cut(r, 2), out)
+        args = (cols, self.signs, self.sizes, self.fit, *self._cut(r), out)
         over_ranges(kernel.guess_some, cols.size, SLAB, cols.size * self.shape[0] // 8, args)
         return out
 
-    def _cut(self, r: Floats, magnitudes: int) -> tuple[NDArray[np.uint64], float, int, float]:
+    def _cut(self, r: Floats) -> tuple[NDArray[np.uint64], float, int, float]:
         """A residual in sign and magnitude bits, its step, the sum of its levels and its own sum."""
-        bits = np.empty((1 + magnitudes, self.signs.shape[1]), np.uint64)
+        bits = np.empty((1 + kernel.MAGNITUDES, self.signs.shape[1]), np.uint64)
         return bits, *kernel.cut(np.ascontiguousarray(r, np.float64), bits)

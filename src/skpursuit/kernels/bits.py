@@ -3,7 +3,7 @@
 
 Each column has a centre c and a distance e. The first bit of an entry says x < c, the second that just one of
 x < c and |x - c| < e holds: with signs s = 1 - 2 bit the four cells are s1 + weight * s2 in increasing order.
-The residual is cut into a sign and some magnitude bits. 64 rows make a word, four words a vector.
+The residual is cut into a sign and two magnitude bits. 64 rows make a word, four words a vector.
 """
 
 import math
@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
-from skpursuit.kernels.counts import LANES, RUN, count_one, count_two
+from skpursuit.kernels.counts import LANES, MAGNITUDES, RUN, count
 from skpursuit.kernels.vectors import prefetch
 
 WORD = 64
@@ -19,6 +19,7 @@ ALIGN = WORD * LANES  # rows are padded to a multiple of this
 WIDTH = 512  # columns that thresholds are made for at a time
 PANEL = 10240  # columns packed at a time: long reads of a row, and what is held of them stays in the cache
 LINE = 8  # words that come together from memory
+MOST = 2**MAGNITUDES - 1  # the largest level of a residual
 TRIED = 512  # rows at most on which steps are tried
 FREE = {"reassoc", "contract", "nsz"}  # sums in any order; NaN and infinity are still seen
 ONE, NONE = np.uint64(1), np.uint64(0)
@@ -32,7 +33,7 @@ def guess_all(lo, hi, signs, fit, residual, step, levels, total, out):
     ----------
     signs : (columns, words) uint64
     fit : (4, columns), see `fit_columns`
-    residual, step, levels, total : from `cut`, with one magnitude
+    residual, step, levels, total : from `cut`
     out : (columns,) float64, written
     """
     length = signs.shape[1]
@@ -42,13 +43,13 @@ def guess_all(lo, hi, signs, fit, residual, step, levels, total, out):
             _fetch(x, (j + 1) * length, length)
         differ = np.int64(0)
         for w in range(0, length, RUN):
-            differ += count_one(x, j * length + w, r, w, length, min(RUN, length - w))
+            differ += count(x, j * length + w, r, w, length, min(RUN, length - w))
         out[j] = total * fit[0, j] + step * fit[1, j] * (levels - 2 * differ)
 
 
 @njit(cache=True, nogil=True)
 def guess_some(lo, hi, cols, signs, sizes, fit, residual, step, levels, total, out):
-    """As `guess_all` for the columns cols[lo:hi], from both bits and a residual of two magnitudes."""
+    """As `guess_all` for the columns cols[lo:hi], from both bits."""
     length = signs.shape[1]
     x, y, r = signs.reshape(signs.size), sizes.reshape(sizes.size), residual.reshape(residual.size)
     for a in range(lo, hi):
@@ -59,8 +60,8 @@ def guess_some(lo, hi, cols, signs, sizes, fit, residual, step, levels, total, o
         one = two = np.int64(0)
         for w in range(0, length, RUN):
             size = min(RUN, length - w)
-            one += count_two(x, start + w, r, w, length, size)
-            two += count_two(y, start + w, r, w, length, size)
+            one += count(x, start + w, r, w, length, size)
+            two += count(y, start + w, r, w, length, size)
         sums = fit[2, cols[a]] * (levels - 2 * one) + fit[3, cols[a]] * (levels - 2 * two)
         out[a] = total * fit[0, cols[a]] + step * sums
 
@@ -81,25 +82,24 @@ def cut(r, residual):
         total += r[i]
         top = max(top, abs(r[i]))
     scale = math.ldexp(1.0, min(-math.frexp(top)[1], 1000))  # what is squared neither over- nor underflows
-    step = best_step(r, scale, 2 ** (residual.shape[0] - 1) - 1) / scale
+    step = best_step(r, scale) / scale
     return step, cut_bits(r, step, residual), total
 
 
 @njit(cache=True, nogil=True)
 def cut_bits(r, step, residual):
     """Sign and magnitude bits of r in units of `step`, clipped; return the sum of the levels."""
-    most = 2 ** (residual.shape[0] - 1) - 1
     levels = np.zeros(WORD, np.uint64)
     total = 0
     for w in range(residual.shape[1]):
         part = r[w * WORD : (w + 1) * WORD]
         sign = NONE
         for i in range(part.size):
-            levels[i] = np.uint64(np.int64(min(abs(part[i]) / step + 0.5, most)))
+            levels[i] = np.uint64(np.int64(min(abs(part[i]) / step + 0.5, MOST)))
             total += np.int64(levels[i])
             sign |= (ONE if part[i] < 0.0 else NONE) << np.uint64(i)
         residual[0, w] = sign
-        for p in range(1, residual.shape[0]):
+        for p in range(1, 1 + MAGNITUDES):
             bits = NONE
             for i in range(part.size):
                 bits |= ((levels[i] >> np.uint64(p - 1)) & ONE) << np.uint64(i)
@@ -108,14 +108,11 @@ def cut_bits(r, step, residual):
 
 
 @njit(cache=True, nogil=True, fastmath=FREE)
-def best_step(r, scale, most):
-    """Step of levels up to `most` with the least squared error on some rows of scale * r, of a few tried.
-
-    The best step grows with the tails, and shrinks as there are more levels.
-    """
+def best_step(r, scale):
+    """Step with the least squared error on some rows of scale * r, of a few tried: larger for heavy tails."""
     every = max(1, r.size // TRIED)
     some = np.abs(r[::every]) * scale
-    unit = some.sum() / max(1, some.size) * 3.0 / most
+    unit = some.sum() / max(1, some.size) * 3.0 / MOST
     best = 1.0
     least = np.inf
     for factor in (0.4, 0.5, 0.65, 0.8, 1.0, 1.3, 1.8):
@@ -125,7 +122,7 @@ def best_step(r, scale, most):
         inverse = 1.0 / step
         lost = 0.0
         for i in range(some.size):
-            lost += (some[i] - step * min(np.floor(some[i] * inverse + 0.5), most)) ** 2
+            lost += (some[i] - step * min(np.floor(some[i] * inverse + 0.5), MOST)) ** 2
         if lost < least:
             least = lost
             best = step

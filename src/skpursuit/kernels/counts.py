@@ -9,89 +9,34 @@ from numba.extending import intrinsic
 from skpursuit.kernels.vectors import load
 
 LANES = 4  # words in a vector
+MAGNITUDES = 2  # bits of a residual beside its sign
 RUN = 31 * LANES  # words that are taken before byte-wide counters would overflow
 
 
-def _counter(magnitudes):
-    """Make the population count for a residual of this many magnitude bits."""
-
-    @intrinsic
-    def count(_context, words, start, residual, first, length, size):
-        """Weighted ones of (words[start + i] ^ residual[first + i]) & residual[first + p * length + i].
-
-        Summed over i < size <= RUN, a multiple of LANES, and p = 1, 2, ... with weight 2 ** (p - 1).
-        A loop over 64-bit counts widens every vector; counting bytes widens once.
-        """
-
-        def codegen(context, builder, signature, args):
-            x = context.make_array(signature.args[0])(context, builder, args[0]).data
-            r = context.make_array(signature.args[2])(context, builder, args[2]).data
-            i64, lane = ir.IntType(64), ir.VectorType(ir.IntType(8), 8 * LANES)
-            sums = [cgutils.alloca_once(builder, lane) for _ in range(magnitudes)]
-            for total in sums:
-                builder.store(ir.Constant(lane, [0] * 8 * LANES), total)
-            with cgutils.for_range_slice(builder, i64(0), args[5], i64(LANES)) as (i, _):
-                place = builder.add(args[3], i)
-                sign = load(builder, r, place, lane)
-                differ = builder.xor(load(builder, x, builder.add(args[1], i), lane), sign)
-                for total in sums:
-                    place = builder.add(place, args[4])
-                    hit = _ones(builder, builder.and_(differ, load(builder, r, place, lane)))
-                    builder.store(builder.add(builder.load(total), hit), total)
-            return _weighted(builder, [builder.load(total) for total in reversed(sums)])
-
-        at = types.intp
-        return types.int64(words, at, residual, at, at, at), codegen
-
-    return count
-
-
-count_two = _counter(2)
-
-
 @intrinsic
-def count_one(_context, words, start, residual, first, length, size):
-    """As `count_two` for one magnitude bit, four vectors at a time.
+def count(_context, words, start, residual, first, length, size):
+    """Weighted ones of (words[start + i] ^ residual[first + i]) & residual[first + p * length + i].
 
-    Adders that keep their carries turn four vectors into one to be counted, with ones and twos held back.
+    Summed over i < size <= RUN, a multiple of LANES, and p = 1 and 2 with weights 1 and 2.
+    A loop over 64-bit counts widens every vector; counting bytes widens once.
     """
 
     def codegen(context, builder, signature, args):
         x = context.make_array(signature.args[0])(context, builder, args[0]).data
         r = context.make_array(signature.args[2])(context, builder, args[2]).data
-        i64 = ir.IntType(64)
-        lane = ir.VectorType(ir.IntType(8), 8 * LANES)
-        ones, twos, fours, rest = (cgutils.alloca_once(builder, lane) for _ in range(4))
-        for held in (ones, twos, fours, rest):
-            builder.store(ir.Constant(lane, [0] * 8 * LANES), held)
-
-        def hit(i):
+        i64, lane = ir.IntType(64), ir.VectorType(ir.IntType(8), 8 * LANES)
+        sums = [cgutils.alloca_once(builder, lane) for _ in range(MAGNITUDES)]
+        for total in sums:
+            builder.store(ir.Constant(lane, [0] * 8 * LANES), total)
+        with cgutils.for_range_slice(builder, i64(0), args[5], i64(LANES)) as (i, _):
             place = builder.add(args[3], i)
-            differ = builder.xor(
-                load(builder, x, builder.add(args[1], i), lane), load(builder, r, place, lane)
-            )
-            return builder.and_(differ, load(builder, r, builder.add(place, args[4]), lane))
-
-        def added(held, a, b):
-            """Add two vectors of bits to the one held; return the carries."""
-            old = builder.load(held)
-            either = builder.xor(a, b)
-            builder.store(builder.xor(old, either), held)
-            return builder.or_(builder.and_(a, b), builder.and_(old, either))
-
-        def tally(held, bits):
-            builder.store(builder.add(builder.load(held), _ones(builder, bits)), held)
-
-        bulk = builder.and_(args[5], i64(-4 * LANES))
-        with cgutils.for_range_slice(builder, i64(0), bulk, i64(4 * LANES)) as (i, _):
-            hits = [hit(builder.add(i, i64(LANES * k))) for k in range(4)]
-            carries = added(ones, *hits[:2]), added(ones, *hits[2:])
-            tally(fours, added(twos, *carries))
-        with cgutils.for_range_slice(builder, bulk, args[5], i64(LANES)) as (i, _):
-            tally(rest, hit(i))
-        tally(rest, builder.load(ones))
-        counts = builder.load(fours), _ones(builder, builder.load(twos)), builder.load(rest)
-        return _weighted(builder, counts)
+            sign = load(builder, r, place, lane)
+            differ = builder.xor(load(builder, x, builder.add(args[1], i), lane), sign)
+            for total in sums:
+                place = builder.add(place, args[4])
+                hit = _ones(builder, builder.and_(differ, load(builder, r, place, lane)))
+                builder.store(builder.add(builder.load(total), hit), total)
+        return _weighted(builder, [builder.load(total) for total in reversed(sums)])
 
     at = types.intp
     return types.int64(words, at, residual, at, at, at), codegen
@@ -106,7 +51,7 @@ def _ones(builder, bits):
 
 
 def _weighted(builder, counts):
-    """Sum over all bytes of (..., fours, twos, ones), each a vector of counts, with those weights."""
+    """Sum over all bytes of (twos, ones), each a vector of counts, with those weights."""
     i16 = ir.IntType(16)
     wide = ir.VectorType(i16, 8 * LANES)
     add = cgutils.get_or_insert_function(

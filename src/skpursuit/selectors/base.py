@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,13 @@ NO_COLUMNS: Indices = np.empty(0, dtype=np.intp)
 FEW = 64  # columns that are computed exactly without looking at their second byte, if there is one
 LIKELY = 24  # columns that score so high that their turn may come soon
 MANY = 512  # columns left from which a second byte is made, if there is none
+
+
+class Shortlist(NamedTuple):
+    """Columns, ascending, that looked best in a rough look at all entries of X^T r, and this r."""
+
+    cols: Indices
+    r: Floats
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,8 @@ class Query:
         As known, from products of the codes of X; it may have nothing to say.
     ordered : bool
         Whether the answer must be best first. Without it only the set is made sure of, which is cheaper.
+    shortlist : Shortlist, optional
+        That of the answer before, for selectors that make one.
     """
 
     r: Floats
@@ -49,6 +58,7 @@ class Query:
     known: Callable[[], tuple[Floats, Floats]] | None = None
     coded: Callable[[], tuple[Floats, Floats] | None] | None = None
     ordered: bool = True
+    shortlist: Shortlist | None = None
 
     def scores(self, g: Floats) -> Floats:
         """Scores of all columns, -inf where excluded."""
@@ -68,7 +78,8 @@ class Selection:
     """An answer: the columns, best first, what was read to find them, and what the answer is worth.
 
     `certificate` is "exact", "delta" (right with probability 1 - delta) or "heuristic"; `recomputed` counts
-    the columns whose entries were computed again because estimates could not tell them apart.
+    the columns whose entries were computed again because estimates could not tell them apart. `shortlist`
+    may serve the next query.
     """
 
     indices: Indices
@@ -77,6 +88,7 @@ class Selection:
     entries_read: int = 0
     bytes_read: int = 0
     recomputed: int = 0
+    shortlist: Shortlist | None = None
 
 
 class Selector(ABC):
@@ -224,9 +236,13 @@ class Oracle:
         self.design = design
         self.wants_known = selector.wants_known(design)
         self.answers: list[Selection] = []
+        self.shortlist: Shortlist | None = None
 
     def __call__(self, query: Query) -> Selection:
+        if self.shortlist is not None:
+            query = replace(query, shortlist=self.shortlist)
         answer = self.selector.select(self.design, query)
+        self.shortlist = answer.shortlist
         self.answers.append(answer)
         return answer
 
