@@ -183,7 +183,7 @@ class Twin:
         g *= power * self._powers
         return g, cut.multiplying_loss() * power
 
-    @property
+    @cached_property
     def plain(self) -> bool:
         """Whether no column is so large or small that `multiply` and what belongs to it had to mind it."""
         return bool(np.abs(self.exponent).max(initial=0) < 300)
@@ -299,7 +299,8 @@ class _Builder:
         """Encode the columns from first to last: whole groups, or the incomplete one at the end."""
         X, start = self.panel(first, last)
         width = -(-(last - first) // encode.GROUP) * encode.GROUP
-        params = np.empty((4, width, self.params.shape[2]))
+        whole = width == self.params.shape[1]
+        params = self.params if whole else np.empty((4, width, self.params.shape[2]))
         some = slice(first, first + width)
         fine = self.fine[some] if self.fine.size or self.rngs is not None else None
         by_rows = self.steps, self.squares, first
@@ -314,7 +315,8 @@ class _Builder:
             params,
             encode.make_scratch(X.dtype),
         )
-        self.params[:, first:last] = params[:, : last - first]
+        if not whole:
+            self.params[:, first:last] = params[:, : last - first]
 
     def panel(self, first: int, last: int) -> tuple[Floats, int]:
         """Return a C-ordered array and the place of the first column in it."""
