@@ -16,6 +16,7 @@ ROWS = 512  # rows in a block; with more the 32-bit sums could overflow
 LANES = 64  # rows are padded to a multiple of this many zero codes
 FINE = 128.0  # steps of the second byte in one step of the code
 ROUND = 1.5 * 2**52  # adding and subtracting it rounds to the nearest integer
+FEW = 8  # columns whose products with a residual are made before they are put together
 TABLE = 7  # numbers per block that `estimate_columns` needs of the residual
 
 
@@ -24,43 +25,47 @@ def estimate_columns(lo, hi, codes, scale, centre, error, cols, residual, table,
     """Estimate, error bound and variance proxy of x_j . r for the columns cols[lo:hi].
 
     `residual` is (m, rows) int16 and `table` (m, TABLE, blocks), both from `cut_residual`; `out` is
-    (m, 3, columns). The codes of one column stay in the first cache for all m residuals, and those of the
-    next are asked for meanwhile: it may be far away.
+    (m, 3, columns). The codes of a few columns stay in the cache for all m residuals, and those of the next
+    are asked for meanwhile: they may be far away.
     """
     rows = codes.shape[1]
     flat = codes.reshape(codes.size)
     whole = residual.reshape(residual.size)
-    sums = np.empty(scale.shape[1])
-    for a in range(lo, hi):
-        j = cols[a]
-        ahead = cols[min(a + 1, hi - 1)] * rows
+    sums = np.empty((FEW, scale.shape[1]))
+    for start in range(lo, hi, FEW):
+        stop = min(start + FEW, hi)
         for k in range(residual.shape[0]):
-            for b in range(sums.size):
-                first = b * ROWS
-                count = min(ROWS, rows - first)
-                for i in range(first, first + count, LANES):
-                    prefetch(flat, ahead + i)
-                sums[b] = dot(flat, j * rows + first, whole, k * rows + first, count)
-            _add_blocks(sums, scale, centre, error, j, table, k, out, a)
+            for a in range(start, stop):
+                here = cols[a] * rows
+                ahead = cols[min(a + 1, hi - 1)] * rows
+                for b in range(scale.shape[1]):
+                    first = b * ROWS
+                    count = min(ROWS, rows - first)
+                    for i in range(first, first + count, LANES):
+                        prefetch(flat, ahead + i)
+                    sums[a - start, b] = dot(flat, here + first, whole, k * rows + first, count)
+            _add_blocks(sums, scale, centre, error, cols, start, stop, table, k, out)
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _add_blocks(sums, scale, centre, error, j, t, k, out, a):
-    """Entry a of residual k: sums over the blocks of column j."""
-    g = 0.0
-    bound = 0.0
-    spread = 0.0
-    for b in range(sums.size):
-        s = np.float64(scale[j, b])
-        c = centre[j, b]
-        g += s * t[k, 0, b] * sums[b] + c * t[k, 1, b]
-        norm = error[j, b] * t[k, 2, b]
-        most = s * t[k, 3, b]
-        bound += (norm if norm < most else most) + s * t[k, 4, b] + abs(c) * t[k, 5, b]
-        spread += s * s * t[k, 6, b]
-    out[k, 0, a] = g
-    out[k, 1, a] = bound
-    out[k, 2, a] = spread
+def _add_blocks(sums, scale, centre, error, cols, start, stop, t, k, out):
+    """Entries start to stop of residual k: sums over the blocks of their columns."""
+    for a in range(start, stop):
+        j = cols[a]
+        g = 0.0
+        bound = 0.0
+        spread = 0.0
+        for b in range(scale.shape[1]):
+            s = np.float64(scale[j, b])
+            c = centre[j, b]
+            g += s * t[k, 0, b] * sums[a - start, b] + c * t[k, 1, b]
+            norm = error[j, b] * t[k, 2, b]
+            most = s * t[k, 3, b]
+            bound += (norm if norm < most else most) + s * t[k, 4, b] + abs(c) * t[k, 5, b]
+            spread += s * s * t[k, 6, b]
+        out[k, 0, a] = g
+        out[k, 1, a] = bound
+        out[k, 2, a] = spread
 
 
 @njit(cache=True, nogil=True)
