@@ -252,13 +252,17 @@ def remembering(state: State, shortlist: Shortlist | None) -> State:
     """The state with the shortlist of the last answer, if it had one: a checkpoint must have it too."""
     if shortlist is None:
         return state
-    return replace(state, memory={**state.memory, "shortlist": shortlist.cols, "shortlist_r": shortlist.r})
+    held = {f"shortlist.{name}": np.asarray(value) for name, value in shortlist._asdict().items()}
+    return replace(state, memory={**state.memory, **held})
 
 
 def recalled(state: State) -> Shortlist | None:
     """The shortlist of a state."""
-    held = state.memory.get("shortlist"), state.memory.get("shortlist_r")
-    return None if held[0] is None or held[1] is None else Shortlist(*(np.asarray(part) for part in held))
+    held = [state.memory.get(f"shortlist.{name}") for name in Shortlist._fields]
+    if any(part is None for part in held):
+        return None
+    cols, r, least, scores = (np.asarray(part) for part in held)
+    return Shortlist(cols, r, float(least), scores)
 
 
 def make_record(iteration: int, state: State, answers: list[Selection], seconds: float) -> Record:

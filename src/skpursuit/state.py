@@ -81,7 +81,7 @@ class State:
     dropped : ndarray of int
         Columns found to depend on the support; never asked for again.
     memory : mapping of str to ndarray or Stack
-        What a solver carries from step to step.
+        What a solver, or a selector with a shortlist, carries from step to step.
     status : Status, optional
         Set by the solver when it is done.
     """

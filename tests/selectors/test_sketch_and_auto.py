@@ -2,15 +2,31 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skpursuit import OMP, Auto, Certified, CoSaMP, FrankWolfe, L1Ball, Sketch, as_design, datasets, minimize
+from skpursuit import (
+    OMP,
+    Auto,
+    Certified,
+    CoSaMP,
+    Exact,
+    FrankWolfe,
+    L1Ball,
+    MatchingPursuit,
+    Sketch,
+    as_design,
+    datasets,
+    minimize,
+)
+from skpursuit.design import AffineDesign
 from skpursuit.problem import make_problem
 from skpursuit.selectors import Query
 from skpursuit.selectors.auto import LOAD_KERNELS, Kernels, predict
+from skpursuit.selectors.score import Group, Signed
 
 
 def test_sketch_finds_the_atoms_and_reads_little():
@@ -35,23 +51,76 @@ def test_sketch_on_sparse_views_targets_and_bad_arguments():
             Sketch(**given)
 
 
+def planted(n, d, seed):
+    """A residual with one column that stands out, and a direction of its length to move it in."""
+    rng = np.random.default_rng(seed)
+    X, r, move = rng.standard_normal((n, d)), rng.standard_normal(n), rng.standard_normal(n)
+    r += 0.5 * X[:, 7]
+    return X, r, move * np.linalg.norm(r) / np.linalg.norm(move)
+
+
 def test_sketch_ranks_all_columns_only_when_the_residual_has_changed():
-    rng = np.random.default_rng(3)
-    X, r = rng.standard_normal((256, 2000)), rng.standard_normal(256)
+    n, d, size = 256, 2000, 200
+    X, r, move = planted(n, d, 3)
     design, selector = as_design(X), Sketch(last=10)
     first = selector.select(design, Query(r))
-    assert len(first.shortlist.cols) == 250
-    assert first.entries_read == 256 * (2000 + 250 + first.recomputed)
-    move = rng.standard_normal(256)
-    move *= np.linalg.norm(r) / np.linalg.norm(move)
+    assert len(first.shortlist.cols) == size
+    assert first.entries_read == n * (d + size + first.recomputed)
     near = selector.select(design, Query(r + 0.2 * move, shortlist=first.shortlist))
-    assert near.entries_read == 256 * (250 + near.recomputed)
+    assert near.entries_read == n * (size + near.recomputed)
     assert near.shortlist is first.shortlist
     far = selector.select(design, Query(r + 0.4 * move, shortlist=first.shortlist))
-    assert far.entries_read == 256 * (2000 + 250 + far.recomputed)
-    assert far.shortlist.r is not first.shortlist.r
+    assert far.entries_read == n * (d + size + far.recomputed)
     anew = Sketch(last=10, drift=0.0).select(design, Query(r + 0.2 * move, shortlist=first.shortlist))
-    assert anew.entries_read == 256 * (2000 + 250 + anew.recomputed)
+    assert anew.entries_read == n * (d + size + anew.recomputed)
+    other = selector.select(design, Query(r[:, None], score=Group(), shortlist=first.shortlist))
+    assert other.entries_read == n * (d + size + other.recomputed)
+
+
+def test_sketch_ranks_all_columns_when_those_of_its_shortlist_are_no_longer_ahead():
+    n, d = 256, 2000
+    X, r, _ = planted(n, d, 5)
+    design, selector = as_design(X), Sketch(last=10)
+    first = selector.select(design, Query(r))
+    assert first.indices.tolist() == [7]
+    best = first.shortlist.cols[np.argsort(-first.shortlist.scores)[:185]]
+    answer = selector.select(design, Query(r, exclude=best, shortlist=first.shortlist))
+    assert answer.entries_read >= n * d  # 15 of the list were left, and no better than the others
+    behind = first.shortlist._replace(least=np.inf)
+    assert selector.select(design, Query(r, shortlist=behind)).entries_read >= n * d
+    wild = first.shortlist._replace(scores=first.shortlist.scores + 1e3)
+    assert selector.select(design, Query(r, shortlist=wild)).entries_read >= n * d
+
+
+def test_sketch_keeps_a_shortlist_for_many_columns_targets_and_views():
+    X, r, move = planted(300, 3000, 6)
+    rng = np.random.default_rng(6)
+    R, score = np.stack([r, rng.standard_normal(300)], axis=1), Group()
+    X[:, [40, 41]] += 0.4 * r[:, None]
+    for design in (as_design(X), AffineDesign(as_design(X), centre=X.mean(axis=0), root=np.full(300, 2.0))):
+        for given in ({}, {"k": 3}, {"score": Signed()}, {"score": score}):
+            first = R if given.get("score") is score else r
+            small = 0.05 * (move if first.ndim == 1 else move[:, None])
+            sign = -1.0 if isinstance(given.get("score"), Signed) else 1.0
+            held = Sketch().select(design, Query(sign * first, **given))
+            later = Query(sign * (first + small), shortlist=held.shortlist, **given)
+            answer = Sketch().select(design, later)
+            assert answer.entries_read < X.size
+            assert answer.shortlist is held.shortlist
+            assert set(answer.indices) == set(Exact().select(design, later).indices)
+
+
+def test_matching_pursuit_with_a_sketch_goes_on_where_the_residual_comes_to_rest():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 500))
+    y = X[:, :150] @ (0.05 * rng.standard_normal(150)) + rng.standard_normal(600)
+    selector = Sketch(last=5)
+    kept = minimize(X, y, MatchingPursuit(max_iter=600), selector)
+    anew = minimize(X, y, MatchingPursuit(max_iter=600), replace(selector, drift=0.0))
+    gradients = [np.abs(X.T @ (X @ result.coef - y)).max() for result in (kept, anew)]
+    assert kept.objective < 1.1 * anew.objective
+    assert gradients[0] < 1.5 * gradients[1]
+    assert sum(record.entries_read < X.size for record in kept.history) > 150
 
 
 def test_sketch_never_chooses_what_is_excluded():
@@ -71,8 +140,8 @@ def test_sketch_never_chooses_what_is_excluded():
 
 @pytest.mark.parametrize("stop_at", [1, 4, 7])
 def test_sketch_resumes_with_its_shortlist(tmp_path, stop_at):
-    X, y, _ = datasets.make_sparse_signal(100, 3000, 15, random_state=1)
-    solver, selector = OMP(n_nonzero_coefs=15), Sketch(second=0.02, last=3, drift=0.5)
+    X, y, _ = datasets.make_sparse_signal(400, 3000, 15, random_state=1)
+    solver, selector = OMP(n_nonzero_coefs=15), Sketch(second=0.05, last=3, drift=0.5)
     whole = minimize(X, y, solver, selector)
     path = tmp_path / "run"
     halted = minimize(

@@ -19,10 +19,15 @@ MANY = 512  # columns left from which a second byte is made, if there is none
 
 
 class Shortlist(NamedTuple):
-    """Columns, ascending, that looked best in a rough look at all entries of X^T r, and this r."""
+    """Columns, ascending, that looked best in a rough look at all entries of X^T r, and this r.
+
+    `least` is the score of the worst of them in that look, `scores` are those of a closer one.
+    """
 
     cols: Indices
     r: Floats
+    least: float
+    scores: Floats
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from skpursuit.selectors.exact import Exact
 from skpursuit.selectors.score import top
 
 FIRST = 8  # columns computed exactly before asking whether that is enough
+WILD = 6.0  # standard deviations by which a score may have moved without being seen
 DOUBT = 3.0  # errors of guesses by which the best of the rest must fall short
 
 
@@ -27,11 +29,12 @@ class Sketch(Selector):
     last : int
         Columns computed exactly at most, beside the k asked for. On sparse X selection is exact.
     drift : float
-        Change of the residual, relative to its norm, up to which all columns are not ranked again: those that
-        looked best before it are. 0: they are ranked anew for each residual.
+        Change of the residual, relative to its norm, up to which not all columns are ranked again, but those
+        that looked best before, for a few answers and while they beat the others. 0: all, for each residual;
+        so it is with solvers that ask for many columns.
     """
 
-    second: float = 1 / 8
+    second: float = 1 / 10
     last: int = 96
     drift: float = 0.3
 
@@ -50,33 +53,57 @@ class Sketch(Selector):
     def memory(self, design: Design) -> int:
         return design.shape[0] * design.shape[1] // 4 if design.has_twin() else 0
 
+    def resolve(self, problem: Any, solver: Any) -> Selector:
+        # Who asks for many columns moves far in a step, and takes the same answer twice for the end.
+        return replace(self, drift=0.0) if solver.asks_many else self
+
     def find(self, design: Design, query: Query) -> Selection:
         if not design.has_twin():
             return Exact().find(design, query)
-        from skpursuit.kernels import topk
+        shortlist, scores = self._kept(design, query) or self._ranked(design, query)
+        order = top(scores, query.k + self.last)
+        answer = _exactly(design, query, shortlist.cols[order], scores[order])
+        return replace(answer, shortlist=shortlist)
 
-        last, off = min(query.k + self.last, design.shape[1] - len(query.exclude)), query.exclude
-        shortlist = query.shortlist
-        if shortlist is None or not self._serves(shortlist, query):
-            scores = query.score.of(design.sketch_estimate(query.r))
-            size = max(query.k + self.last + len(off), ceil(self.second * design.shape[1]))
-            shortlist = Shortlist(topk.keep(scores, size), query.r)
-        cols = shortlist.cols
-        guess = query.score.of(design.sketch_refine(query.r, cols))
-        places = np.searchsorted(cols, off)
-        guess[places[cols.take(places, mode="clip") == off]] = -np.inf
-        order = topk.top(guess, last)
-        return _exactly(design, query, cols[order], guess[order], shortlist)
+    def _kept(self, design: Design, query: Query) -> tuple[Shortlist, Floats] | None:
+        """The shortlist of the answer before, scored anew; None where a column beyond it might win."""
+        held = query.shortlist
+        if held is None or held.r.shape != query.r.shape:
+            return None
+        if len(held.cols) < query.k + self.last + len(query.exclude):
+            return None
+        before = held.r.ravel()
+        if scaled_norm(query.r.ravel() - before) > self.drift * scaled_norm(before):
+            return None
+        scores, allowed = _looked_at(design, query, held.cols)
+        moved = scaled_norm(scores - held.scores) / sqrt(len(scores))
+        least = allowed[top(allowed, query.k)].min()
+        return (held, allowed) if least >= held.least + WILD * moved else None
 
-    def _serves(self, shortlist: Shortlist, query: Query) -> bool:
-        """Whether the residual is nearly that of a shortlist, which has columns enough."""
-        if len(shortlist.cols) < query.k + self.last + len(query.exclude):
-            return False
-        old = shortlist.r.ravel()
-        return scaled_norm(query.r.ravel() - old) <= self.drift * scaled_norm(old)
+    def _ranked(self, design: Design, query: Query) -> tuple[Shortlist, Floats]:
+        """The columns that look best by one bit an entry, and some for those that will be excluded."""
+        d, least = design.shape[1], -np.inf
+        size = max(ceil(self.second * d), 2 * (query.k + self.last)) + len(query.exclude)
+        cols = np.arange(d)
+        if size < d:
+            from skpursuit.kernels.topk import keep
+
+            rough = query.score.of(design.sketch_estimate(query.r))
+            cols = keep(rough, size)
+            least = float(rough[cols].min())
+        scores, allowed = _looked_at(design, query, cols)
+        return Shortlist(cols, query.r.copy(), least, scores), allowed
 
 
-def _exactly(design: Design, query: Query, cols: Indices, guess: Floats, shortlist: Shortlist) -> Selection:
+def _looked_at(design: Design, query: Query, cols: Indices) -> tuple[Floats, Floats]:
+    """Scores of columns, ascending, by both bits; and those with -inf for the excluded ones."""
+    scores = query.score.of(design.sketch_refine(query.r, cols))
+    allowed, places = scores.copy(), np.searchsorted(cols, query.exclude)
+    allowed[places[cols.take(places, mode="clip") == query.exclude]] = -np.inf
+    return scores, allowed
+
+
+def _exactly(design: Design, query: Query, cols: Indices, guess: Floats) -> Selection:
     """Compute columns, best guess first, until what is left is not likely to win."""
     exact, done = np.empty((0, *query.r.shape[1:])), query.k + FIRST
     while True:
@@ -89,4 +116,4 @@ def _exactly(design: Design, query: Query, cols: Indices, guess: Floats, shortli
             error = scaled_norm(found - guess[: len(found)]) / sqrt(len(found))
             done = int(np.count_nonzero(guess + DOUBT * error >= found[best[-1]]))
         if done <= len(found) or len(found) == len(cols):
-            return Selection(cols[best], exact[best], "heuristic", recomputed=len(found), shortlist=shortlist)
+            return Selection(cols[best], exact[best], "heuristic", recomputed=len(found))
