@@ -4,7 +4,7 @@
 
 Each selector of the paper answers one query on a dense float64 X in C order, in a new process whose kernels
 are not compiled yet, and then in new processes that find them compiled, less what a second answer takes.
-Processor seconds; importing Numba is shown apart, and so is scipy.linalg, which every fit needs.
+Processor seconds; importing Numba is shown apart, scipy.linalg, which every fit needs, is left out.
 """
 
 import os

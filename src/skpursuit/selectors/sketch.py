@@ -30,8 +30,8 @@ class Sketch(Selector):
         Columns computed exactly at most, beside the k asked for. On sparse X selection is exact.
     drift : float
         Change of the residual, relative to its norm, up to which not all columns are ranked again, but those
-        that looked best before, for a few answers and while they beat the others. 0: all, for each residual;
-        so it is with solvers that ask for many columns.
+        that looked best before, as long as no other is likely to beat them. 0: all, for each residual; so it
+        is with solvers that ask for many columns.
     """
 
     second: float = 1 / 10
