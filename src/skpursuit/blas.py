@@ -1,4 +1,4 @@
-"""One BLAS thread where bits must not depend on the number of threads."""
+"""The number of threads of BLAS, and one alone where more would do harm."""
 
 from __future__ import annotations
 
@@ -21,9 +21,19 @@ def libraries() -> list[Any]:
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
+def thread_counts() -> list[int]:
+    """Threads of each BLAS library as the caller wants them, also inside `one_thread`."""
+    before = _before if _depth else [library.num_threads for library in libraries()]
+    return [threads for threads in before if threads]
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run BLAS on one thread, in every thread of the process while any is inside."""
+    """Run BLAS on one thread, in every thread of the process while any is inside.
+
+    For bits that do not depend on the number of threads; and around kernels, which have threads of their own:
+    those of BLAS stay awake for a while after a product, and take the processors from them.
+    """
     global _depth, _before
     with _lock:
         if _depth == 0:

@@ -41,12 +41,17 @@ class Plan:
 def in_order(function: Callable[[Any], Any], items: Iterable[Any], n_threads: int | None = None) -> list[Any]:
     """Map on threads, each with one thread of BLAS: the same bits for any number of them."""
     workers = n_threads or threads.count()
+
+    def task(item: Any) -> Any:
+        with threads.alone():
+            return function(item)
+
     with one_thread():
         if workers == 1:
-            return [function(item) for item in items]
+            return [task(item) for item in items]
         with ThreadPoolExecutor(workers) as pool:
             try:
-                return list(pool.map(function, items))
+                return list(pool.map(task, items))
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from skpursuit.blas import libraries, one_thread
+from skpursuit.coding import in_order
 from skpursuit.kernels import rows, threads
 
 
@@ -24,8 +26,24 @@ def test_count_follows_threadpool_limits():
         assert threads.count() == 2
 
 
+def test_kernels_keep_their_threads_while_blas_has_one():
+    with threadpool_limits(2, user_api="blas"), one_thread():
+        assert {library.num_threads for library in libraries()} == {1}
+        assert threads.count() == 2
+        with threads.alone():
+            assert threads.count() == 1
+        assert threads.count() == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_is_mapped_on_threads_uses_no_others(workers):
+    with threadpool_limits(2, user_api="blas"):
+        assert in_order(lambda item: (item, threads.count()), range(3), workers) == [(0, 1), (1, 1), (2, 1)]
+        assert threads.count() == 2
+
+
 def test_without_blas_the_environment_decides(monkeypatch):
-    monkeypatch.setattr(threads, "libraries", list)
+    monkeypatch.setattr(threads, "thread_counts", list)
     monkeypatch.setenv("OMP_NUM_THREADS", "3,1")
     assert threads.count() == 3
     monkeypatch.delenv("OMP_NUM_THREADS")

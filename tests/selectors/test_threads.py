@@ -14,6 +14,8 @@ CHOICES = {
     "greedy": "greedy",
     "greedy 5%": Greedy(stop=Stability(0.05)),
     "uniform": "uniform",
+    "certified": "certified",
+    "sketch": "sketch",
 }
 
 

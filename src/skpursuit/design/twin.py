@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skpursuit.blas import one_thread
 from skpursuit.design.cut import ROOT, UNIT, Cut, Floats, RowCut, scaled_up
 from skpursuit.kernels import coded_rows, encode
 from skpursuit.kernels import quantized as kernel
@@ -150,7 +151,8 @@ class Twin:
         args = (self.steps, scale, centre, cut.rows, cut.starts, cut.weights, units, cut.totals, out)
         over_ranges(coded_rows.add_rows, d, coded_rows.ALIGN, cut.weights.size * d // 2, args)
         lost = cut.lost * (units * (1.0 + self._slack))[:, None]
-        g, bound = out.reshape(-1, d), lost.reshape(2, -1).T @ most
+        with one_thread():
+            g, bound = out.reshape(-1, d), lost.reshape(2, -1).T @ most
         if not plain:
             g, bound = scaled_up(g, bound, np.repeat(cut.exponent, len(parts)), self.exponent, blocks)
         shape = (len(parts), d, *r.shape[1:])

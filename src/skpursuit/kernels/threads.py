@@ -7,12 +7,13 @@ bits of any of them. Sums that do cross blocks must be added in block order by t
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
-from skpursuit.blas import libraries
+from skpursuit.blas import thread_counts
 
 # Multiply-adds below which handing work to another thread costs more than it saves: 1e6 take about
 # 0.3 ms on one core, waking a thread 0.02 to 0.05 ms.
@@ -46,12 +47,22 @@ def count() -> int:
     Returns
     -------
     int
-        At least 1; 1 inside a task of `over_ranges`, so that nothing nests.
+        At least 1; 1 inside a task of `over_ranges` or of `alone`, so that nothing nests.
     """
     if getattr(_inside, "task", False):
         return 1
-    counts = [c for c in (library.num_threads for library in libraries()) if c]
-    return max(1, min(counts) if counts else _fallback())
+    return max(1, min(thread_counts(), default=0) or _fallback())
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Kernels called inside, by this thread, use no other."""
+    before = getattr(_inside, "task", False)
+    _inside.task = True
+    try:
+        yield
+    finally:
+        _inside.task = before
 
 
 def cut(total: int, align: int, parts: int) -> list[tuple[int, int]]:
@@ -98,17 +109,16 @@ def over_ranges(kernel: Callable[..., Any], total: int, align: int, work: int, a
 
 def _drain(kernel: Callable[..., Any], todo: deque[tuple[int, int]], args: tuple[Any, ...]) -> None:
     """Take ranges until none is left; whoever fails or is interrupted leaves none to the others."""
-    _inside.task = True
     try:
-        while True:
-            try:
-                lo, hi = todo.popleft()
-            except IndexError:
-                return
-            kernel(lo, hi, *args)
+        with alone():
+            while True:
+                try:
+                    lo, hi = todo.popleft()
+                except IndexError:
+                    return
+                kernel(lo, hi, *args)
     finally:
         todo.clear()
-        _inside.task = False
 
 
 def _executor(size: int) -> ThreadPoolExecutor:

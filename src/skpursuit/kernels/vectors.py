@@ -13,7 +13,7 @@ GROUP = 16  # columns that `encode_group` takes
 WIDTH = 512  # columns encoded at a time: long enough reads of a row, short enough to stay in the cache
 ROW_GROUP = 8  # rows that `add_steps` adds at a time
 LINE_STEPS, AHEAD = 32, 512  # steps in a cache line, and how far ahead lines are asked for
-TILE = (4, 2)  # columns and residuals that `multiply_tile` takes: its eight sums stay in registers
+TILE = (2, 4)  # columns and residuals that `multiply_tile` takes: its eight sums stay in registers
 
 
 @intrinsic

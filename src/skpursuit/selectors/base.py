@@ -13,7 +13,7 @@ from skpursuit.design.base import Design, Floats, Indices
 from skpursuit.selectors.score import Absolute, Score, top
 
 NO_COLUMNS: Indices = np.empty(0, dtype=np.intp)
-FEW = 64  # columns that are computed exactly without looking at their second byte, if there is one
+FEW = 32  # columns that are computed exactly without looking at their second byte, if there is one
 LIKELY = 24  # columns that score so high that their turn may come soon
 MANY = 512  # columns left from which a second byte is made, if there is none
 
@@ -180,19 +180,18 @@ def settled(
     scores = query.scores(g) if cols is None else query.score.of(g)
     margin = query.score.error(bound)
     left = candidates(scores, margin, query.k)
-    many = len(left) > max(FEW if fine else MANY, query.k)
-    names = left if cols is None else cols[left]
-    if many:
-        return rank(design, query, *design.refine(query.r, names, seed), cols=names)
-    if len(left) > query.k:
+    few = max(FEW if fine else MANY, query.k)
+    if query.k < len(left) and (query.k == 1 or len(left) <= few):
         # Without the width of their own intervals the best guesses, computed exactly, rule out most of the
         # others. Those with the same estimate stay: they may be copies, and the lowest of copies wins.
-        guesses = top(scores[left], query.k)
-        design.fetch(names[guesses], lambda: _best(scores, cols))
-        exact = query.score.of(design.correlate(query.r, cols=names[guesses]))
-        own = scores[left]
-        stay = (own + margin[left] >= exact.min()) | (own >= own[guesses].min())
-        left, names = left[stay], names[stay]
+        guesses = left[top(scores[left], query.k)]
+        names = guesses if cols is None else cols[guesses]
+        design.fetch(names, lambda: _best(scores, cols))
+        least = query.score.of(design.correlate(query.r, cols=names)).min()
+        left = left[(scores[left] + margin[left] >= least) | (scores[left] >= scores[guesses].min())]
+    names = left if cols is None else cols[left]
+    if len(left) > few:
+        return rank(design, query, *design.refine(query.r, names, seed), cols=names)
     return rank(design, query, g[left], bound[left], cols=names)
 
 

@@ -7,6 +7,7 @@ from math import log
 from numbers import Real
 from typing import Any
 
+from skpursuit.blas import one_thread
 from skpursuit.design.base import Design
 from skpursuit.selectors.base import Query, Selection, Selector, settled
 from skpursuit.selectors.exact import Exact
@@ -70,9 +71,10 @@ class Certified(Selector):
     def find(self, design: Design, query: Query) -> Selection:
         if not design.has_twin():
             return Exact().find(design, query)
-        ahead = query.coded() if query.coded is not None and not self.delta else None
-        g, bound = ahead or design.estimate(query.r, self._twin_seed(), self._log_delta(design))
-        answer = settled(design, query, g, bound, None, self.fine, self._twin_seed())
+        with one_thread():
+            ahead = query.coded() if query.coded is not None and not self.delta else None
+            g, bound = ahead or design.estimate(query.r, self._twin_seed(), self._log_delta(design))
+            answer = settled(design, query, g, bound, None, self.fine, self._twin_seed())
         return replace(answer, certificate="delta") if self.delta else answer
 
     def _twin_seed(self) -> int | None:

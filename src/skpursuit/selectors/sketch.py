@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skpursuit.blas import one_thread
 from skpursuit.design.base import Design, Floats, Indices, scaled_norm
 from skpursuit.selectors.base import Query, Selection, Selector, Shortlist
 from skpursuit.selectors.exact import Exact
@@ -60,9 +61,10 @@ class Sketch(Selector):
     def find(self, design: Design, query: Query) -> Selection:
         if not design.has_twin():
             return Exact().find(design, query)
-        shortlist, scores = self._kept(design, query) or self._ranked(design, query)
-        order = top(scores, query.k + self.last)
-        answer = _exactly(design, query, shortlist.cols[order], scores[order])
+        with one_thread():
+            shortlist, scores = self._kept(design, query) or self._ranked(design, query)
+            order = top(scores, query.k + self.last)
+            answer = _exactly(design, query, shortlist.cols[order], scores[order])
         return replace(answer, shortlist=shortlist)
 
     def _kept(self, design: Design, query: Query) -> tuple[Shortlist, Floats] | None:
