@@ -61,7 +61,7 @@ def twins():
     sketch_build = seconds(lambda: as_design(X, check=False).sketch())
     codes = seconds(lambda: design.estimate(y))
     several = X[:, :8].copy()
-    ahead = seconds(lambda: design.decoded().multiply(several)) / 8
+    ahead = seconds(lambda: design.decoded().multiplying(several)()) / 8
     ranked = int(Sketch().second * X.shape[1])
     bits = seconds(lambda: design.sketch_estimate(y)) / RANKED
     bits += seconds(lambda: design.sketch_refine(y, np.arange(ranked)))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, MatchingPursuit, as_design, datasets, minimize
 from skpursuit.ahead import WIDTH, Ahead
@@ -13,6 +14,8 @@ from skpursuit.selectors import Absolute, Group
 def small_designs_too(monkeypatch):
     monkeypatch.setattr("skpursuit.ahead.LEAST", 0)
     monkeypatch.setattr("skpursuit.ahead.BESIDES", 0)
+    with threadpool_limits(1):
+        yield
 
 
 def views(rng, X):
@@ -175,3 +178,48 @@ def test_no_more_products_are_made_than_columns_may_come():
         ahead, support, coef = Ahead(as_design(X), y), np.array([4, 9]), np.array([1.0, -2.0])
         ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute(), left=left)
         assert ahead.made == made
+
+
+@pytest.mark.parametrize("solver", [OMP(n_nonzero_coefs=40), MatchingPursuit(max_iter=90)])
+def test_with_other_threads_the_next_products_are_begun_and_no_bit_changes(solver, monkeypatch):
+    monkeypatch.setattr("skpursuit.kernels.threads.WORTH", 1000)
+    X, y, _ = datasets.make_sparse_signal(1500, 800, 40, random_state=10)
+    begun = []
+    look = Ahead._look_ahead
+    monkeypatch.setattr(Ahead, "_look_ahead", lambda self, *a: look(self, *a) or begun.append(self.making))
+    one = minimize(X, y, solver, "certified")
+    assert not any(begun)
+    with threadpool_limits(3):
+        several = minimize(X, y, solver, "certified")
+    assert sum(making is not None for making in begun) > 10
+    assert several.support.tolist() == one.support.tolist()
+    assert several.coef.tobytes() == one.coef.tobytes()
+    assert several.entries_read <= one.entries_read + 3 * X.size
+
+
+def test_no_block_is_begun_that_will_not_be_used():
+    X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=9)
+    support, coef = np.array([4, 9]), np.array([1.0, -2.0])
+    with threadpool_limits(2):
+        for left, begun in ((3, 0), (7, 0), (9, 2), (100, WIDTH)):
+            ahead = Ahead(as_design(X), y)
+            ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute(), left=left)
+            assert len(ahead.making.block if ahead.making else []) == begun
+
+
+def test_an_interrupt_while_products_are_made_loses_only_them(monkeypatch):
+    X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=6)
+    ahead, support, coef = Ahead(as_design(X), y), np.array([4, 9]), np.array([1.0, -2.0])
+    with threadpool_limits(2):
+        ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute())
+        support, coef = np.append(support, ahead.making.block[:2]), np.append(coef, [0.5, 0.25])
+
+        def interrupted():
+            raise KeyboardInterrupt
+
+        ahead.making = ahead.making._replace(finish=interrupted)
+        r = X[:, support] @ coef - y
+        with pytest.raises(KeyboardInterrupt):
+            ahead.gradient(support, coef, r, Absolute())
+        g, bound = ahead.gradient(support, coef, r, Absolute())
+    assert (np.abs(g - X.T @ r) <= bound).all()

@@ -9,11 +9,13 @@ import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
 from skpursuit.design.kept import ColumnCache
+from skpursuit.kernels.threads import count
 from skpursuit.selectors.score import Score, top
 from skpursuit.state import Stack
 
 LEAST = 2**23  # codes times targets; fewer codes stay in the cache, and a pass over them costs little
 WIDTH = 8  # products made in one pass over the codes, in half the time of as many passes
+USED = 1.25  # products made for one that was used, up to which more are made before they are needed
 TERM = 12  # rows of codes that are read in the time it takes to add one product
 BESIDES = 40  # products that are added in the time that bounds and the rest of a sum take
 SHARE = 0.25  # what sums may lose on top of what the codes lose, before they start again
@@ -33,14 +35,24 @@ class Start(NamedTuple):
     coef: Floats
 
 
+class Making(NamedTuple):
+    """Products that are being made: of which columns, and what ends it."""
+
+    block: list[int]
+    finish: Callable[[], Floats]
+
+
 class Ahead:
     """X^T (X_S w_S - y), with error bounds, as a sum of products of the codes of X with y and with columns.
 
     A pass over the codes for one residual waits for memory; for several it does not. So when a column of the
     support has no product yet, those that score next best get theirs in the same pass: a pursuit takes nearly
-    all of them soon. What the codes lose depends on the residual alone. What the sum loses besides grows with
-    its terms: once that is noticed, sums start again with the residual of the moment. A twin that is made
-    again, with its second bytes, may round otherwise: then products are made again too.
+    all of them soon. Other threads, where there are some, begin with the next ones before they are needed:
+    somewhat more may be read then, and the sums are the same.
+
+    What the codes lose depends on the residual alone. What the sum loses besides grows with its terms: once
+    that is noticed, sums start again with the residual of the moment. A twin that is made again, with its
+    second bytes, may round otherwise: then products are made again too.
 
     Products are rows: an entry for each column of X, then their loss as `Twin.multiply` gives it, then the
     norm of what was multiplied.
@@ -60,6 +72,8 @@ class Ahead:
         # Columns with a product, by place, and the products: one value, so that an interrupt leaves both.
         self.terms: tuple[dict[int, int], Stack] = {}, Stack(np.empty((0, 0)))
         self.made = 0
+        self.last: list[int] = []  # columns of the block that was made last
+        self.making: Making | None = None
 
     def gradient(
         self,
@@ -82,9 +96,10 @@ class Ahead:
             return None
         if decoded is not self.decoded:
             self.start, self.decoded, self.made = None, decoded, 0
+            self.last, self.making = [], None
         if self.start is None:
             rows = -self.y.reshape(len(self.y), -1).T
-            start = Start(self._products(rows), np.zeros((len(rows), 0)))
+            start = Start(self._products(rows)(), np.zeros((len(rows), 0)))
             self.terms = {}, Stack(np.empty((0, start.products.shape[1]), np.float32))
             self.start = start  # last: an interrupt before it leaves no start, and so starts again
         if not self._complete(support, coef, score, WIDTH if left is None else max(0, left - 1)):
@@ -94,8 +109,9 @@ class Ahead:
         if bound.sum() > SHARE * lost.sum() and weights.any():
             rows = r.reshape(len(r), -1).T
             if _ordinary(rows):
-                self.start = Start(self._products(rows), weights)
+                self.start = Start(self._products(rows)(), weights)
                 g, bound = self._sum(decoded, weights, lost.shape, steps)
+        self._look_ahead(lambda: score.of(g), 2 * WIDTH if left is None else left - 1)
         bound = (bound + lost) * (1.0 + 2.0**-40)
         return (g, bound) if np.isfinite(bound).all() else None
 
@@ -153,25 +169,50 @@ class Ahead:
             self.terms = places | new, terms.extend(rows)
         return True
 
+    def _look_ahead(self, scores: Callable[[], Floats], left: int) -> None:
+        """Begin with the next products while the last ones are used, if another thread can."""
+        guessed_well = self.made <= WIDTH + USED * len(self.terms[0])
+        if self.last and guessed_well and self.making is None and count() > 1:
+            more = left - sum(j not in self.terms[0] for j in self.last)
+            if more > 0:
+                self._begin([], scores(), more)
+
     def _found(self, wanted: list[int], scores: Callable[[], Floats], more: int) -> dict[int, Floats] | None:
         """Products of these columns; new ones are made with those of columns that score high."""
         cache = self._kept()
         found = {j: line for j in wanted if (line := cache.get(j)) is not None}
-        new = [j for j in wanted if j not in found]
-        if not new:
-            return found
-        if self.made > 2 * (len(self.terms[0]) + WIDTH):  # most were made in vain
-            return None
-        likely = [j for j in top(scores(), 4 * WIDTH).tolist() if j not in cache.held]
+        while new := [j for j in wanted if j not in found]:
+            if self.making is None:
+                if self.made > 2 * (len(self.terms[0]) + WIDTH):  # most were made in vain
+                    return None
+                self._begin(new, scores(), more)
+            made = self._end()
+            if made is None:
+                return None
+            found |= made
+        return found
+
+    def _begin(self, new: list[int], scores: Floats, more: int) -> None:
+        """Begin with the products of some columns, and of up to `more` others that score highest."""
+        held = self._kept().held
+        likely = [j for j in top(scores, 4 * WIDTH).tolist() if j not in held]
         block = list(dict.fromkeys(new + likely))[: min(WIDTH, len(new) + more)]
         columns = self.design.columns(np.array(block, dtype=np.intp))
-        products = self._products(columns) if _ordinary(columns, 1e-20, 1e18) else None
+        self.usable = _ordinary(columns, 1e-20, 1e18)
+        if self.usable:
+            self.making = Making(block, self._products(columns))
+
+    def _end(self) -> dict[int, Floats] | None:
+        """The products that are being made, which are kept; None where none could be."""
+        making, self.making = self.making, None
+        products = None if making is None else making.finish()
         self.usable = products is not None and bool(np.abs(products).max() < 1e37)  # they will be float32
-        if products is None or not self.usable:
+        if making is None or products is None or not self.usable:
             return None
-        cache.put(block, products)
-        self.made += len(block)
-        return found | dict(zip(block, products))
+        self._kept().put(making.block, products)
+        self.made += len(making.block)
+        self.last = making.block
+        return dict(zip(making.block, products))
 
     def _kept(self) -> ColumnCache:
         """The products that are kept on the design, as long as its twin is the same."""
@@ -182,12 +223,17 @@ class Ahead:
             self.design.cache["products"] = self.decoded, cache
         return cache
 
-    def _products(self, vectors: Floats) -> Floats:
-        """Products with the rows of an array, as rows."""
+    def _products(self, vectors: Floats) -> Callable[[], Floats]:
+        """Begin with the products with the rows of an array; what ends it returns them as rows."""
         self.design.reads.add(*self.decoded.estimate_cost())
-        g, loss = self.decoded.multiply(vectors.T)
-        norms = np.linalg.norm(vectors, axis=1)
-        return np.column_stack([g, loss * (1.0 + SINGLE_EPS), norms * (1.0 + SINGLE_EPS)])
+        end = self.decoded.multiplying(vectors.T)
+
+        def finish() -> Floats:
+            g, loss = end()
+            norms = np.linalg.norm(vectors, axis=1)
+            return np.column_stack([g, loss * (1.0 + SINGLE_EPS), norms * (1.0 + SINGLE_EPS)])
+
+        return finish
 
 
 def _ordinary(vectors: Floats, least: float = 1e-100, most: float = 1e100) -> bool:

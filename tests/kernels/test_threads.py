@@ -133,3 +133,46 @@ def test_a_forked_child_makes_its_own_pool(monkeypatch):
     seen = []
     threads.over_ranges(lambda lo, hi: seen.append(lo), 2, 1, 10 * threads.WORTH, ())
     assert sorted(seen) == [0, 1]
+
+
+def test_what_was_begun_is_ended_by_all(monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    done, hold = [], threading.Event()
+
+    def kernel(lo, hi):
+        if threading.current_thread() is not threading.main_thread():
+            hold.wait(30)
+        done.extend(range(lo, hi))
+        hold.set()
+
+    finish = threads.begin(kernel, 100, 1, 10 * threads.WORTH, ())
+    assert not done
+    finish()
+    assert sorted(done) == list(range(100))
+
+
+def test_without_other_threads_nothing_begins_early(monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: 1)
+    seen = []
+    finish = threads.begin(lambda lo, hi: seen.append((lo, hi)), 10, 1, 10, ())
+    assert not seen
+    finish()
+    assert seen == [(0, 10)]
+
+
+def test_a_busy_pool_keeps_nobody_waiting(monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    monkeypatch.setattr(threads, "_pool", None)
+    release, first, second = threading.Event(), [], []
+
+    def slow(lo, hi):
+        if threading.current_thread() is not threading.main_thread():
+            release.wait(30)
+        first.extend(range(lo, hi))
+
+    finish = threads.begin(slow, 40, 1, 10 * threads.WORTH, ())
+    threads.over_ranges(lambda lo, hi: second.extend(range(lo, hi)), 40, 1, 10 * threads.WORTH, ())
+    assert second == list(range(40))
+    release.set()
+    finish()
+    assert sorted(first) == list(range(40))

@@ -226,7 +226,7 @@ class AffineDesign(Design):
 
 
 class DecodedView:
-    """What multiplies a view's decoded columns, from those of the inner design; as `Twin.multiply`."""
+    """What multiplies a view's decoded columns, from those of the inner design; as `Twin.multiplying`."""
 
     def __init__(self, view: AffineDesign, inner: Any) -> None:
         self.view = view
@@ -234,12 +234,17 @@ class DecodedView:
         self.estimate_cost = inner.estimate_cost
         self.unit = 4 * (view.shape[0] + 8) * np.finfo(np.float64).eps
 
-    def multiply(self, v: Floats) -> tuple[Floats, Floats]:
+    def multiplying(self, v: Floats) -> Callable[[], tuple[Floats, Floats]]:
         """(g, loss) for the columns of v; the rounding of centring and weighting is in the loss."""
         u = self.view._lift(v)
-        g, loss = self.inner.multiply(u)
-        rounding = self.unit * np.stack([np.abs(u).sum(axis=0), np.linalg.norm(u, axis=0)], axis=1)
-        return self.view.correct(g.T, u.sum(axis=0)).T, np.hstack([loss, rounding])
+        end = self.inner.multiplying(u)
+
+        def finish() -> tuple[Floats, Floats]:
+            g, loss = end()
+            rounding = self.unit * np.stack([np.abs(u).sum(axis=0), np.linalg.norm(u, axis=0)], axis=1)
+            return self.view.correct(g.T, u.sum(axis=0)).T, np.hstack([loss, rounding])
+
+        return finish
 
     @cached_property
     def factors(self) -> Floats:

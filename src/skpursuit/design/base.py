@@ -125,7 +125,7 @@ class Design(ABC):
         return self._refine(r, cols, seed)
 
     def decoded(self) -> Any:
-        """What multiplies the decoded columns of the twin by vectors, see `Twin.multiply`; None: nothing."""
+        """What multiplies the decoded columns of the twin, see `Twin.multiplying`; None: nothing."""
         return None
 
     def columns(self, cols: Indices, scratch: Floats | None = None) -> Floats:

@@ -5,6 +5,7 @@ some, `Twin.refine` both bytes of a few, `Twin.estimate_rows` both bytes of whol
 kept. All return intervals that hold for the product in real numbers.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from skpursuit.blas import one_thread
 from skpursuit.design.cut import ROOT, UNIT, Cut, Floats, RowCut, scaled_up
 from skpursuit.kernels import coded_rows, encode
 from skpursuit.kernels import quantized as kernel
-from skpursuit.kernels.threads import over_ranges
+from skpursuit.kernels.threads import begin, over_ranges
 
 SLAB = 64  # ranges of columns given to a thread start at multiples of this
 
@@ -171,6 +172,10 @@ class Twin:
         Returns (g, loss) with |g[k, j] - <decoded x_j, v_k>| <= loss[k] . factors[j]. They can be added up to
         a residual that is a sum of such columns: what the codes lose of that is `lost`.
         """
+        return self.multiplying(v)()
+
+    def multiplying(self, v: Floats) -> Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """As `multiply`, begun on other threads where there are some; the function returned ends it."""
         cut = Cut.of(v, self.codes.shape[1], self.shape[0])
         m, blocks, d = cut.whole.shape[0], self.scale.shape[1], self.shape[1]
         full = -(-m // kernel.TILE[1]) * kernel.TILE[1]
@@ -178,12 +183,17 @@ class Twin:
         whole[:m], units[:, :m] = cut.whole, cut.head[:, 0].T
         out = np.empty((full, d))
         args = (self.codes, self.scale, whole, units, out)
-        over_ranges(kernel.multiply_columns, d, SLAB, m * self.codes[0].size * d // 8, args)
-        g = cut.head[:, 1] @ self.centre.T
-        g += out[:m]
-        power = np.ldexp(1.0, cut.exponent)[:, None]
-        g *= power * self._powers
-        return g, cut.multiplying_loss() * power
+        end = begin(kernel.multiply_columns, d, SLAB, m * self.codes[0].size * d // 8, args)
+
+        def finish() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            end()
+            g = cut.head[:, 1] @ self.centre.T
+            g += out[:m]
+            power = np.ldexp(1.0, cut.exponent)[:, None]
+            g *= power * self._powers
+            return g, cut.multiplying_loss() * power
+
+        return finish
 
     @cached_property
     def plain(self) -> bool:

@@ -90,21 +90,31 @@ def over_ranges(kernel: Callable[..., Any], total: int, align: int, work: int, a
     args : tuple
         Passed on.
     """
+    begin(kernel, total, align, work, args)()
+
+
+def begin(
+    kernel: Callable[..., Any], total: int, align: int, work: int, args: tuple[Any, ...]
+) -> Callable[[], None]:
+    """Have other threads start with what `over_ranges` does; the function returned helps them to the end.
+
+    Without other threads nothing is done before that. Only the thread that began may end it.
+    """
     helpers = 0 if work < WORTH else min(count(), work // (WORTH // 2)) - 1
     pieces = min(PIECES * (helpers + 1), work // PIECE) if helpers else 1
     todo = deque(cut(total, align, max(pieces, work // CHUNK)))
-    if not helpers:
-        for lo, hi in todo:
-            kernel(lo, hi, *args)
-        return
-    pool = _executor(helpers)
-    others = [pool.submit(_drain, kernel, todo, args) for _ in range(helpers)]
-    try:
-        _drain(kernel, todo, args)
-    finally:  # the caller must not go on while a thread still writes
-        wait(others)
-    for other in others:
-        other.result()
+    others = [_executor(helpers).submit(_drain, kernel, todo, args) for _ in range(helpers)]
+
+    def finish() -> None:
+        try:
+            _drain(kernel, todo, args)
+        finally:  # the caller must not go on while a thread still writes
+            started = [other for other in others if not other.cancel()]
+            wait(started)
+        for other in started:
+            other.result()
+
+    return finish
 
 
 def _drain(kernel: Callable[..., Any], todo: deque[tuple[int, int]], args: tuple[Any, ...]) -> None:
