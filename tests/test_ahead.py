@@ -223,3 +223,16 @@ def test_an_interrupt_while_products_are_made_loses_only_them(monkeypatch):
             ahead.gradient(support, coef, r, Absolute())
         g, bound = ahead.gradient(support, coef, r, Absolute())
     assert (np.abs(g - X.T @ r) <= bound).all()
+
+
+def test_nothing_is_begun_where_every_product_is_there():
+    X, y, _ = datasets.make_sparse_signal(700, 12, 12, random_state=11)
+    design = as_design(X)
+    with threadpool_limits(2):
+        ahead = Ahead(design, y)
+        for size in range(1, 13):
+            support, coef = np.arange(size), np.full(size, 0.1)
+            g, bound = ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute())
+            assert (np.abs(g - X.T @ (X[:, support] @ coef - y)) <= bound).all()
+    assert ahead.made == 12
+    assert ahead.making is None

@@ -197,6 +197,8 @@ class Ahead:
         held = self._kept().held
         likely = [j for j in top(scores, 4 * WIDTH).tolist() if j not in held]
         block = list(dict.fromkeys(new + likely))[: min(WIDTH, len(new) + more)]
+        if not block:  # all that score high are there
+            return
         columns = self.design.columns(np.array(block, dtype=np.intp))
         self.usable = _ordinary(columns, 1e-20, 1e18)
         if self.usable:
