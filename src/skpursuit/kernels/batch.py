@@ -14,6 +14,8 @@ from numba import njit
 
 from skpursuit.kernels.batch_types import Factor, Work
 
+COMPILED_WITH = "534563782e3a"  # digest of these files: Numba notes changes of its own file only
+
 TILE = 64
 UNSIGNED = np.int32(0x7FFFFFFF)
 PENDING = -1

@@ -14,6 +14,8 @@ from numba import njit
 from skpursuit.kernels.counts import LANES, MAGNITUDES, RUN, count
 from skpursuit.kernels.vectors import prefetch
 
+COMPILED_WITH = "381eca8fc38d"  # digest of these files: Numba notes changes of its own file only
+
 WORD = 64
 ALIGN = WORD * LANES  # rows are padded to a multiple of this
 WIDTH = 512  # columns that thresholds are made for at a time

@@ -7,6 +7,8 @@ from numba import njit
 from skpursuit.kernels.quantized import FINE, ROWS
 from skpursuit.kernels.vectors import GROUP, WIDTH, encode_codes, encode_group, prefetch, transpose
 
+COMPILED_WITH = "6521b204b250"  # digest of these files: Numba notes changes of its own file only
+
 LOW_SCALE = 2.0**-80  # smallest scale of a column that is not constant: its error is still a normal float32
 STRIP = 32  # rows encoded before they are stored by columns
 
