@@ -12,225 +12,22 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from skpursuit.kernels.batch_select import (
+    CROWD,
+    TILE,
+    contains,
+    correlations,
+    dot,
+    products,
+    select,
+    set_residual,
+)
 from skpursuit.kernels.batch_types import Factor, Work
 
-COMPILED_WITH = "534563782e3a"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "f5efc8839f42"  # digest of these files: Numba notes changes of its own file only
 
-TILE = 64
-UNSIGNED = np.int32(0x7FFFFFFF)
 PENDING = -1
 STALL = 1e-6  # CoSaMP stops at a relative decrease of the squared residual below this
-CROWD = 32  # a shortlist this much longer than what is wanted means that float32 cannot tell
-
-# Only the order of sums may change: NaN and infinity keep their meaning.
-_SUM = {"reassoc", "contract"}
-
-
-@njit(cache=True, nogil=True)
-def _peak(bits: Any, tile: Any) -> Any:
-    """Largest |score| of one tile. Floats without their sign order as integers do, whose maxima vectorise."""
-    part, best = bits[tile * TILE : tile * TILE + TILE], np.int32(0)
-    for i in range(TILE):
-        best = max(best, part[i] & UNSIGNED)
-    return best
-
-
-@njit(cache=True, nogil=True)
-def _set_peaks(work: Any) -> None:
-    for tile in range(work.peaks.shape[0]):
-        work.peaks[tile] = _peak(work.bits, tile)
-
-
-@njit(cache=True, nogil=True)
-def _largest(work: Any) -> Any:
-    """Lowest index of the largest |score|."""
-    top, tile = np.int32(0), 0
-    for i in range(work.peaks.shape[0]):
-        top = max(top, work.peaks[i])
-    while work.peaks[tile] < top:
-        tile += 1
-    j = tile * TILE
-    while work.bits[j] & UNSIGNED < top:
-        j += 1
-    return j
-
-
-@njit(cache=True, nogil=True)
-def _close(work: Any, j: Any) -> None:
-    """Consider atom ``j`` no longer."""
-    stands = work.bits[j] & UNSIGNED < work.peaks[j // TILE]
-    work.scores[j] = 0
-    if not stands:
-        work.peaks[j // TILE] = _peak(work.bits, j // TILE)
-
-
-@njit(cache=True, nogil=True, fastmath=_SUM)
-def _dot(a: Any, b: Any, size: Any) -> Any:
-    total = 0.0
-    for i in range(size):
-        total += np.float64(a[i]) * np.float64(b[i])
-    return total
-
-
-@njit(cache=True, nogil=True, fastmath=_SUM)
-def _products(atoms: Any, chosen: Any, size: Any, vector: Any, out: Any) -> None:
-    """Products of a float64 vector with the chosen atoms, four at a time."""
-    for i in range(0, size - 3, 4):
-        a, b, c, e = atoms[chosen[i]], atoms[chosen[i + 1]], atoms[chosen[i + 2]], atoms[chosen[i + 3]]
-        ta, tb, tc, te = 0.0, 0.0, 0.0, 0.0
-        for p in range(vector.shape[0]):
-            v = vector[p]
-            ta += np.float64(a[p]) * v
-            tb += np.float64(b[p]) * v
-            tc += np.float64(c[p]) * v
-            te += np.float64(e[p]) * v
-        out[i], out[i + 1], out[i + 2], out[i + 3] = ta, tb, tc, te
-    for i in range(size - size % 4, size):
-        out[i] = _dot(atoms[chosen[i]], vector, vector.shape[0])
-
-
-@njit(cache=True, nogil=True, fastmath=_SUM)
-def _set_residual(signal: Any, dictionary: Any, factor: Any, size: Any, out: Any) -> Any:
-    """``out = y - D_S^T w`` in float64; returns its squared norm."""
-    for p in range(signal.shape[0]):
-        out[p] = signal[p]
-    for i in range(size):
-        atom, weight = dictionary.atoms[factor.atoms[i]], factor.weights[i]
-        for p in range(signal.shape[0]):
-            out[p] -= weight * np.float64(atom[p])
-    return _dot(out, out, out.shape[0])
-
-
-@njit(cache=True, nogil=True)
-def _term(dictionary: Any, factor: Any, i: Any) -> Any:
-    """Weight and Gram row of the ``i``-th atom."""
-    return np.float32(factor.weights[i]), dictionary.gram[dictionary.slot[factor.atoms[i]]]
-
-
-@njit(cache=True, nogil=True, fastmath=_SUM)
-def _correlations(start: Any, dictionary: Any, factor: Any, size: Any, work: Any) -> None:
-    """``scores = start - sum_i weights_i G[atom_i]`` in float32, four Gram rows a pass, and their peaks."""
-    out, d, i = work.scores, start.shape[0], size % 4
-    if size % 2:
-        wa, a = _term(dictionary, factor, 0)
-        for j in range(d):
-            out[j] = start[j] - wa * a[j]
-    else:
-        for j in range(d):
-            out[j] = start[j]
-    if i >= 2:
-        wa, a = _term(dictionary, factor, i - 2)
-        wb, b = _term(dictionary, factor, i - 1)
-        for j in range(d):
-            out[j] -= wa * a[j] + wb * b[j]
-    while i < size:
-        wa, a = _term(dictionary, factor, i)
-        wb, b = _term(dictionary, factor, i + 1)
-        wc, c = _term(dictionary, factor, i + 2)
-        we, e = _term(dictionary, factor, i + 3)
-        for j in range(d):
-            out[j] -= (wa * a[j] + wb * b[j]) + (wc * c[j] + we * e[j])
-        i += 4
-    _set_peaks(work)
-
-
-@njit(cache=True, nogil=True, fastmath=_SUM)
-def _direct(dictionary: Any, residual: Any, out: Any) -> None:
-    """Float32 correlations from the residual itself, for a residual too small to be had as a difference."""
-    vector = residual.astype(np.float32)
-    for j in range(dictionary.coarse.shape[0]):
-        atom, total = dictionary.coarse[j], np.float32(0)
-        for p in range(vector.shape[0]):
-            total += vector[p] * atom[p]
-        out[j] = total
-
-
-@njit(cache=True, nogil=True)
-def _shortlist(m: Any, margin: float, work: Any, n_closed: Any) -> Any:
-    """Atoms that may be among the ``m`` largest scores, each known to ``margin``; -1 if there is a crowd."""
-    for i in range(n_closed):
-        _close(work, work.closed[i])
-    found, value = np.int64(0), np.inf
-    while True:
-        j = _largest(work)
-        score = np.float64(abs(work.scores[j]))
-        if score <= 2 * margin and (found < m or score >= value - 2 * margin):
-            return -1
-        if found >= m and score < value - 2 * margin:
-            return found
-        if found >= m + CROWD:
-            return -1
-        if found < m:
-            value = score
-        work.picks[found] = j
-        found += 1
-        _close(work, j)
-
-
-@njit(cache=True, nogil=True)
-def _contains(atoms: Any, size: Any, atom: Any) -> bool:
-    for i in range(size):  # noqa: SIM110 (a generator costs compile time)
-        if atoms[i] == atom:
-            return True
-    return False
-
-
-@njit(cache=True, nogil=True)
-def _everything(work: Any, d: Any, n_closed: Any) -> Any:
-    found = np.int64(0)
-    for j in range(d):
-        if not _contains(work.closed, n_closed, j):
-            work.picks[found] = j
-            found += 1
-    return found
-
-
-@njit(cache=True, nogil=True)
-def _settle(m: Any, found: Any, dictionary: Any, work: Any, noise: float, floor: float) -> Any:
-    """Rank a shortlist by float64 products; equal to rounding (``noise``) means equal: the lowest index wins.
-
-    What does not rise above ``floor`` says nothing about the signal and is left out.
-    """
-    picks, exact = work.picks, work.exact
-    _products(dictionary.atoms, picks, found, work.residual, exact)
-    for i in range(found):
-        exact[i] = abs(exact[i])
-    for rank in range(min(m, found)):
-        top = exact[rank]
-        for i in range(rank + 1, found):
-            top = max(top, exact[i])
-        best = -1
-        for i in range(rank, found):
-            if exact[i] >= top - noise and (best < 0 or picks[i] < picks[best]):
-                best = i
-        if exact[best] <= floor * dictionary.norms[picks[best]]:
-            return rank
-        picks[rank], picks[best] = picks[best], picks[rank]
-        exact[rank], exact[best] = exact[best], exact[rank]
-    return min(m, found)
-
-
-@njit(cache=True, nogil=True)
-def _select(m: Any, signal: Any, dictionary: Any, factor: Any, work: Any, limits: Any, n: Any) -> Any:
-    """Put the ``m`` atoms of largest |correlation| into ``work.picks``; how many rise above rounding.
-
-    ``n`` is (number of weights, number of closed atoms, norm of the signal).
-    """
-    size, n_closed, norm = n
-    margin = norm
-    for i in range(size):
-        margin += abs(factor.weights[i]) * dictionary.norms[factor.atoms[i]]
-    found = _shortlist(m, limits.coarse * margin, work, n_closed)
-    if found == m:
-        return m
-    left = _set_residual(signal, dictionary, factor, size, work.residual)
-    if found < 0:
-        _direct(dictionary, work.residual, work.scores)
-        _set_peaks(work)
-        found = _shortlist(m, limits.coarse * np.sqrt(left), work, n_closed)
-    if found < 0:
-        found = _everything(work, dictionary.norms.shape[0], n_closed)
-    return _settle(m, found, dictionary, work, limits.fine * margin, limits.floor * margin)
 
 
 @njit(cache=True, nogil=True)
@@ -240,16 +37,16 @@ def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dep
     for p in range(vector.shape[0]):
         vector[p] = source[p]
     new = lower[size]
-    _products(dictionary.atoms, factor.atoms, size, vector, new)
+    products(dictionary.atoms, factor.atoms, size, vector, new)
     for i in range(size):
-        new[i] = (new[i] - _dot(lower[i], new, i)) / lower[i, i]
+        new[i] = (new[i] - dot(lower[i], new, i)) / lower[i, i]
     square = dictionary.norms[atom] ** 2
-    pivot = square - _dot(new, new, size)
+    pivot = square - dot(new, new, size)
     if not pivot > dependence * square:
         return False
     new[size] = np.sqrt(pivot)
-    product = _dot(signal, vector, signal.shape[0])
-    factor.half[size] = (product - _dot(new, factor.half, size)) / new[size]
+    product = dot(signal, vector, signal.shape[0])
+    factor.half[size] = (product - dot(new, factor.half, size)) / new[size]
     factor.atoms[size] = atom
     return True
 
@@ -310,9 +107,9 @@ def _omp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, work: Any
     signal, start, energy = block.signals[i], block.start[i], block.energy[i]
     size, n_closed = np.int64(0), np.int64(0)  # typed, for a literal 0 would compile every callee twice
     left, norm = energy, np.sqrt(energy)
-    _correlations(start, dictionary, factor, size, work)
+    correlations(start, dictionary, factor, size, work)
     while size < limits.k and left > block.tol[i]:
-        if _select(np.int64(1), signal, dictionary, factor, work, limits, (size, n_closed, norm)) == 0:
+        if select(np.int64(1), signal, dictionary, factor, work, limits, (size, n_closed, norm)) == 0:
             break
         j = work.picks[0]
         work.closed[n_closed] = j
@@ -324,9 +121,9 @@ def _omp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, work: Any
             size += 1
             _solve(factor, size)
             if left < 1e-9 * energy:
-                left = _set_residual(signal, dictionary, factor, size, work.residual)
+                left = set_residual(signal, dictionary, factor, size, work.residual)
         if size < limits.k:
-            _correlations(start, dictionary, factor, size, work)
+            correlations(start, dictionary, factor, size, work)
     _emit(codes, i, factor, size)
     return -1
 
@@ -350,7 +147,7 @@ def _merge(signal: Any, dictionary: Any, limits: Any, room: Any, size: Any, foun
     for i in range(size):
         merged += _append(factor, merged, kept.atoms[i], signal, dictionary, limits.dependence)
     for i in range(found):
-        if merged < factor.half.shape[0] and not _contains(kept.atoms, size, work.picks[i]):
+        if merged < factor.half.shape[0] and not contains(kept.atoms, size, work.picks[i]):
             merged += _append(factor, merged, work.picks[i], signal, dictionary, limits.dependence)
     _solve(factor, merged)
     return merged
@@ -411,13 +208,13 @@ def _cosamp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, wanted
             break
         if _missing(dictionary, kept, size, wanted):
             return
-        _correlations(block.start[i], dictionary, kept, size, work)
-        found = _select(2 * limits.k, signal, dictionary, kept, work, limits, (size, none, np.sqrt(energy)))
+        correlations(block.start[i], dictionary, kept, size, work)
+        found = select(2 * limits.k, signal, dictionary, kept, work, limits, (size, none, np.sqrt(energy)))
         merged = _merge(signal, dictionary, limits, room, size, found)
         now = _prune(factor, merged, dictionary.norms, limits.floor * np.sqrt(energy), pruned)
         if limits.refit:
             now = _refit(signal, dictionary, limits, pruned, now)
-        new = _set_residual(signal, dictionary, pruned, now, work.residual)
+        new = set_residual(signal, dictionary, pruned, now, work.residual)
         if not new < left * (1 - STALL):
             break
         size, left = now, new

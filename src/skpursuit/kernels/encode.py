@@ -4,10 +4,11 @@
 import numpy as np
 from numba import njit
 
+from skpursuit.kernels.encode_vectors import WIDTH, encode_codes, encode_group, transpose
 from skpursuit.kernels.quantized import FINE, ROWS
-from skpursuit.kernels.vectors import GROUP, WIDTH, encode_codes, encode_group, prefetch, transpose
+from skpursuit.kernels.vectors import GROUP, prefetch
 
-COMPILED_WITH = "6521b204b250"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "8f2b870d951c"  # digest of these files: Numba notes changes of its own file only
 
 LOW_SCALE = 2.0**-80  # smallest scale of a column that is not constant: its error is still a normal float32
 STRIP = 32  # rows encoded before they are stored by columns
