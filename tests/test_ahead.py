@@ -14,6 +14,7 @@ from skpursuit.selectors import Absolute, Group
 def small_designs_too(monkeypatch):
     monkeypatch.setattr("skpursuit.ahead.LEAST", 0)
     monkeypatch.setattr("skpursuit.ahead.BESIDES", 0)
+    monkeypatch.setattr("skpursuit.kernels.threads.WORTH", 1000)
     with threadpool_limits(1):
         yield
 
@@ -182,7 +183,6 @@ def test_no_more_products_are_made_than_columns_may_come():
 
 @pytest.mark.parametrize("solver", [OMP(n_nonzero_coefs=40), MatchingPursuit(max_iter=90)])
 def test_with_other_threads_the_next_products_are_begun_and_no_bit_changes(solver, monkeypatch):
-    monkeypatch.setattr("skpursuit.kernels.threads.WORTH", 1000)
     X, y, _ = datasets.make_sparse_signal(1500, 800, 40, random_state=10)
     begun = []
     look = Ahead._look_ahead
@@ -236,3 +236,26 @@ def test_nothing_is_begun_where_every_product_is_there():
             assert (np.abs(g - X.T @ (X[:, support] @ coef - y)) <= bound).all()
     assert ahead.made == 12
     assert ahead.making is None
+
+
+def test_what_no_thread_would_begin_is_not_guessed_early(monkeypatch):
+    monkeypatch.setattr("skpursuit.kernels.threads.WORTH", 10**9)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1024, 512))
+    Y = X[:, :60] @ (3 * rng.standard_normal((60, 4))) + rng.standard_normal((1024, 4))
+    counts = []
+    for number in (1, 2):
+        with threadpool_limits(number):
+            counts.append(minimize(X, Y, OMP(n_nonzero_coefs=60, max_iter=20), "certified").entries_read)
+    assert counts[0] == counts[1]
+
+
+def test_a_block_is_counted_when_it_is_begun():
+    X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=9)
+    design, support, coef = as_design(X), np.array([4, 9]), np.array([1.0, -2.0])
+    one = design.twin().estimate_cost()
+    with threadpool_limits(2):
+        ahead = Ahead(design, y)
+        ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute())
+    assert ahead.making is not None
+    assert (design.reads.entries, design.reads.bytes) == (3 * one.entries, 3 * one.bytes)  # y, two blocks

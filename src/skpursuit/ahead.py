@@ -9,7 +9,7 @@ import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
 from skpursuit.design.kept import ColumnCache
-from skpursuit.kernels.threads import count
+from skpursuit.kernels.threads import helpers
 from skpursuit.selectors.score import Score, top
 from skpursuit.state import Stack
 
@@ -54,7 +54,7 @@ class Ahead:
     that is noticed, sums start again with the residual of the moment. A twin that is made again, with its
     second bytes, may round otherwise: then products are made again too.
 
-    Products are rows: an entry for each column of X, then their loss as `Twin.multiply` gives it, then the
+    Products are rows: an entry for each column of X, then their loss as `Twin.multiplying` gives it, then the
     norm of what was multiplied.
 
     Parameters
@@ -170,9 +170,10 @@ class Ahead:
         return True
 
     def _look_ahead(self, scores: Callable[[], Floats], left: int) -> None:
-        """Begin with the next products while the last ones are used, if another thread can."""
+        """Begin with the next products while the last ones are used, if other threads can."""
+        n, d = self.design.shape
         guessed_well = self.made <= WIDTH + USED * len(self.terms[0])
-        if self.last and guessed_well and self.making is None and count() > 1:
+        if self.last and guessed_well and self.making is None and helpers(n * d // WIDTH):
             more = left - sum(j not in self.terms[0] for j in self.last)
             if more > 0:
                 self._begin([], scores(), more)
@@ -183,33 +184,35 @@ class Ahead:
         found = {j: line for j in wanted if (line := cache.get(j)) is not None}
         while new := [j for j in wanted if j not in found]:
             if self.making is None:
-                if self.made > 2 * (len(self.terms[0]) + WIDTH):  # most were made in vain
+                in_vain = self.made > 2 * (len(self.terms[0]) + WIDTH)
+                if in_vain or not self._begin(new, scores(), more):
                     return None
-                self._begin(new, scores(), more)
             made = self._end()
             if made is None:
                 return None
             found |= made
         return found
 
-    def _begin(self, new: list[int], scores: Floats, more: int) -> None:
+    def _begin(self, new: list[int], scores: Floats, more: int) -> bool:
         """Begin with the products of some columns, and of up to `more` others that score highest."""
         held = self._kept().held
         likely = [j for j in top(scores, 4 * WIDTH).tolist() if j not in held]
         block = list(dict.fromkeys(new + likely))[: min(WIDTH, len(new) + more)]
         if not block:  # all that score high are there
-            return
+            return False
         columns = self.design.columns(np.array(block, dtype=np.intp))
         self.usable = _ordinary(columns, 1e-20, 1e18)
         if self.usable:
             self.making = Making(block, self._products(columns))
+        return self.usable
 
     def _end(self) -> dict[int, Floats] | None:
-        """The products that are being made, which are kept; None where none could be."""
+        """The products that are being made; None where they are of no use."""
         making, self.making = self.making, None
-        products = None if making is None else making.finish()
-        self.usable = products is not None and bool(np.abs(products).max() < 1e37)  # they will be float32
-        if making is None or products is None or not self.usable:
+        assert making is not None
+        products = making.finish()
+        self.usable = bool(np.abs(products).max() < 1e37)  # they will be float32
+        if not self.usable:
             return None
         self._kept().put(making.block, products)
         self.made += len(making.block)

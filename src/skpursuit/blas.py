@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -9,8 +10,8 @@ from threading import Lock
 from typing import Any
 
 _lock = Lock()
-_depth = 0
-_before: list[int] = []
+_inside: set[object] = set()  # who is in `one_thread`
+_before: list[int] = []  # threads of each library before the first of them came
 
 
 @cache
@@ -22,9 +23,12 @@ def libraries() -> list[Any]:
 
 
 def thread_counts() -> list[int]:
-    """Threads of each BLAS library as the caller wants them, also inside `one_thread`."""
-    before = _before if _depth else [library.num_threads for library in libraries()]
-    return [threads for threads in before if threads]
+    """Threads of each BLAS library as the caller wants them, also inside `one_thread`.
+
+    While a thread is inside, limits that others set are not seen.
+    """
+    with _lock:
+        return [threads for threads in _before or _counts() if threads]
 
 
 @contextmanager
@@ -34,20 +38,60 @@ def one_thread() -> Iterator[None]:
     For bits that do not depend on the number of threads; and around kernels, which have threads of their own:
     those of BLAS stay awake for a while after a product, and take the processors from them.
     """
-    global _depth, _before
-    with _lock:
-        if _depth == 0:
-            _before = [library.num_threads for library in libraries()]
-            for library, threads in zip(libraries(), _before):
-                if threads != 1:
-                    library.set_num_threads(1)
-        _depth += 1
+    token = object()
     try:
+        with _lock:
+            _enter(token)
         yield
     finally:
-        with _lock:
-            _depth -= 1
-            if _depth == 0:
-                for library, threads in zip(libraries(), _before):
-                    if threads != 1:
-                        library.set_num_threads(threads)
+        interrupted = False
+        while True:
+            try:
+                with _lock:
+                    _leave(token)
+                break
+            except KeyboardInterrupt:  # not before BLAS has its threads again
+                interrupted = True
+        if interrupted:
+            raise KeyboardInterrupt
+
+
+def _enter(token: object) -> None:
+    global _before
+    _inside.add(token)
+    if not _before:
+        _before = _counts()
+        _set(_before, [1] * len(_before))
+
+
+def _leave(token: object) -> None:
+    global _before
+    if _inside == {token}:
+        now = _counts()
+        # Where it is no longer 1, somebody has set a limit meanwhile.
+        _set(now, [was if count == 1 else count for was, count in zip(_before, now)])
+        _before = []
+    _inside.discard(token)
+
+
+def _counts() -> list[int]:
+    return [library.num_threads for library in libraries()]
+
+
+def _set(now: list[int], wanted: list[int]) -> None:
+    for library, count, threads in zip(libraries(), now, wanted):
+        if count != threads and count and threads:
+            # From version 3.8 on the public method does nothing in any thread but the first that called it.
+            getattr(library, "_real_set_num_threads", library.set_num_threads)(threads)
+
+
+def _forget() -> None:
+    """After a fork nobody else is inside: the child has one thread of Python."""
+    global _lock, _before
+    _lock, before, _before = Lock(), _before, []
+    _inside.clear()
+    _set(_counts(), before)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -166,7 +166,7 @@ def test_products_of_codes_and_what_they_lose(matrix, shape):
         np.zeros(shape[0]),
         rng.standard_normal(shape[0]) * 10.0 ** rng.uniform(-90, 0, shape[0]),
     ])  # fmt: skip
-    g, loss = twin.multiply(V)
+    g, loss = twin.multiplying(V)()
     lost = twin.lost(V)
     assert (twin.sizes >= np.linalg.norm(X, axis=0)).all()
     blocks = np.arange(shape[0]) // ROWS
@@ -206,13 +206,13 @@ def test_products_of_codes_lose_far_less_than_the_codes_themselves():
     X = gaussian(rng, 2000, 50)
     twin = Twin.build(X, fine=False)
     v = rng.standard_normal((2000, 3))
-    g, loss = twin.multiply(v)
+    g, loss = twin.multiplying(v)()
     assert ((twin.factors @ loss.T) < 0.03 * twin.lost(v)).all()
     for threads in (1, 2):
         with threadpool_limits(threads):
-            np.testing.assert_array_equal(twin.multiply(v)[0], g)
+            np.testing.assert_array_equal(twin.multiplying(v)()[0], g)
             for k in range(3):
-                np.testing.assert_allclose(twin.multiply(v[:, k : k + 1])[0][0], g[k], rtol=1e-12)
+                np.testing.assert_allclose(twin.multiplying(v[:, k : k + 1])()[0][0], g[k], rtol=1e-12)
 
 
 LAYOUTS = {

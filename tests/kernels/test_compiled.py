@@ -12,20 +12,30 @@ FOLDER = Path(skpursuit.kernels.__file__).parent
 NAME = "COMPILED_WITH"
 
 
+def imported(name):
+    """The files of kernels that one of them imports from."""
+    for node in ast.walk(ast.parse((FOLDER / f"{name}.py").read_text())):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        module = "." * node.level + (node.module or "")
+        if module in (".", "skpursuit.kernels"):
+            yield from (alias.name for alias in node.names)
+        elif module.startswith((".", "skpursuit.kernels.")):
+            yield module.rsplit(".", 1)[1]
+
+
 def used_by(name):
     """The files of kernels whose code is compiled into those of one file."""
     found, todo = set(), [name]
     while todo:
-        for node in ast.walk(ast.parse((FOLDER / f"{todo.pop()}.py").read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skpursuit.kernels."):
-                used = node.module.rsplit(".", 1)[1]
-                todo += [used] if used not in found else []
-                found.add(used)
+        new = {used for used in imported(todo.pop()) if used != "threads"} - found
+        found |= new
+        todo += new
     return sorted(found)
 
 
 def digest(names):
-    return sha256(b"".join((FOLDER / f"{name}.py").read_bytes() for name in names)).hexdigest()[:12]
+    return sha256(b"".join((FOLDER / f"{name}.py").read_text().encode() for name in names)).hexdigest()[:12]
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
@@ -37,4 +47,5 @@ def test_a_file_changes_with_those_it_is_compiled_with(path):
 
 def test_what_is_used_is_found_through_others():
     assert used_by("bits") == ["counts", "vectors"]
+    assert used_by("columns") == ["rows", "vectors"]
     assert used_by("rows") == []

@@ -176,3 +176,45 @@ def test_a_busy_pool_keeps_nobody_waiting(monkeypatch):
     release.set()
     finish()
     assert sorted(first) == list(range(40))
+
+
+def test_what_nobody_can_end_any_more_is_dropped(monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    monkeypatch.setattr(threads, "_pool", None)
+    entered, release, done = threading.Event(), threading.Event(), []
+
+    def kernel(lo, hi):
+        entered.set()
+        release.wait(30)
+        done.append(lo)
+
+    finish = threads.begin(kernel, 100, 1, 10 * threads.WORTH, ())
+    entered.wait(30)
+    del finish
+    release.set()
+    threads._pool.shutdown(wait=True)
+    monkeypatch.setattr(threads, "_pool", None)
+    assert len(done) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_ends_what_its_parent_began(monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    entered, release, done = threading.Event(), threading.Event(), set()
+
+    def kernel(lo, hi):
+        if threading.current_thread() is not threading.main_thread():
+            entered.set()
+            release.wait(30)
+        done.update(range(lo, hi))
+
+    finish = threads.begin(kernel, 100, 1, 10 * threads.WORTH, ())
+    entered.wait(30)
+    pid = os.fork()
+    if pid == 0:
+        finish()
+        os._exit(done == set(range(100)))
+    release.set()
+    finish()
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1

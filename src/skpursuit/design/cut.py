@@ -64,7 +64,7 @@ class Cut:
         return table
 
     def multiplying_loss(self) -> NDArray[np.float64]:
-        """For each residual, what sums of codes and of centres lose a unit of theirs; see `Twin.multiply`."""
+        """For each residual, what sums of codes and of centres lose a unit; see `Twin.multiplying`."""
         one, two, lost = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
         blocks = one.shape[1]
         cut = np.sqrt((0.51 * self.head[:, 0] * lost).sum(axis=1))  # integers are off by half a step at most

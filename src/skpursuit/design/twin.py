@@ -167,16 +167,13 @@ class Twin:
         most = np.stack([scale.max(axis=0), np.abs(centre).max(axis=0)]).astype(np.float64)
         return scale / np.float32(kernel.FINE), centre, most
 
-    def multiply(self, v: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def multiplying(self, v: Floats) -> Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """Products of the decoded columns with the columns of v, of shape (n, m), all in one pass.
 
-        Returns (g, loss) with |g[k, j] - <decoded x_j, v_k>| <= loss[k] . factors[j]. They can be added up to
-        a residual that is a sum of such columns: what the codes lose of that is `lost`.
+        Begun by other threads where there are some; the function returned ends it. It returns (g, loss) with
+        |g[k, j] - <decoded x_j, v_k>| <= loss[k] . factors[j]. They can be added up to a residual that is a
+        sum of such columns: what the codes lose of that is `lost`.
         """
-        return self.multiplying(v)()
-
-    def multiplying(self, v: Floats) -> Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """As `multiply`, begun on other threads where there are some; the function returned ends it."""
         cut = Cut.of(v, self.codes.shape[1], self.shape[0])
         m, blocks, d = cut.whole.shape[0], self.scale.shape[1], self.shape[1]
         full = -(-m // kernel.TILE[1]) * kernel.TILE[1]
@@ -184,7 +181,7 @@ class Twin:
         whole[:m], units[:, :m] = cut.whole, cut.head[:, 0].T
         out = np.empty((full, d))
         args = (self.codes, self.scale, whole, units, out)
-        end = begin(kernel.multiply_columns, d, SLAB, m * self.codes[0].size * d // 8, args)
+        end = begin(kernel.multiply_columns, d, SLAB, full * self.codes[0].size * d // 8, args)
 
         def finish() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             end()
@@ -198,7 +195,7 @@ class Twin:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether no column is so large or small that `multiply` and what belongs to it had to mind it."""
+        """Whether no column is so large or small that `multiplying` and what belongs to it had to mind it."""
         return bool(np.abs(self.exponent).max(initial=0) < 300)
 
     @cached_property

@@ -6,9 +6,10 @@ bits of any of them. Sums that do cross blocks must be added in block order by t
 
 import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -42,7 +43,7 @@ def _fallback() -> int:
 
 
 def count() -> int:
-    """Threads that BLAS would use now; ``threadpoolctl.threadpool_limits`` contexts are respected.
+    """Threads that BLAS may use, whoever is in `one_thread`; it follows ``threadpoolctl.threadpool_limits``.
 
     Returns
     -------
@@ -98,23 +99,46 @@ def begin(
 ) -> Callable[[], None]:
     """Have other threads start with what `over_ranges` does; the function returned helps them to the end.
 
-    Without other threads nothing is done before that. Only the thread that began may end it.
+    Without other threads nothing is done before that.
     """
-    helpers = 0 if work < WORTH else min(count(), work // (WORTH // 2)) - 1
-    pieces = min(PIECES * (helpers + 1), work // PIECE) if helpers else 1
-    todo = deque(cut(total, align, max(pieces, work // CHUNK)))
-    others = [_executor(helpers).submit(_drain, kernel, todo, args) for _ in range(helpers)]
+    others = helpers(work)
+    pieces = min(PIECES * (others + 1), work // PIECE) if others else 1
+    ranges = cut(total, align, max(pieces, work // CHUNK))
+    todo, process = deque(ranges), os.getpid()
+    begun = _submit(others, kernel, todo, args)
 
     def finish() -> None:
+        if os.getpid() != process:  # a fork: the other threads are gone, with what they were about to write
+            begun.clear()
+            todo.extend(ranges)
         try:
             _drain(kernel, todo, args)
         finally:  # the caller must not go on while a thread still writes
-            started = [other for other in others if not other.cancel()]
+            started = [other for other in begun if not other.cancel()]
             wait(started)
         for other in started:
             other.result()
 
+    if begun:
+        weakref.finalize(finish, todo.clear)  # what nobody can end any more is not worth going on with
     return finish
+
+
+def helpers(work: int) -> int:
+    """Other threads that so many multiply-adds are shared with."""
+    return 0 if work < WORTH else min(count(), work // (WORTH // 2)) - 1
+
+
+def _submit(
+    others: int, kernel: Callable[..., Any], todo: deque[tuple[int, int]], args: tuple[Any, ...]
+) -> list[Future[None]]:
+    begun = []
+    for _ in range(others):
+        try:
+            begun.append(_executor(others).submit(_drain, kernel, todo, args))
+        except RuntimeError:  # the interpreter is about to exit, and starts no threads
+            break
+    return begun
 
 
 def _drain(kernel: Callable[..., Any], todo: deque[tuple[int, int]], args: tuple[Any, ...]) -> None:
