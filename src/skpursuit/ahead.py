@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,11 @@ class Ahead:
         self.last: list[int] = []  # columns of the block that was made last
         self.making: Making | None = None
 
+    @cached_property
+    def size(self) -> Floats:
+        """||y|| of each target."""
+        return np.linalg.norm(self.y, axis=0)
+
     def gradient(
         self,
         support: Indices,
@@ -96,6 +102,7 @@ class Ahead:
             return None
         if decoded is not self.decoded:
             self.start, self.decoded, self.made = None, decoded, 0
+            self.factors = np.column_stack([decoded.factors, decoded.sizes])
             self.last, self.making = [], None
         if self.start is None:
             rows = -self.y.reshape(len(self.y), -1).T
@@ -105,19 +112,17 @@ class Ahead:
         if not self._complete(support, coef, score, WIDTH if left is None else max(0, left - 1)):
             return None
         lost, weights = decoded.lost(r), self._weights(support, coef)
-        g, bound = self._sum(decoded, weights, lost.shape, steps)
+        g, bound = self._sum(weights, lost.shape, steps)
         if bound.sum() > SHARE * lost.sum() and weights.any():
             rows = r.reshape(len(r), -1).T
             if _ordinary(rows):
                 self.start = Start(self._products(rows)(), weights)
-                g, bound = self._sum(decoded, weights, lost.shape, steps)
+                g, bound = self._sum(weights, lost.shape, steps)
         self._look_ahead(lambda: score.of(g), 2 * WIDTH if left is None else left - 1)
         bound = (bound + lost) * (1.0 + 2.0**-40)
         return (g, bound) if np.isfinite(bound).all() else None
 
-    def _sum(
-        self, decoded: Any, weights: Floats, shape: tuple[int, ...], steps: int
-    ) -> tuple[Floats, Floats]:
+    def _sum(self, weights: Floats, shape: tuple[int, ...], steps: int) -> tuple[Floats, Floats]:
         """The products with the residual of these coefficients, and what was lost in adding them up."""
         n, d = self.design.shape
         start, terms = self.start, self.terms[1].rows
@@ -129,14 +134,16 @@ class Ahead:
         largest = np.abs(moves).max(axis=1, initial=1e-200)[:, None]
         scaled = (moves / largest).astype(np.float32)
         g = start.products[:, :d] + largest * (scaled @ terms[:, :d])
-        lost = largest * (np.abs(scaled) @ terms[:, d:]) * (1.0 + single)
+        tails = np.ascontiguousarray(terms[:, d:])
+        lost = largest * (np.abs(scaled) @ tails) * (1.0 + single)
         # The predictions are not to the last bit X_S w_S, neither now nor at the start.
-        reach = np.linalg.norm(self.y, axis=0) + (np.abs(weights) + 2 * np.abs(before)) @ terms[:, -1]
+        reach = self.size + (np.abs(weights) + 2 * np.abs(before)) @ tails[:, -1]
         unit = 4 * (n + weights.shape[1] + steps + 8) * EPS
         vanished = 2.0**-148 * largest[:, 0]  # what is below the range of float32, of a weight or of an entry
-        norms = unit * reach + single * lost[:, -1] + vanished * terms[:, -1].sum()
-        rounding = np.multiply.outer(decoded.sizes, norms) + vanished * weights.shape[1]
-        bound = decoded.factors @ (start.products[:, d:-1] + lost[:, :-1]).T + rounding
+        norms = unit * reach + single * lost[:, -1] + vanished * tails[:, -1].sum()
+        losses = np.column_stack([start.products[:, d:-1] + lost[:, :-1], norms])
+        bound = self.factors @ losses.T
+        bound += vanished * weights.shape[1]
         return g.T.reshape(shape), bound.reshape(shape)
 
     def _weights(self, support: Indices, coef: Floats) -> Floats:
@@ -158,7 +165,7 @@ class Ahead:
                 known = np.array([j in self.terms[0] for j in support.tolist()])
                 shape = (self.design.shape[1], *self.y.shape[1:])
                 weights = self._weights(support[known], coef[known])
-                return score.of(self._sum(self.decoded, weights, shape, 0)[0])
+                return score.of(self._sum(weights, shape, 0)[0])
 
             found = self._found(missing[:WIDTH], scores, more)
             if found is None:
