@@ -101,9 +101,9 @@ class Ahead:
         if decoded is None:
             return None
         if decoded is not self.decoded:
-            self.start, self.decoded, self.made = None, decoded, 0
+            self.start, self.made, self.last, self.making = None, 0, [], None
             self.factors = np.column_stack([decoded.factors, decoded.sizes])
-            self.last, self.making = [], None
+            self.decoded = decoded
         if self.start is None:
             rows = -self.y.reshape(len(self.y), -1).T
             start = Start(self._products(rows)(), np.zeros((len(rows), 0)))
