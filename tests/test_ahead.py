@@ -173,12 +173,16 @@ def test_products_follow_a_twin_that_is_made_again():
     assert ahead._kept() is not held
 
 
-def test_no_more_products_are_made_than_columns_may_come():
+@pytest.mark.parametrize(("left", "made", "begun"), [(0, 2, 0), (3, 4, 0), (7, 8, 0), (9, 8, 2), (100, 8, 8)])
+def test_no_more_products_are_made_or_begun_than_columns_may_come(left, made, begun):
     X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=9)
-    for left, made in ((0, 2), (1, 2), (3, 4), (100, WIDTH)):
-        ahead, support, coef = Ahead(as_design(X), y), np.array([4, 9]), np.array([1.0, -2.0])
-        ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute(), left=left)
+    support, coef = np.array([4, 9]), np.array([1.0, -2.0])
+    for number in (1, 2):
+        with threadpool_limits(number):
+            ahead = Ahead(as_design(X), y)
+            ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute(), left=left)
         assert ahead.made == made
+        assert len(ahead.making.block if ahead.making else []) == (begun if number > 1 else 0)
 
 
 @pytest.mark.parametrize("solver", [OMP(n_nonzero_coefs=40), MatchingPursuit(max_iter=90)])
@@ -195,16 +199,6 @@ def test_with_other_threads_the_next_products_are_begun_and_no_bit_changes(solve
     assert several.support.tolist() == one.support.tolist()
     assert several.coef.tobytes() == one.coef.tobytes()
     assert several.entries_read <= one.entries_read + 3 * X.size
-
-
-def test_no_block_is_begun_that_will_not_be_used():
-    X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=9)
-    support, coef = np.array([4, 9]), np.array([1.0, -2.0])
-    with threadpool_limits(2):
-        for left, begun in ((3, 0), (7, 0), (9, 2), (100, WIDTH)):
-            ahead = Ahead(as_design(X), y)
-            ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute(), left=left)
-            assert len(ahead.making.block if ahead.making else []) == begun
 
 
 def test_an_interrupt_while_products_are_made_loses_only_them(monkeypatch):

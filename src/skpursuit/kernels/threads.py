@@ -48,7 +48,7 @@ def count() -> int:
     Returns
     -------
     int
-        At least 1; 1 inside a task of `over_ranges` or of `alone`, so that nothing nests.
+        At least 1; 1 inside `alone`, as in a task of `over_ranges`, so that nothing nests.
     """
     if getattr(_inside, "task", False):
         return 1
