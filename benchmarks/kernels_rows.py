@@ -51,13 +51,20 @@ def pursue(X: np.ndarray, y: np.ndarray, select: Callable) -> list[int]:
     return support
 
 
+def best_of(sums: np.ndarray, support: np.ndarray) -> int:
+    """The column with the largest |sum| off the support."""
+    scores = np.abs(sums)
+    scores[support] = -np.inf
+    return int(scores.argmax())
+
+
 class Exact:
     def __init__(self, X: np.ndarray) -> None:
         self.X, self.read = X, 0
 
     def __call__(self, r: np.ndarray, support: np.ndarray) -> int:
         self.read += self.X.size
-        return topk.first(topk.absolute(self.X.T @ r, support))
+        return best_of(self.X.T @ r, support)
 
 
 class Greedy:
@@ -72,12 +79,12 @@ class Greedy:
     def __call__(self, r: np.ndarray, support: np.ndarray) -> int:
         n, d = self.X.shape
         order = np.argsort(-np.abs(r) * self.norms)
-        weights, sums, scores = r[order], np.zeros(d), np.empty(d)
+        weights, sums = r[order], np.zeros(d)
         leader, since = -1, 0
         for a in range(0, n, self.block):
             b = min(a + self.block, n)
             rows.accumulate_dense(self.X, order[a:b], weights[a:b], sums)
-            now = topk.first(topk.absolute(sums, support, scores))
+            now = best_of(sums, support)
             if now != leader:
                 leader, since = now, b
             elif b - since >= self.patience:
@@ -103,9 +110,9 @@ class Halving:
         for a, b in pairwise(ends):
             some = np.sort(order[a:b])
             rows.accumulate_dense(self.X, some, r[some], sums)
-            alive = alive[topk.keep_half(np.abs(sums[alive]))]
+            alive = alive[topk.keep(np.abs(sums[alive]), -(-alive.size // 2))]
         self.read += ends[-1] * d + n * alive.size
-        return int(alive[topk.first(np.abs(self.finish(r, alive)))])
+        return int(alive[np.abs(self.finish(r, alive)).argmax()])
 
     def plan(self, arms: int, budget: float) -> list[int]:
         rounds, left, plan = max(1, math.ceil(math.log2(arms))), arms, []

@@ -71,7 +71,7 @@ def test_resume_gives_the_same_bits(tmp_path, solver, stop_at):
     whole = minimize(X, Y, solver, random_state=3)
     first = minimize(X, Y, solver, random_state=3, checkpoint=path, callback=lambda r: r.iteration == stop_at)
     assert first.status is Status.CALLBACK
-    second = minimize(X, Y, solver, random_state=99, checkpoint=path)
+    second = minimize(X, Y, solver, checkpoint=path)
     assert second.coef.tobytes() == whole.coef.tobytes()
     assert second.support.tolist() == whole.support.tolist()
     assert [r.objective for r in second.history] == [r.objective for r in whole.history]
@@ -198,3 +198,67 @@ def test_time_limit_keeps_what_was_found():
     result = minimize(X, Y, OMP(n_nonzero_coefs=K), callback=lambda r: time.sleep(0.02), time_limit=0.05)
     assert result.status is Status.TIME_LIMIT
     assert 1 <= len(result.support) < K
+
+
+@pytest.mark.parametrize("given", [{"sample_weight": np.ones(len(Y))}, {"random_state": 4}])
+def test_a_run_does_not_go_on_without_what_it_was_made_with(tmp_path, given):
+    path, labels = tmp_path / "run.ckpt", np.sign(Y)
+    minimize(X, labels, OMP(3), "uniform", "logistic", checkpoint=path, **given)
+    content = path.read_bytes()
+    other = {"random_state": 5} if "random_state" in given else {}
+    with pytest.raises(ValueError, match=next(iter(given))):
+        minimize(X, labels, OMP(3), "uniform", "logistic", checkpoint=path, **other)
+    assert path.read_bytes() == content
+
+
+class Absolute3:
+    """A user's loss, without a text of its own."""
+
+    def __init__(self, power=3.0):
+        self.power = power
+
+    def value(self, y, z):
+        return np.abs(z - y) ** self.power
+
+    def residual(self, y, z):
+        return self.power * np.sign(z - y) * np.abs(z - y) ** (self.power - 1)
+
+    def curvature(self, y, z):
+        return self.power * (self.power - 1) * np.abs(z - y) ** (self.power - 2)
+
+
+def test_a_users_loss_is_known_again_by_what_it_holds(tmp_path):
+    path = tmp_path / "run.ckpt"
+    first = minimize(X, Y, OMP(3), "exact", Absolute3(), checkpoint=path)
+    again = minimize(X, Y, OMP(3), "exact", Absolute3(), checkpoint=path)
+    assert again.coef.tobytes() == first.coef.tobytes()
+    with pytest.raises(ValueError, match="different loss"):
+        minimize(X, Y, OMP(3), "exact", Absolute3(4.0), checkpoint=path)
+
+
+@pytest.mark.parametrize("answer", [True, np.True_])
+def test_a_callback_stops_a_run_by_any_true(answer):
+    assert run(callback=lambda record: answer).n_iter == 1
+
+
+@pytest.mark.parametrize("answer", [None, 1, "yes", np.ones(2)])
+def test_a_callback_that_answers_anything_else_does_not(answer):
+    assert run(callback=lambda record: answer).n_iter == K
+
+
+def logistic_slope(result, labels):
+    return np.abs(X[:, result.support].T @ (-labels / (1 + np.exp(labels * (X @ result.coef))))).max()
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [OMP(4), OMP(4, forced=(3, 1, 7, 2)), OMP(10, max_iter=4), OMP(10, tol=0.02), OMP(4, forced=(5,))],
+    ids=repr,
+)
+def test_however_a_pursuit_of_another_loss_ends_its_coefficients_are_fitted(solver):
+    labels = np.where(Y + np.random.default_rng(0).standard_normal(len(Y)) * 3 * Y.std() > 0, 1.0, -1.0)
+    result = minimize(X, labels, solver, "exact", "logistic")
+    assert 0 < len(result.support) <= 10
+    assert logistic_slope(result, labels) < 1e-5
+    stopped = minimize(X, labels, solver, "exact", "logistic", callback=lambda record: True)
+    assert logistic_slope(stopped, labels) < 1e-5

@@ -19,7 +19,8 @@ def test_coupled_curvature_is_the_hessian_on_the_support(density, weighted):
     z, y = rng.standard_normal((n, m)), np.arange(n) % m
     weights = rng.uniform(0.5, 2.0, n) if weighted else None
     problem = make_problem(as_design(A.T.copy()), y, Multinomial(), weights)
-    rows = Multinomial().hessian(z) * (1.0 if weights is None else weights[:, None, None])
+    p = Multinomial().probabilities(z)
+    rows = p[:, :, None] * (np.eye(m) - p[:, None, :]) * (1.0 if weights is None else weights[:, None, None])
     H = np.einsum("is,sab,js->aibj", A, rows, A).reshape(m * k, m * k) + 0.1 * np.eye(m * k)
     g = rng.standard_normal((k, m))
     expected = np.linalg.solve(H, g.T.ravel()).reshape(m, k).T

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 
@@ -26,13 +26,15 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
     """Write a file so that a reader, a full disk or a kill at any moment never meets half of it."""
     target = Path(path)
     data = content.encode("utf-8") if isinstance(content, str) else content
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, _mode(target))
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(temporary, target.stat().st_mode & 0o777)  # as the file that is replaced
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -49,12 +51,3 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _mode(target: Path) -> int:
-    """Return the permissions of the file replaced, or those that `open` would give a new one."""
-    with contextlib.suppress(FileNotFoundError):
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

@@ -95,8 +95,8 @@ def load(path: Path) -> Snapshot:
 
 def check_same(path: Path, saved: dict[str, str], now: dict[str, str]) -> None:
     """Refuse to go on with other data or parameters."""
-    for name, value in now.items():
-        if saved.get(name) != value:
+    for name in [*now, *(name for name in saved if name not in now)]:
+        if saved.get(name) != now.get(name):
             raise ValueError(
                 f"checkpoint {path} was made with a different {name}; give the same one or delete the file"
             )
@@ -106,4 +106,9 @@ def fingerprint(value: Any) -> str:
     """Digest of an array, or the text of a component."""
     if isinstance(value, np.ndarray):
         return hashlib.sha256(repr(value.shape).encode() + np.ascontiguousarray(value).tobytes()).hexdigest()
-    return repr(value)
+    text = repr(value)
+    if " at 0x" not in text:
+        return text
+    # An address, which is another one in each process: the name and what it holds instead.
+    inside = {name: fingerprint(part) for name, part in getattr(value, "__dict__", {}).items()}
+    return f"{getattr(value, '__qualname__', type(value).__qualname__)}({inside})"

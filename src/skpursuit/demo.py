@@ -49,7 +49,7 @@ class Line:
 
 
 def choices(names: Sequence[str]) -> dict[str, str | Selector]:
-    """The selectors of some names, exact first."""
+    """The selectors of those names that there are, in their order."""
     found: dict[str, str | Selector] = {name: name for name in names if name in NAMES}
     if "reject" in found:
         from skpursuit.selectors.reject import SuccessiveReject

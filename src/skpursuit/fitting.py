@@ -15,6 +15,7 @@ from skpursuit.tables import Table
 
 FEWEST_ROWS = 10
 FEWEST_OF_A_CLASS = 4
+FEWEST_HELD_OUT = 2  # R2 of one row is not defined
 FOLDS = 5
 
 
@@ -103,6 +104,11 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     train, test = train_test_split(
         np.arange(len(y)), test_size=options.test_share, random_state=options.seed, stratify=stratify
     )
+    if len(test) < FEWEST_HELD_OUT or len(train) < FEWEST_HELD_OUT:
+        raise FitError(
+            f"of its {len(y)} rows {len(test)} would be held out; use a --test-share that leaves at least "
+            f"{FEWEST_HELD_OUT} on both sides"
+        )
     judged = _path(table.X[train], y[train], task, options)
     k = min(options.k or int(judged.n_nonzero_coefs_), table.X.shape[1])
     score = _fixed(table.X[train], y[train], task, k, options).score(table.X[test], y[test])

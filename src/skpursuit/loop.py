@@ -77,7 +77,8 @@ def minimize(
     run = make_run(X, y, solver, selector, loss, sample_weight, random_state)
     run.callback, run.time_limit = callback, time_limit
     if checkpoint is not None:
-        run.resume(checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint))
+        file = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
+        run.resume(file, seeded=isinstance(random_state, (int, np.integer)))
     run.go()
     return run.result()
 
@@ -169,6 +170,8 @@ class Run:
                 self._save_if_due()
         finally:  # Ctrl-C included: the last whole iteration is kept
             self._save()
+        if self.stopped is not Status.TIME_LIMIT:
+            self.state = self.solver.finish(self.problem, self.state)  # not saved: a longer run may go on
 
     def _limit(self) -> Status | None:
         if len(self.history) >= self.solver.iterations(self.problem):
@@ -190,9 +193,8 @@ class Run:
         self.history.append(record)
         if self.watch is not None:
             self.watch(after)
-        if self.callback is not None and self.callback(record) is True:
-            return Status.CALLBACK
-        return None
+        answer = None if self.callback is None else self.callback(record)
+        return Status.CALLBACK if isinstance(answer, (bool, np.bool_)) and answer else None
 
     def result(self) -> Result:
         """The outcome for the caller."""
@@ -217,8 +219,11 @@ class Run:
 
     # -- checkpoints --------------------------------------------------------------------------------
 
-    def resume(self, checkpoint: Checkpoint) -> None:
-        """Go on from the checkpoint's file if it is there, and save to it from now on."""
+    def resume(self, checkpoint: Checkpoint, seeded: bool = False) -> None:
+        """Go on from the checkpoint's file if it is there, and save to it from now on.
+
+        Draws go on as they began; `seeded` says that a seed was given, which must then be the same.
+        """
         path = Path(checkpoint.path)
         if not path.parent.is_dir():
             raise ValueError(f"checkpoint {path}: the folder {path.parent} does not exist; make it first")
@@ -234,6 +239,8 @@ class Run:
         if path.exists():
             saved = files.load(path)
             files.check_same(path, saved.fingerprints, self.fingerprints)
+            if seeded:
+                files.check_same(path, {"random_state": str(saved.seed)}, {"random_state": str(self.seed)})
             self.state, self.history, self.seed = saved.state, saved.history, saved.seed
         self.checkpoint = checkpoint
 

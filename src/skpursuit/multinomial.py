@@ -15,10 +15,9 @@ from .losses import Array, finite_targets
 class Multinomial:
     """Multinomial logistic loss log(sum_k exp(z_k)) - z_y for labels y in 0..K-1 and z of shape (n, K).
 
-    Losses of the rows couple the K predictions, so besides the diagonal curvature there are
-    ``hessian_product`` for Newton-CG and ``hessian`` for a full Newton step on a support S: block (k, l) of
-    its matrix is X_S^T diag(hessian[:, k, l]) X_S. Adding one vector to all columns of z changes nothing:
-    that matrix is singular, and Newton needs a ridge or a reference class.
+    The loss of a row couples its K predictions: its second derivatives are diag(p) - p p^T of the class
+    probabilities p, of which `curvature` is the diagonal. Adding one vector to all columns of z changes
+    nothing: they are singular, and Newton needs a ridge or a reference class.
     """
 
     smoothness: ClassVar[float | None] = 0.5
@@ -44,16 +43,6 @@ class Multinomial:
         total = 1 + others
         with np.errstate(under="ignore"):
             return (e * np.where(distance == 0, others, total - e) / np.square(total)).T
-
-    def hessian_product(self, z: Array, v: Array) -> Array:
-        """Hessian of each row times the row of v, p (v - p . v), shape (n, K)."""
-        p = self.probabilities(z)
-        return p * (v - (p * v).sum(axis=1, keepdims=True))
-
-    def hessian(self, z: Array) -> Array:
-        """Hessian of each row, diag(p) - p p^T, shape (n, K, K)."""
-        p = self.probabilities(z)
-        return p[:, :, None] * (np.eye(p.shape[1], dtype=p.dtype) - p[:, None, :])
 
     def probabilities(self, z: Array) -> Array:
         """Class probabilities exp(z_k) / sum_l exp(z_l), shape (n, K)."""

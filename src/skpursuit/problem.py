@@ -58,7 +58,11 @@ class Problem:
 
     def single_targets(self) -> list[Problem]:
         """One problem for each target, for losses that do not couple them."""
-        return [replace(self, y=np.ascontiguousarray(y), targets=(), score=Absolute()) for y in self.y.T]
+        of: Any = getattr(self.loss, "for_target", lambda t: self.loss)
+        return [
+            replace(self, y=np.ascontiguousarray(y), loss=of(t), targets=(), score=Absolute())
+            for t, y in enumerate(self.y.T)
+        ]
 
     @cached_property
     def size(self) -> float:

@@ -210,3 +210,12 @@ def test_tables_that_hold_too_little(tmp_path, lines, words):
     done = invoke("fit", path, "--target", "y")
     assert done.exit_code == 2
     assert words in done.output
+
+
+def test_a_score_needs_more_than_one_held_out_row(tmp_path):
+    path, model = houses(tmp_path / "few.csv", rows=12), tmp_path / "model.json"
+    done = invoke("fit", path, "--target", "price", "--test-share", "0.05", "--out", model)
+    assert done.exit_code == 2
+    assert "--test-share" in done.output
+    assert "few.csv" in done.output
+    assert not model.exists()

@@ -2,9 +2,10 @@
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import OMP, as_design, minimize
-from skpursuit.design import AffineDesign
+from skpursuit.design import AffineDesign, InterceptDesign
 from skpursuit.design.dense import DenseDesign
 
 
@@ -87,3 +88,22 @@ def test_a_run_reports_the_sum_of_its_selections():
     assert result.bytes_read == 8 * result.entries_read
     twice = minimize(as_design(X), y, OMP(n_nonzero_coefs=5), "exact")
     assert twice.entries_read == result.entries_read
+
+
+def test_single_entries_are_counted_as_what_a_source_must_read():
+    X = np.random.default_rng(0).standard_normal((40, 30))
+    rows, cols = np.arange(5), np.array([3, 0, 7, 29, 3])
+    for source, entries in ((X, 5), (sp.csr_array(X), 5), (aslinearoperator(X), X.size)):
+        for design in (as_design(source), AffineDesign(as_design(source))):
+            np.testing.assert_allclose(design.pick(rows, cols), X[rows, cols], atol=1e-12)
+            assert (design.reads.entries, design.reads.bytes) == (entries, 8 * entries)
+    design = InterceptDesign(as_design(X))
+    np.testing.assert_array_equal(design.pick(rows[:3], np.array([2, 30, 1])), [X[0, 2], 1.0, X[2, 1]])
+    assert design.reads.entries == 2
+
+
+def test_a_view_goes_on_counting_where_the_design_was():
+    design = as_design(np.ones((4, 3)))
+    design.correlate(np.ones(4))
+    for view in (AffineDesign(design), InterceptDesign(design)):
+        assert design.reads.entries == view.reads.entries == 12

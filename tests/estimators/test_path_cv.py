@@ -79,7 +79,7 @@ def test_log_loss_of_a_classifier_on_its_folds(classes, multi_class):
         expected = -log_loss(y[test], single.predict_proba(X[test]))
         assert model.scores_[i, 3] == pytest.approx(expected, rel=1e-5)
     chosen = PursuitClassifier(multi_class=multi_class, n_nonzero_coefs=model.n_nonzero_coefs_).fit(X, y)
-    np.testing.assert_allclose(model.coef_, chosen.coef_, atol=1e-3)
+    np.testing.assert_allclose(model.coef_, chosen.coef_, atol=1e-6)
     assert model.coef_path_.shape == (4, 3, len(model.path_features_))
     if multi_class == "multinomial":
         loss = PursuitClassifierCV(multi_class=multi_class, max_nonzero_coefs=4).fit(X, y)

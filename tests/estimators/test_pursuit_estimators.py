@@ -29,6 +29,7 @@ from skpursuit import (
     datasets,
     minimize,
 )
+from skpursuit.losses import as_loss
 
 
 @pytest.fixture
@@ -284,3 +285,31 @@ def test_iris():
     X, y = load_iris(return_X_y=True)
     for options in ({}, {"multi_class": "multinomial"}, {"shared_support": True}, {"solver": "grasp"}):
         assert PursuitClassifier(n_nonzero_coefs=2, **options).fit(X, y).score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("solver", ["omp", "mp", "cosamp", "grasp", "fw"])
+def test_warm_start_of_a_classifier_of_two_classes(classes, solver):
+    X, y = classes
+    loss = "squared" if solver == "cosamp" else "logistic"
+    model = PursuitClassifier(solver=solver, loss=loss, n_nonzero_coefs=3, max_iter=4, warm_start=True)
+    first = model.fit(X, y == 0).decision_function(X)
+    again = model.fit(X, y == 0).decision_function(X)
+    assert model.coef_.shape == (1, X.shape[1])
+    signs = np.where(y == 0, 1.0, -1.0)
+    value = Logistic().value if loss == "logistic" else lambda y, z: (y - z) ** 2
+    assert value(signs, again).sum() <= value(signs, first).sum() * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("loss", ["huber", "poisson"])
+def test_grasp_fits_each_of_several_targets_on_one_support(signal, loss):
+    X, y, _ = signal
+    Y = np.abs(np.column_stack([y, y[::-1] + 3]))
+    X = X / 10
+    model = PursuitRegressor(solver="grasp", loss=loss, n_nonzero_coefs=3, shared_support=True).fit(X, Y)
+    for t in range(2):
+        z = X @ model.coef_[t] + model.intercept_[t]
+        mean = Y[:, t].mean()
+        constant = np.log(mean) if loss == "poisson" else np.median(Y[:, t])
+        losses = as_loss(loss).value(Y[:, t], z), as_loss(loss).value(Y[:, t], np.full(len(X), constant))
+        assert losses[0].sum() < losses[1].sum()
+    assert np.count_nonzero(np.any(model.coef_ != 0, axis=0)) == 3

@@ -87,11 +87,6 @@ def test_listed_columns_of_sparse_matrices(rng, dtype):
     out = np.ones((2, cols.size))
     columns.pick_csr(X.indptr, X.indices, X.data, chosen, weights, place, out)
     np.testing.assert_allclose(out, expected, rtol=1e-12)
-    tall = X.tocsc()
-    out = np.ones((2, cols.size))
-    everywhere = columns.spread(50, chosen, weights)
-    columns.dot_csc(0, cols.size, tall.indptr, tall.indices, tall.data, everywhere, cols, out)
-    np.testing.assert_allclose(out, expected, rtol=1e-12)
 
 
 def test_picked_columns_agree_with_row_accumulation_bit_for_bit(rng):

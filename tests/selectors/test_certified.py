@@ -235,3 +235,12 @@ def test_atoms_of_exact_on_a_tall_and_a_wide_design(n, d):
     assert certified.support.tolist() == exact.support.tolist()
     assert {record.certificate for record in certified.history} == {"exact"}
     assert certified.bytes_read < 0.3 * exact.bytes_read
+
+
+def test_one_twin_rounded_at_random_is_kept_at_a_time():
+    design = as_design(np.random.default_rng(0).standard_normal((40, 30)))
+    plain = design.twin()
+    for seed in (1, 2, 3):
+        design.twin(seed)
+    assert [key for key in design.cache if key[0] == "twin"] == [("twin", None), ("twin", 3)]
+    assert design.twin() is plain

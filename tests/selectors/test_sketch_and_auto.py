@@ -1,8 +1,10 @@
 """The sketch finds what matters and calls it a guess; auto picks among exact ones and explains itself."""
 
+import contextlib
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ from skpursuit import (
 )
 from skpursuit.design import AffineDesign
 from skpursuit.problem import make_problem
-from skpursuit.selectors import Query
+from skpursuit.selectors import Query, auto
 from skpursuit.selectors.auto import LOAD_KERNELS, Kernels, predict
 from skpursuit.selectors.score import Group, Signed
 
@@ -220,3 +222,18 @@ def test_small_problems_never_load_a_compiler():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_auto_tells_the_most_memory_it_may_keep():
+    design = as_design(np.zeros((300, 40)))
+    assert design.memory_estimate() == max(design.memory_estimate(name) for name in ("gram", "certified")) > 0
+
+
+def test_memory_that_can_be_had_counts_cached_files(monkeypatch):
+    told = auto.free_memory()
+    with contextlib.suppress(FileNotFoundError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        available = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+        assert told == pytest.approx(available, rel=0.5)
+    monkeypatch.setattr(auto, "MEMINFO", "/no/such/file")
+    assert 2**20 < auto.free_memory() <= told * 2

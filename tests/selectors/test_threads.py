@@ -5,7 +5,20 @@ import pytest
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
-from skpursuit import OMP, Greedy, Stability, as_design, datasets, minimize
+from skpursuit import (
+    OMP,
+    CoSaMP,
+    GraSP,
+    Greedy,
+    MatchingPursuit,
+    OrthogonalMatchingPursuit,
+    PursuitRegressor,
+    Stability,
+    as_design,
+    datasets,
+    minimize,
+    orthogonal_mp,
+)
 from skpursuit.kernels import threads
 
 CHOICES = {
@@ -47,3 +60,31 @@ def test_a_pursuit_has_the_same_bits_on_one_and_two_threads(problem, name, layou
         assert [record.objective for record in other.history] == [
             record.objective for record in results[0].history
         ]
+
+
+def tall():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40000, 30)) + 1
+    return X, X[:, :8].sum(axis=1) + rng.standard_normal(len(X))
+
+
+RUNS = {
+    "matching pursuit": lambda X, y: minimize(X, y, MatchingPursuit(max_iter=20)).coef,
+    "grasp": lambda X, y: minimize(X, y, GraSP(6, max_iter=2), loss="huber").coef,
+    "grasp, fitted again": lambda X, y: minimize(X, y, GraSP(6, max_iter=2, refit=True), loss="huber").coef,
+    "omp, another loss": lambda X, y: minimize(X, y, OMP(6), loss="huber").coef,
+    "cosamp": lambda X, y: minimize(X, y, CoSaMP(6)).coef,
+    "regressor": lambda X, y: PursuitRegressor(n_nonzero_coefs=20).fit(X, y).coef_,
+    "drop-in": lambda X, y: OrthogonalMatchingPursuit(n_nonzero_coefs=20).fit(X, y).coef_,
+    "drop-in, X^T X": lambda X, y: orthogonal_mp(X, y, n_nonzero_coefs=20, precompute=True),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_tall_problem_has_the_same_bits_on_one_and_two_threads(name):
+    X, y = tall()
+    found = []
+    for count in (1, 2):
+        with threadpool_limits(count):
+            found.append(RUNS[name](X, y).tobytes())
+    assert found[0] == found[1]

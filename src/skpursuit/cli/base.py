@@ -11,7 +11,6 @@ import click
 
 from skpursuit._files import FileError
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 BAD_INPUT = 2
 
 
@@ -76,10 +75,3 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     quiet = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
     as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
     return quiet(as_json(run))
-
-
-def positive_or_none(ctx: click.Context, param: click.Parameter, value: int | None) -> int | None:
-    """Refuse whole numbers below 1."""
-    if value is not None and value < 1:
-        raise click.BadParameter(f"{value} is not at least 1")
-    return value

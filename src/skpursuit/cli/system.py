@@ -13,11 +13,9 @@ from skpursuit.cli.base import Command, Output, output_options
 
 EXTRAS = {
     "click": "cli",
-    "rich": "cli",
     "matplotlib": "cli",
     "soundfile": "audio",
     "pyarrow": "parquet",
-    "dask": "dask",
 }
 
 

@@ -31,7 +31,7 @@ class AffineDesign(Design):
         root: Floats | None = None,
     ) -> None:
         self.inner = inner
-        super().__init__(inner.shape, inner.dtype)
+        super().__init__(inner.shape, inner.dtype, inner.reads)
         n, d = inner.shape
         self.centre = np.zeros(d) if centre is None else np.asarray(centre, dtype=np.float64)
         self.scale = np.ones(d) if scale is None else np.asarray(scale, dtype=np.float64)
@@ -110,6 +110,9 @@ class AffineDesign(Design):
 
     def row_layout_bytes(self) -> int:
         return self.inner.row_layout_bytes()
+
+    def pick_cost(self, rows: Indices, cols: Indices) -> tuple[int, int]:
+        return self.inner.pick_cost(rows, cols)
 
     def _pick(self, rows: Indices, cols: Indices) -> Floats:
         return (self.inner._pick(rows, cols) - self.centre[cols]) / self.scale[cols] * self.root[rows]

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from skpursuit.blas import one_thread
 from skpursuit.design.kept import ColumnCache, Floats, Indices, Reads
 
 GRAM_SHARE = 3  # d / 3 columns of X^T X, made ahead in blocks, cost as much as all of it in one product
@@ -29,10 +30,10 @@ class Design(ABC):
 
     fast_axis = 0  # along which norms cost least: 0 columns, 1 rows
 
-    def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any], reads: Reads | None = None) -> None:
         self.shape = shape
         self.dtype = dtype
-        self.reads = Reads()
+        self.reads = Reads() if reads is None else reads
         self.cache: dict[Any, Any] = {}
         self.column_cache = ColumnCache()
         self.gram_cache = ColumnCache(limit=2**30)
@@ -71,8 +72,12 @@ class Design(ABC):
 
     def pick(self, rows: Indices, cols: Indices) -> Floats:
         """Single entries X[rows[i], cols[i]]: the pulls of a bandit."""
-        self.reads.add(len(rows), len(rows) * self.dtype.itemsize)
+        self.reads.add(*self.pick_cost(rows, cols))
         return self._pick(rows, cols)
+
+    def pick_cost(self, rows: Indices, cols: Indices) -> tuple[int, int]:
+        """Entries and bytes touched by `pick`: whole columns where a source can read nothing else."""
+        return self.cost(cols=cols)
 
     def has_twin(self) -> bool:
         """Whether there is a quantised twin; without one the exact product is cheap, or all there is."""
@@ -225,7 +230,8 @@ class Design(ABC):
         """(Weighted) column means, counted as preparation."""
         weights = np.ones(self.shape[0]) if weights is None else weights
         self.reads.prepare(*self.cost())
-        return self._correlate(weights / weights.sum())
+        with one_thread():
+            return self._correlate(weights / weights.sum())
 
     def correlate_error(self, r: Floats) -> Floats | None:
         """Bound on the rounding of `correlate(r)`, one per column; None where it is a fixed-order product."""

@@ -163,6 +163,9 @@ class DenseDesign(Design):
             rng = None if seed is None else np.random.default_rng(seed)
             if held is not None:  # what it has is not lost
                 fine, steps = fine or held.has_fine, steps or held.has_steps
+            elif seed is not None:  # one at a time is kept
+                for other in [name for name in self.cache if name[0] == "twin" and name[1] is not None]:
+                    del self.cache[other]
             built = self.cache[key] = Twin.build(self.X, rng, fine, steps)
             if built.row_squares is not None:  # came along for next to nothing
                 self.cache.setdefault(("norms", 1, 2), self._safe_root(built.row_squares, 1))
@@ -195,6 +198,9 @@ class DenseDesign(Design):
             accumulate_dense_columns(self.X, rows, weights, np.asarray(cols, dtype=np.int64), sums)
         if not np.shares_memory(sums, out):
             out[...] = sums.T
+
+    def pick_cost(self, rows: Indices, cols: Indices) -> tuple[int, int]:
+        return len(rows), len(rows) * self.dtype.itemsize
 
     def _pick(self, rows: Indices, cols: Indices) -> Floats:
         return self.X[rows, cols].astype(np.float64, copy=False)

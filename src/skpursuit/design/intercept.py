@@ -16,7 +16,7 @@ class InterceptDesign(Design):
 
     def __init__(self, inner: Design) -> None:
         self.inner = inner
-        super().__init__((inner.shape[0], inner.shape[1] + 1), inner.dtype)
+        super().__init__((inner.shape[0], inner.shape[1] + 1), inner.dtype, inner.reads)
 
     reads = AffineDesign.reads
 
@@ -66,6 +66,16 @@ class InterceptDesign(Design):
         self.inner._accumulate(rows, weights, part, np.asarray(cols)[real])
         out[real] += part
         out[constant] += weights.sum(axis=0)
+
+    def pick_cost(self, rows: Indices, cols: Indices) -> tuple[int, int]:
+        real = self._split(cols)[0]
+        return self.inner.pick_cost(rows[real], cols[real])
+
+    def _pick(self, rows: Indices, cols: Indices) -> Floats:
+        real = self._split(cols)[0]
+        out = np.ones(len(cols))
+        out[real] = self.inner._pick(rows[real], cols[real])
+        return out
 
     def prepare_rows(self) -> None:
         super().prepare_rows()

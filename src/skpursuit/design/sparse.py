@@ -82,6 +82,9 @@ class SparseDesign(Design):
         if not np.shares_memory(sums, out):
             out[...] = sums.T
 
+    def pick_cost(self, rows: Indices, cols: Indices) -> tuple[int, int]:
+        return len(rows), len(rows) * self.dtype.itemsize
+
     def _pick(self, rows: Indices, cols: Indices) -> Floats:
         return np.asarray(self.layout("csr")[rows, cols], dtype=np.float64).ravel()
 

@@ -197,7 +197,7 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
         base, codes, weights = self._read(X, y, sample_weight)
         recipe = class_recipe(self, len(self.classes_))
         problems = class_problems(self, codes, len(self.classes_))
-        starts = self._starts(len(problems), base.shape[1])
+        starts = self._starts(problems, base.shape[1])
         fits = [recipe.fit(base, target, weights, start) for target, start in zip(problems, starts)]
         self._keep(fits, base, joint=len(problems) == 1)
         self.coef_, self.intercept_ = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)

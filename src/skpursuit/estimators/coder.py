@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_array
 
 from skpursuit.coding import KERNELS, Encoder, Plan
 from skpursuit.estimators.codes import CodesOut, decode, refuse_frames
+from skpursuit.solvers.base import check_count
 
 Progress = Callable[[int, int | None, float | None], None]
-# Blocks of the encoder in one piece of a stream: enough for every thread, little enough to report often.
-STREAM_BLOCKS = 16
+STREAM_PIECE = 4096  # signals of one piece of a stream: enough for every thread, few enough to report often
 
 
 def make_plan(coder: Any, d: int, n: int) -> Plan:
@@ -50,16 +50,6 @@ def make_plan(coder: Any, d: int, n: int) -> Plan:
         n_threads=None if coder.n_jobs is None else int(coder.n_jobs),
         memory_limit=int(coder.memory_limit),
     )
-
-
-def check_count(name: str, value: Any, optional: bool = True) -> None:
-    """Raise unless ``value`` is a positive integer (or None)."""
-    if value is None and optional:
-        return
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(
-            f"{name} must be an integer of at least 1{' or None' if optional else ''}, got {value!r}"
-        )
 
 
 def working_dtype(dtype: np.dtype) -> np.dtype:
@@ -231,8 +221,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
         if not hasattr(source, "shape"):
             return iter(source)
         rows = source.iloc if hasattr(source, "iloc") else source
-        step = STREAM_BLOCKS * 256
-        return (rows[at : at + step] for at in range(0, len(source), step))
+        return (rows[at : at + STREAM_PIECE] for at in range(0, len(source), STREAM_PIECE))
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Signals that codes stand for.

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skpursuit import atoms as update_rule
 from skpursuit.coding import Encoder
-from skpursuit.estimators.coder import Progress, PursuitCoder, check_count, make_plan, seconds_left
+from skpursuit.estimators.coder import Progress, PursuitCoder, make_plan, seconds_left
 from skpursuit.estimators.codes import CodesOut, decode
+from skpursuit.solvers.base import check_count
 
 # An atom is replaced once it was not used while on average every atom was used this many times.
 PATIENCE = 8

@@ -40,16 +40,18 @@ class FittedMixin(LinearMixin):
         self.n_iter_ = max(result.n_iter for result in results)
         self.entries_read_ = sum(result.entries_read for result in results)
 
-    def _starts(self, tasks: int, d: int) -> list[Model | None]:
-        """The last fit of each task, with `warm_start` and if it was of the same kind."""
+    def _starts(self, tasks: list[Any], d: int) -> list[Model | None]:
+        """The last fit of each task (its targets), with `warm_start` and if it was of the same kind."""
         if not (self.warm_start and hasattr(self, "support_")):
-            return [None] * tasks
+            return [None] * len(tasks)
         supports = self.support_ if isinstance(self.support_, list) else [self.support_]
-        if len(supports) != tasks or self.coef_.shape[-1] != d:
-            return [None] * tasks
-        if not isinstance(self.support_, list):
-            return [(self.support_, np.asarray(self.coef_.T[self.support_], dtype=np.float64), 0.0)]
+        if len(supports) != len(tasks) or self.coef_.shape[-1] != d:
+            return [None] * len(tasks)
         coefs = np.atleast_2d(self.coef_)
+        if not isinstance(self.support_, list):
+            alone = tasks[0].ndim == 1 and len(coefs) == 1
+            coefs = coefs[0] if alone else coefs.T
+            return [(self.support_, np.asarray(coefs[self.support_], dtype=np.float64), 0.0)]
         return [(s, np.asarray(c[s], dtype=np.float64), 0.0) for s, c in zip(supports, coefs)]
 
 

@@ -35,6 +35,10 @@ class Shifted:
         """Curvature at z + shift."""
         return self.loss.curvature(y, z + self.shift)
 
+    def for_target(self, t: int) -> Shifted:
+        """The loss of one of several targets."""
+        return Shifted(self.loss, self.shift[t])
+
     def check_targets(self, y: Any) -> Floats:
         """As the loss does."""
         return self.loss.check_targets(y)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
+from skpursuit.blas import one_thread
 from skpursuit.design import Design, as_design
 from skpursuit.design.base import Floats
 from skpursuit.estimators.gram_omp import FactorPath, gram_omp
@@ -139,6 +140,10 @@ def orthogonal_mp_gram(
         if tol is None
         else np.atleast_1d(np.asarray(norms_squared, np.float64)).ravel()
     )
+    if len(energies) != xty.shape[1]:
+        raise ValueError(
+            f"norms_squared has {len(energies)} entries and Xy has {xty.shape[1]} targets; give one for each"
+        )
     k = _sparsity(n_nonzero_coefs, tol, d)
     targets = [
         gram_omp(gram, column, *_limits(k, tol, energy), energy) for column, energy in zip(xty.T, energies)
@@ -162,8 +167,10 @@ def pursue_targets(
     limits = [(*_limits(k, tol, energy), energy) for energy in np.sum(y * y, axis=0).tolist()]
     if not by_gram:
         return [_pursue(design, column, OMP(k, tol), selector) for column, (k, tol, _) in zip(y.T, limits)]
-    gram, xty = design.gram_matrix(), design.correlate(y)
-    return [gram_omp(gram, column, *limit) for column, limit in zip(xty.T, limits)]
+    gram = design.gram_matrix()
+    with one_thread():
+        xty = design.correlate(y)
+        return [gram_omp(gram, column, *limit) for column, limit in zip(xty.T, limits)]
 
 
 def gram_is_cheaper(design: Design, steps: int, selector: str | Selector) -> bool:

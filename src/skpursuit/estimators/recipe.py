@@ -82,7 +82,7 @@ class Recipe:
         problem = self._pose(base, y, weights)
         run = problem.run(self, start)
         if steps is not None:
-            run.watch = lambda state: steps.append(problem.model(state))
+            run.watch = lambda state: steps.append(problem.model(run.solver.finish(run.problem, state)))
         run.go()
         return Fit(*problem.model(run.state), run.result())
 

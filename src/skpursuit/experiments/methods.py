@@ -10,7 +10,7 @@ import numpy as np
 from skpursuit.design.base import Design
 from skpursuit.loop import minimize
 from skpursuit.problem import Problem
-from skpursuit.selectors import NAMES, Oracle, Query, Selection, Selector, as_selector
+from skpursuit.selectors import Oracle, Query, Selection, Selector, as_selector
 from skpursuit.selectors.base import rank
 from skpursuit.selectors.greedy import Greedy, Importance, Uniform, empty_sums
 from skpursuit.selectors.halving import SuccessiveHalving
@@ -99,9 +99,3 @@ def warm(X: Any, y: np.ndarray, solver: Solver, selector: Selector | str, loss: 
     if key not in _WARM:
         minimize(X, y, solver, selector, loss, random_state=0, callback=lambda record: True)
         _WARM.add(key)
-
-
-def available(*methods: str) -> list[str]:
-    """Those of the methods that this version of the library has."""
-    ours = {"certified", "sketch", "auto", "gram"}
-    return [method for method in methods if method not in ours or method in NAMES]

@@ -12,7 +12,6 @@ import numpy as np
 from . import audio as sound
 from . import text as words
 from .grid import Cell, Experiment
-from .methods import available
 from .toy import COLUMNS, run_cosamp, run_fw, run_omp
 
 #: Bandits that pull single entries are run on this many trials of the full grids.
@@ -47,7 +46,7 @@ def omp(options: Options) -> Experiment:
     """OMP against k."""
     sizes = [(2000, 4000), (5000, 10000)] if options.full else [(500, 1000), (1000, 2000)]
     ks = (10, 25, 50, 100, 150) if options.full else (5, 10, 20, 40)
-    methods = available(
+    methods = (
         "exact", "rows", "greedy", "uniform", "importance", "halving-random", "halving", "halving-doubling",
         "certified", "sketch", "reject",
     )  # fmt: skip
@@ -73,7 +72,7 @@ def fw(options: Options) -> Experiment:
     """Frank-Wolfe against N_s and the budget."""
     n, d, k, iterations = (2000, 4000, 50, 5000) if options.full else (400, 800, 10, 300)
     settings = ((20, 0.2), (5, 0.05), (80, 0.8), (10, 0.1), (40, 0.4))  # the default first: runs are long
-    alone = available("exact", "rows", "bound", "gram", "certified")
+    alone = ("exact", "rows", "bound", "gram", "certified")
     swept = ("greedy", "uniform", "importance", "halving-random", "halving")
     cells: list[dict[str, Any]] = []
     for trial in range(options.repetitions):
@@ -91,7 +90,7 @@ def cosamp(options: Options) -> Experiment:
     """CoSaMP against k, exact under both stop rules."""
     sizes = [(2000, 4000), (5000, 10000)] if options.full else [(500, 1000), (1000, 2000)]
     ks = (10, 25, 50, 100, 200) if options.full else (5, 10, 20, 40)
-    methods = available(
+    methods = (
         "exact", "rows", "exact-k", "rows-k", "greedy", "uniform", "importance", "halving-random", "halving",
         "halving-doubling", "certified", "stoch",
     )  # fmt: skip
@@ -125,7 +124,7 @@ def scaling(options: Options) -> Experiment:
         shapes += [(n, 10000, 400) for n in (3000, 4000, 6000, 8000)]
     else:
         shapes = [(500, d, 10) for d in (500, 1000, 2000)] + [(n, 1000, 20) for n in (500, 1000, 2000)]
-    methods = available("exact", "rows", "greedy", "halving-random", "halving", "certified", "stoch")
+    methods = ("exact", "rows", "greedy", "halving-random", "halving", "certified", "stoch")
     cells = [
         _toy(n, d, k, trial, method, stability=0.02, budget=0.2)
         for trial in range(options.repetitions)
@@ -140,7 +139,7 @@ def audio(options: Options) -> Experiment:
     atoms, count = (2048, 32) if options.full else (256, 8)
     pieces = len(sound.recording(options.data).pieces)
     pieces = pieces if options.full else min(pieces, 8 * count)
-    methods = available(
+    methods = (
         "exact", "rows", "stoch", "stoch-3k", "uniform", "greedy", "halving-random", "halving",
         "certified",
     )  # fmt: skip

@@ -142,18 +142,6 @@ def pick_csr(indptr, indices, data, rows, weights, place, out):  # type: ignore[
                     out[t, c] += weights[i, t] * data[p]
 
 
-@njit(cache=True, nogil=True)
-def dot_csc(lo, hi, indptr, indices, data, weights, cols, out):  # type: ignore[no-untyped-def]
-    """As `dot_columns` for X in CSC: weights (m, n) of every row, out (m, k)."""
-    for c in range(lo, hi):
-        j = cols[c]
-        for t in range(weights.shape[0]):
-            total = 0.0
-            for p in range(indptr[j], indptr[j + 1]):
-                total += weights[t, indices[p]] * data[p]
-            out[t, c] += total
-
-
 def spread(n: int, rows: NDArray, weights: NDArray) -> NDArray:
     """Weights (k, m) of some rows as weights (m, n) of all: what the column-wise kernels take."""
     return np.stack([np.bincount(rows, w, n) for w in weights.T])

@@ -24,6 +24,7 @@ RECOMPUTED = 8  # columns that a selection on the twin, or in float32, computes 
 SPARSE_SHARE = 0.5  # of a sparse product with one residual, for each of several
 TWINS = (Certified, Sketch)  # selectors that need compiled kernels
 MADE_AHEAD = 12  # of the Gram columns made together, those that are used
+MEMINFO = "/proc/meminfo"  # of Linux
 LOAD_KERNELS = 0.6  # seconds to import numba and load compiled kernels, when nothing has yet
 
 
@@ -117,6 +118,10 @@ class Auto(Selector):
     def find(self, design: Design, query: Query) -> Selection:
         return Exact().find(design, query)
 
+    def memory(self, design: Design) -> int:
+        """The most that any of those it picks from would keep."""
+        return max(selector.memory(design) for selector in (Gram(), Certified()))
+
 
 def predict(problem: Any, solver: Any, heuristic: bool = False) -> dict[Selector, float]:
     """Predicted seconds of selection over a whole run, for each selector allowed."""
@@ -173,7 +178,12 @@ def twin_seconds(design: Design, steps: int, build: float, read: float, kind: st
 
 
 def free_memory() -> float:
-    """Bytes of memory that can be had now; infinity where the system does not tell."""
+    """Bytes of memory that can be had now, cached files included; infinity where the system does not tell."""
+    try:
+        with open(MEMINFO, encoding="ascii") as lines:
+            return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        pass
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

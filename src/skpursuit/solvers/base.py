@@ -34,6 +34,10 @@ class Solver(ABC):
     def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
         """One iteration."""
 
+    def finish(self, problem: Problem, state: State) -> State:
+        """What a run that stopped with this state gives its caller."""
+        return state
+
     def iterations(self, problem: Problem) -> int:
         """The most iterations the loop may make."""
         return self.max_iter or 100

@@ -8,6 +8,7 @@ from math import ceil
 
 import numpy as np
 
+from skpursuit.blas import one_thread
 from skpursuit.problem import Problem
 from skpursuit.refit import LeastSquares, Newton
 from skpursuit.selectors.base import Oracle
@@ -87,12 +88,17 @@ class OMP(Solver):
         steps = min(self.sparsity(problem), self.iterations(problem), *problem.design.shape)
         return steps, steps
 
-    def _refit(self, problem: Problem, size: int = 0) -> LeastSquares | Newton:
-        """How `size` columns and one more are fitted; on the way, Newton need not go to the last digit."""
-        if problem.quadratic:
-            return LeastSquares(self.positive)
-        last = size + 1 >= self.sparsity(problem)
-        return Newton(self.ridge) if last else Newton(self.ridge, precision=1e-6)
+    def _refit(self, problem: Problem) -> LeastSquares | Newton:
+        """How columns are fitted; on the way, Newton need not go to the last digit: `finish` does."""
+        return LeastSquares(self.positive) if problem.quadratic else Newton(self.ridge, precision=1e-6)
+
+    def finish(self, problem: Problem, state: State) -> State:
+        if problem.quadratic or len(state.support) == 0:
+            return state
+        with one_thread():
+            columns = problem.design.columns(state.support)
+            coef, z, objective = Newton(self.ridge).fit(problem, columns, state.coef)
+        return replace(state, coef=coef, z=z, objective=objective)
 
     def init(self, problem: Problem) -> State:
         check_sparsity(problem, self.sparsity(problem))
@@ -114,7 +120,7 @@ class OMP(Solver):
         j = int(found[0])
         if self._useless(problem, query.r, j):
             return replace(state, status=Status.OPTIMAL)
-        after = self._judged(problem, self._refit(problem, len(state.support)).add(problem, state, j))
+        after = self._judged(problem, self._refit(problem).add(problem, state, j))
         return after if problem.quadratic else decrease_status(state, after, self.tol)
 
     def _useless(self, problem: Problem, r: np.ndarray, j: int) -> bool:
@@ -189,7 +195,8 @@ class MatchingPursuit(Solver):
         ):
             return replace(state, status=Status.COMPLETE)
         column = problem.design.columns(np.array([j]))[0]
-        move, z, objective = coordinate_step(problem, state, column, query.r)
+        with one_thread():
+            move, z, objective = coordinate_step(problem, state, column, query.r)
         if not np.any(move):
             return replace(state, status=Status.OPTIMAL)
         support, coef = state.support, state.coef
