@@ -1,5 +1,7 @@
 """The loop: limits, status, callbacks, interrupts, checkpoints, and bad arguments."""
 
+import hashlib
+import io
 import os
 import signal
 import threading
@@ -8,8 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import LinearOperator
 
-from skpursuit import OMP, Checkpoint, MatchingPursuit, Status, as_design, minimize
+from skpursuit import OMP, Checkpoint, CoSaMP, MatchingPursuit, Status, as_design, minimize
 from skpursuit.losses import Squared
 
 RNG = np.random.default_rng(0)
@@ -262,3 +265,63 @@ def test_however_a_pursuit_of_another_loss_ends_its_coefficients_are_fitted(solv
     assert logistic_slope(result, labels) < 1e-5
     stopped = minimize(X, labels, solver, "exact", "logistic", callback=lambda record: True)
     assert logistic_slope(stopped, labels) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"callback": 3}, TypeError, "callback"),
+        ({"checkpoint": 3}, TypeError, "checkpoint"),
+        ({"sample_weight": "balanced"}, TypeError, "sample_weight"),
+        ({"random_state": True}, ValueError, "random_state"),
+        ({"solver": OMP(3, forced=[2.7])}, TypeError, "forced"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_named(given, error, words):
+    with pytest.raises(error, match=words):
+        minimize(X, Y, **{"solver": OMP(3), **given})
+
+
+def test_a_checkpoint_with_a_right_checksum_and_wrong_content_is_refused(tmp_path):
+    path = tmp_path / "run.ckpt"
+    for arrays in ({}, {"header": np.frombuffer(b"{}", dtype=np.uint8)}, {"header": np.zeros(3)}):
+        body = io.BytesIO()
+        np.savez(body, **arrays)
+        digest = hashlib.sha256(body.getvalue()).hexdigest().encode()
+        path.write_bytes(b"skpursuit checkpoint 2\n" + digest + b"\n" + body.getvalue())
+        with pytest.raises(ValueError, match="does not hold a run"):
+            run(checkpoint=path)
+    with pytest.raises(ValueError, match="is a folder"):
+        run(checkpoint=tmp_path)
+
+
+def test_a_run_whose_columns_are_all_used_up_is_optimal():
+    result = minimize(np.repeat(X[:, :1], 5, axis=1), Y, OMP(3))
+    assert result.status is Status.OPTIMAL
+    assert result.support.tolist() == [0]
+    assert result.dropped.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e-170, 1e155, 1e200])
+@pytest.mark.parametrize("solver", [OMP(5), MatchingPursuit(max_iter=6), CoSaMP(4, max_iter=3)], ids=repr)
+def test_gram_selection_leaves_what_has_no_squares_to_exact(scale, solver):
+    expected = minimize(X * scale, Y, solver, "exact")
+    found = minimize(X * scale, Y, solver, "gram")
+    assert found.support.tolist() == expected.support.tolist()
+    assert found.selector == "Exact()"
+    assert minimize(X, Y, solver, "gram").selector.startswith("Gram")
+
+
+@pytest.mark.parametrize("selector", ["greedy", "halving", "importance", "halving-random"])
+def test_several_tiny_targets_are_found_as_large_ones(selector):
+    several = np.column_stack([Y, -Y, Y**2])
+    large = minimize(X, several, OMP(4), selector, random_state=0)
+    tiny = minimize(X, several * 2.0**-560, OMP(4), selector, random_state=0)
+    assert tiny.support.tolist() == large.support.tolist()
+    assert [r.certificate for r in tiny.history] == [r.certificate for r in large.history]
+
+
+def test_an_operator_that_gives_nan_is_refused():
+    broken = LinearOperator(X.shape, matvec=lambda v: X @ v, rmatvec=lambda v: X.T @ v * np.nan)
+    with pytest.raises(ValueError, match="linear operator"):
+        minimize(broken, Y, OMP(3))

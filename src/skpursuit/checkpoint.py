@@ -7,8 +7,10 @@ import io
 import json
 import os
 from dataclasses import asdict, dataclass, fields
+from numbers import Real
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -34,8 +36,10 @@ class Checkpoint:
     every: float = 60.0
 
     def __post_init__(self) -> None:
-        if not self.every >= 0:
-            raise ValueError(f"every must be a number of seconds, at least 0, got {self.every}")
+        if not isinstance(self.path, (str, os.PathLike)):
+            raise TypeError(f"checkpoint must be the path of a file, got {self.path!r}")
+        if not isinstance(self.every, Real) or not self.every >= 0:
+            raise ValueError(f"every must be a number of seconds, at least 0, got {self.every!r}")
 
 
 @dataclass
@@ -76,6 +80,13 @@ def load(path: Path) -> Snapshot:
     digest, _, body = content[len(MAGIC) :].partition(b"\n")
     if hashlib.sha256(body).hexdigest().encode() != digest:
         raise ValueError(f"{path} is damaged: its checksum does not match; delete it to start again")
+    try:
+        return _parsed(body)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, BadZipFile) as error:
+        raise ValueError(f"{path} does not hold a run ({error}); delete it to start again") from None
+
+
+def _parsed(body: bytes) -> Snapshot:
     with np.load(io.BytesIO(body), allow_pickle=False) as file:
         header = json.loads(file["header"].tobytes())
         arrays = {name: file[name] for name in file.files if name != "header"}

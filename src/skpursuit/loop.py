@@ -74,6 +74,8 @@ def minimize(
     ('COMPLETE', 1.0)
     """
     check_size("time_limit", time_limit)
+    if not (callback is None or callable(callback)):
+        raise TypeError(f"callback must be a function of a Record, got {callback!r}")
     run = make_run(X, y, solver, selector, loss, sample_weight, random_state)
     run.callback, run.time_limit = callback, time_limit
     if checkpoint is not None:
@@ -113,7 +115,8 @@ def seed_of(random_state: Any) -> int:
         return int(random_state.integers(2**32))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
-    if isinstance(random_state, (int, np.integer)) and random_state >= 0:
+    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
+    if whole and random_state >= 0:
         return int(random_state)
     raise ValueError(f"random_state must be None, a whole number >= 0 or a Generator, got {random_state!r}")
 
@@ -227,6 +230,8 @@ class Run:
         path = Path(checkpoint.path)
         if not path.parent.is_dir():
             raise ValueError(f"checkpoint {path}: the folder {path.parent} does not exist; make it first")
+        if path.is_dir():
+            raise ValueError(f"checkpoint {path} is a folder; name a file in it")
         self.fingerprints = {
             "X": self.problem.design.fingerprint(),
             "y": files.fingerprint(self.problem.y),

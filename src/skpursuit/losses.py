@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
+from numbers import Real
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -127,8 +128,8 @@ class Huber:
     smoothness: ClassVar[float | None] = 1.0
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.delta) and self.delta > 0):
-            raise ValueError(f"delta must be positive and finite, got {self.delta}")
+        if not isinstance(self.delta, Real) or not (isfinite(self.delta) and self.delta > 0):
+            raise ValueError(f"delta must be a positive and finite number, got {self.delta!r}")
         # A NumPy scalar would turn float32 predictions into float64.
         object.__setattr__(self, "delta", float(self.delta))
 

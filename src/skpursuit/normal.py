@@ -70,7 +70,7 @@ class NormalEquations:
         if len(at):
             gram[np.ix_(at, at)] = np.asarray(state.memory["gram"])[np.ix_(was, was)]
             moments[at] = np.asarray(state.memory["moments"])[was]
-        with one_thread():
+        with one_thread(), np.errstate(over="ignore", invalid="ignore"):  # `solve` looks at the sizes
             gram[np.ix_(new, new)] = fresh @ fresh.T  # one array twice: BLAS does half the work
             gram[np.ix_(new, at)] = fresh @ old.T
             gram[np.ix_(at, new)] = gram[np.ix_(new, at)].T
@@ -97,7 +97,11 @@ class NewtonMerged:
     def fit(self, problem: Problem, merged: Indices, state: State) -> Fit:
         """Fit on the columns `merged`, which ascend."""
         A = problem.design.columns(merged)
-        keep = self._independent(A if problem.weights is None else A * np.sqrt(problem.weights))
+        weighted, lost = A, problem.design.lost(merged)
+        if problem.weights is not None:
+            root = np.sqrt(problem.weights)
+            weighted, lost = A * root, lost * root.max()
+        keep = self._independent(weighted, lost)
         start = np.zeros((len(merged), *problem.targets))
         start[np.searchsorted(merged, state.support)] = state.coef
         coef = np.zeros_like(start)
@@ -112,10 +116,10 @@ class NewtonMerged:
         with one_thread():
             return self.newton.fit(problem, A, fit.coef[keep])[0]
 
-    def _independent(self, A: Floats) -> Indices:
-        """Positions of the columns that are not combinations of earlier ones."""
+    def _independent(self, A: Floats, lost: Floats) -> Indices:
+        """Positions of the columns that are not combinations of earlier ones, nor rounding alone."""
         sizes = np.array([scaled_norm(a) for a in A])
-        alive = np.flatnonzero(sizes > 0)
+        alive = np.flatnonzero(sizes > lost)
         unit = A[alive] / sizes[alive, None]
         with one_thread():
             keep, factor = independent(unit @ unit.T)
@@ -144,7 +148,7 @@ def solve(
 ) -> tuple[Floats, Indices]:
     """Coefficients of the merged columns, and the columns that were dropped."""
     sizes = np.sqrt(np.diag(gram))
-    if not (sizes.min() > 1e-140 and sizes.max() < 1e140):
+    if not (sizes.min() > 1e-140 and sizes.max() < 1e140 and (sizes > problem.design.lost(merged)).all()):
         return careful(problem, merged)
     scaled = gram / np.multiply.outer(sizes, sizes)
     keep, factor = independent(scaled)

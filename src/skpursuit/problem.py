@@ -175,7 +175,10 @@ def _checked_targets(design: Design, y: Any) -> Floats:
 
 def checked_weights(sample_weight: Any, n: int) -> Floats:
     """Sample weights as float64: finite, not negative, not all zero."""
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"sample_weight must be an array of numbers, got {sample_weight!r}") from None
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import isqrt
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class LeastSquares:
         """Nothing factorised yet."""
         n = problem.design.shape[0]
         b = np.empty((0, *problem.targets))
-        return {"Q": Stack(np.empty((0, n))), "R": Stack(np.empty(0)), "b": Stack(b)}
+        return {"Q": Stack(np.empty((0, n))), "R": Stack(np.empty(0)), "b": Stack(b), "noise": np.zeros(())}
 
     def add(self, problem: Problem, state: State, j: int) -> State:
         """Add column j and fit again; a column that depends on the support is dropped instead."""
@@ -39,7 +40,9 @@ class LeastSquares:
 
     def _add(self, problem: Problem, state: State, j: int) -> State:
         Q, R, b = (as_stack(state.memory[name]) for name in "QRb")
-        q, h = orthogonalise(Q.rows, problem.design.columns(np.array([j]))[0])
+        x = problem.design.columns(np.array([j]))[0]
+        noise = noise_with(problem, state, j, x)
+        q, h = orthogonalise(Q.rows, x, noise)
         if q is None:
             return replace(state, dropped=np.append(state.dropped, j))
         # Predictions of plain least squares on the support, from which b grows.
@@ -59,7 +62,7 @@ class LeastSquares:
             z=z,
             objective=problem.value(z),
             dropped=state.dropped,
-            memory={"Q": Q, "R": R, "b": b},
+            memory={"Q": Q, "R": R, "b": b, "noise": noise},
         )
 
 
@@ -71,13 +74,26 @@ def non_negative(R: Floats, b: Floats) -> Floats:
     return nnls(R, b / size)[0] * size
 
 
-def orthogonalise(Q: Floats, x: Floats) -> tuple[Floats | None, Floats]:
-    """Split x into its coefficients on the rows of Q and a unit remainder; None when it depends on them.
+def noise_with(problem: Problem, state: State, j: int, x: Floats) -> np.ndarray:
+    """The largest share of a column that is rounding of its mean, in the support and in column j, which is x.
 
-    A second Gram-Schmidt pass is made when the first one lost digits: twice is enough.
+    Where that is much, columns that differ by no more depend on each other.
     """
     size = scaled_norm(x)
-    tiny = 8 * max(16, len(x)) * EPS * size
+    lost = problem.design.lost(np.array([j]))[0]
+    if problem.weights is not None:
+        lost *= np.sqrt(problem.weights.max())
+    return np.maximum(np.asarray(state.memory.get("noise", 0.0)), lost / size if size > 0 else 0.0)
+
+
+def orthogonalise(Q: Floats, x: Floats, noise: Any = 0.0) -> tuple[Floats | None, Floats]:
+    """Split x into its coefficients on the rows of Q and a unit remainder; None when it depends on them.
+
+    A second Gram-Schmidt pass is made when the first one lost digits: twice is enough. `noise` is the share
+    of x and of earlier columns that was rounding before.
+    """
+    size = scaled_norm(x)
+    tiny = max(float(noise), 8 * max(16, len(x)) * EPS) * size
     h = np.zeros(len(Q) + 1)
     left, v = size, x
     for _ in range(3):
@@ -124,7 +140,7 @@ class Newton:
 
     def start(self, problem: Problem) -> dict[str, np.ndarray | Stack]:
         """Nothing orthogonalised yet."""
-        return {"Q": Stack(np.empty((0, problem.design.shape[0])))}
+        return {"Q": Stack(np.empty((0, problem.design.shape[0]))), "noise": np.zeros(())}
 
     def add(self, problem: Problem, state: State, j: int) -> State:
         """Add column j and fit again from the old coefficients; a dependent column is dropped."""
@@ -136,13 +152,14 @@ class Newton:
         columns = problem.design.columns(support)
         stack = as_stack(state.memory["Q"])
         new = columns[-1] if problem.weights is None else columns[-1] * np.sqrt(problem.weights)
-        q, _ = orthogonalise(stack.rows, new)
+        noise = noise_with(problem, state, j, new)
+        q, _ = orthogonalise(stack.rows, new, noise)
         if q is None:
             return replace(state, dropped=np.append(state.dropped, j))
         first = approach(problem, columns[-1], state)
         start = np.concatenate([state.coef, first[None]])
         coef, z, objective = self.fit(problem, columns, start)
-        memory = {"Q": stack.push(q)}
+        memory: dict[str, np.ndarray | Stack] = {"Q": stack.push(q), "noise": noise}
         return replace(state, support=support, coef=coef, z=z, objective=objective, memory=memory)
 
     def fit(self, problem: Problem, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:

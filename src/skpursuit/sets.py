@@ -10,6 +10,8 @@ import numpy as np
 from skpursuit.design.base import Floats, Indices
 from skpursuit.selectors.score import Absolute, Score, Signed
 
+ROUNDED = 1 + 1e-12
+
 
 class ConvexSet(Protocol):
     """A set whose vertices are c e_j: what Frank-Wolfe needs to know about it."""
@@ -27,6 +29,9 @@ class ConvexSet(Protocol):
 
     def start(self) -> tuple[Indices, Floats]:
         """Columns and coefficients of a point of the set."""
+
+    def contains(self, coef: Floats) -> bool:
+        """Whether a point, of which these are the non-zero coefficients, is in the set up to rounding."""
 
     def origin_weight(self, coef: Floats) -> float:
         """Share of the origin in a point, seen as a mean of the vertices it uses and the origin."""
@@ -65,6 +70,10 @@ class L1Ball:
         """The origin."""
         return np.empty(0, dtype=np.intp), np.empty(0)
 
+    def contains(self, coef: Floats) -> bool:
+        """||w||_1 <= radius."""
+        return bool(np.abs(coef).sum() <= self.radius * ROUNDED)
+
     def origin_weight(self, coef: Floats) -> float:
         """1 - ||w||_1 / radius."""
         return max(0.0, 1.0 - float(np.abs(coef).sum()) / self.radius)
@@ -96,6 +105,11 @@ class Simplex:
     def start(self) -> tuple[Indices, Floats]:
         """The first vertex: any will do, since Frank-Wolfe forgets it."""
         return np.zeros(1, dtype=np.intp), np.array([float(self.radius)])
+
+    def contains(self, coef: Floats) -> bool:
+        """W >= 0 and sum w = radius."""
+        inside = self.radius <= coef.sum() * ROUNDED and coef.sum() <= self.radius * ROUNDED
+        return bool(inside and (coef >= 0).all())
 
     def origin_weight(self, coef: Floats) -> float:
         """The origin is outside."""

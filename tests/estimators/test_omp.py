@@ -213,3 +213,16 @@ def test_groups_reach_the_splitter_when_routing_is_on():
         routed = sp.OrthogonalMatchingPursuitCV(cv=GroupKFold(4)).fit(X, y, groups=groups)
     listed = sp.OrthogonalMatchingPursuitCV(cv=list(GroupKFold(4).split(X, y, groups))).fit(X, y)
     check_same(routed, listed)
+
+
+def test_as_many_atoms_as_asked_for_are_not_too_few():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(
+            sp.orthogonal_mp(np.eye(3), np.array([3.0, 2, 1]), n_nonzero_coefs=3), [3, 2, 1]
+        )
+        for scale in (1e-170, 1e155):
+            X, y = scale * np.random.default_rng(0).standard_normal((40, 8)), np.arange(40.0)
+            assert np.count_nonzero(sp.OrthogonalMatchingPursuit(n_nonzero_coefs=3).fit(X, y).coef_) == 3
+    with pytest.warns(RuntimeWarning, match="prematurely"):
+        sp.orthogonal_mp(np.eye(3), np.array([3.0, 2, 0]), n_nonzero_coefs=3)

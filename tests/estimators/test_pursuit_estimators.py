@@ -1,6 +1,7 @@
 """PursuitRegressor and PursuitClassifier: what they compute, and how they fit into scikit-learn programs."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,8 @@ from skpursuit import (
     FrankWolfe,
     L1Ball,
     Logistic,
+    OrthogonalMatchingPursuit,
+    OrthogonalMatchingPursuitCV,
     PursuitClassifier,
     PursuitRegressor,
     Status,
@@ -313,3 +316,70 @@ def test_grasp_fits_each_of_several_targets_on_one_support(signal, loss):
         losses = as_loss(loss).value(Y[:, t], z), as_loss(loss).value(Y[:, t], np.full(len(X), constant))
         assert losses[0].sum() < losses[1].sum()
     assert np.count_nonzero(np.any(model.coef_ != 0, axis=0)) == 3
+
+
+def constant_column(kind, seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 1000))
+    X = rng.standard_normal((n, 4)).astype(np.float32 if kind == "float32" else np.float64)
+    X[:, 0] = rng.choice([1000.0, 5.0, 0.1, 1e8, -3e-7])
+    y = X[:, 1] + rng.standard_normal(n)
+    return {"F": np.asfortranarray, "csr": sparse.csr_array}.get(kind, np.asarray)(X), y, rng.random(n)
+
+
+@pytest.mark.parametrize("kind", ["C", "F", "csr", "float32"])
+def test_a_constant_column_has_no_part_in_a_model_with_an_intercept(kind):
+    models = [PursuitRegressor(solver=solver, n_nonzero_coefs=4) for solver in ("omp", "mp", "cosamp")]
+    models += [clone(model).set_params(normalize=True) for model in models]
+    models += [PursuitRegressor(loss="huber", n_nonzero_coefs=4, normalize=True)]
+    models += [OrthogonalMatchingPursuit(n_nonzero_coefs=4, precompute=known) for known in (True, False)]
+    models += [OrthogonalMatchingPursuitCV(max_iter=4)]
+    for seed in range(4):
+        X, y, weights = constant_column(kind, seed)
+        for model in models:
+            for given in (None, weights):
+                with warnings.catch_warnings():
+                    warnings.simplefilter(
+                        "ignore", RuntimeWarning
+                    )  # the drop-in says that a column is missing
+                    assert model.fit(X, y, sample_weight=given).coef_[0] == 0.0, (model, seed, given is None)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 0, 1, 2]])
+def test_columns_that_differ_by_an_offset_depend_on_each_other(order):
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((200, 3))
+    X, y = np.column_stack([Z, 1e6 - Z[:, 0]])[:, order], Z[:, 0] + 0.1 * rng.standard_normal(200)
+    for solver in ("omp", "cosamp"):
+        model = PursuitRegressor(solver=solver, n_nonzero_coefs=4).fit(X, y)
+        assert np.abs(model.coef_).max() < 2.0
+        assert np.count_nonzero(model.coef_) == 3
+    far = PursuitRegressor(n_nonzero_coefs=3).fit(Z + 1e6, y)  # not so those that vary by a millionth
+    np.testing.assert_allclose(far.coef_, PursuitRegressor(n_nonzero_coefs=3).fit(Z, y).coef_, atol=1e-6)
+
+
+def test_a_constant_target_needs_no_columns():
+    X = np.random.default_rng(0).standard_normal((1000, 3))
+    for target in (np.full(1000, 0.1), np.full((1000, 2), [0.1, 1e8])):
+        model = PursuitRegressor(shared_support=True).fit(X, target)
+        assert not model.coef_.any()
+        np.testing.assert_allclose(model.predict(X), target, rtol=1e-12)
+
+
+def test_a_warm_start_that_is_outside_the_new_limits_is_not_used(signal):
+    X, y, _ = signal
+    ball = PursuitRegressor(solver="fw", radius=3.0, warm_start=True).fit(X, y)
+    assert np.abs(ball.set_params(radius=1.0).fit(X, y).coef_).sum() <= 1.0 + 1e-9
+    few = PursuitRegressor(solver="mp", n_nonzero_coefs=5, warm_start=True).fit(X, y)
+    assert np.count_nonzero(few.set_params(n_nonzero_coefs=2).fit(X, y).coef_) == 2
+    for solver in ("omp", "mp", "cosamp", "grasp"):
+        shared = PursuitRegressor(solver=solver, n_nonzero_coefs=3, warm_start=True, shared_support=True)
+        assert shared.fit(X, np.column_stack([y, -y])).fit(X, y).coef_.shape == (60,)
+
+
+def test_classes_without_weight_and_losses_without_classes_are_refused(classes):
+    X, y = classes
+    with pytest.raises(ValueError, match="one class only with a weight above zero"):
+        PursuitClassifier(class_weight={False: 0.0, True: 1.0}).fit(X, y == 0)
+    with pytest.raises(ValueError, match="needs loss='logistic'"):
+        PursuitClassifier(multi_class="multinomial", loss="squared").fit(X, y)

@@ -84,7 +84,12 @@ def _float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _checked_dense(X: Any) -> Floats:
     if isinstance(X, np.memmap) and X.filename is not None:
         _check_mapped_file(X)
-    X = np.asarray(X)
+    if np.ma.is_masked(X):
+        raise TypeError("X is a masked array with missing entries; fill them in: X.filled(...)")
+    try:
+        X = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"X is not a table of numbers: {error}; give rows of one length") from None
     wanted = _float_dtype(X.dtype)
     _checked_shape(X.shape)
     return X.astype(wanted, copy=False)

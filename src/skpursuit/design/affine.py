@@ -95,6 +95,11 @@ class AffineDesign(Design):
         raw = sizes + np.abs(self.centre) * np.sqrt(self.shape[0])
         return raw * np.abs(self.root).max(initial=0.0) / np.abs(self.scale)
 
+    def offsets(self, cols: Indices) -> Floats:
+        taken = np.abs(self.centre[cols]) * np.linalg.norm(self.root)
+        taken += self.inner.offsets(cols) * np.abs(self.root).max(initial=0.0)
+        return taken / np.abs(self.scale[cols])
+
     def product_unit(self) -> float:
         return 2 * self.inner.product_unit()
 

@@ -195,6 +195,11 @@ class Design(ABC):
             self.cache["gram"] = matrix
         return self.cache["gram"]
 
+    def squares_fit(self) -> bool:
+        """Whether products of columns stay within the range of float64."""
+        largest = float(np.max(self.column_sizes()))
+        return largest == 0.0 or 1e-140 < largest < 1e140
+
     def gram_column(self, j: int, guesses: Callable[[], Indices]) -> Floats:
         """X^T x_j. Kept; when it has to be made, so are those of the columns guessed to be asked for next.
 
@@ -231,7 +236,7 @@ class Design(ABC):
         weights = np.ones(self.shape[0]) if weights is None else weights
         self.reads.prepare(*self.cost())
         with one_thread():
-            return self._correlate(weights / weights.sum())
+            return self._weighted_sums(weights / weights.sum())
 
     def correlate_error(self, r: Floats) -> Floats | None:
         """Bound on the rounding of `correlate(r)`, one per column; None where it is a fixed-order product."""
@@ -240,6 +245,14 @@ class Design(ABC):
     def column_sizes(self) -> Floats:
         """Upper bounds of the column norms, no dearer than one pass over X."""
         return self.norms(0)
+
+    def offsets(self, cols: Indices) -> Floats:
+        """Norms of what was taken out of columns by centring, which their rounding is relative to as well."""
+        return np.zeros(len(cols))
+
+    def lost(self, cols: Indices) -> Floats:
+        """Norms below which what is left of centred columns is the rounding of their means."""
+        return 8 * max(16, self.shape[0]) * float(np.finfo(np.float64).eps) * self.offsets(cols)
 
     def product_unit(self) -> float:
         """Bound on the rounding of an entry of `correlate(r)`, relative to ||x_j|| ||r||."""
@@ -296,6 +309,9 @@ class Design(ABC):
 
     @abstractmethod
     def _digest(self, digest: Any) -> None: ...
+
+    def _weighted_sums(self, weights: Floats) -> Floats:
+        return self._correlate(weights)
 
     def _correlate_rows(self, r: Floats, rows: Indices) -> Floats:
         out = np.zeros((*r.shape[1:], self.shape[1])).T

@@ -16,6 +16,7 @@ from skpursuit.design.base import (
     Indices,
     as_precision,
     fixed_order_dot,
+    scaled_norm,
 )
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
@@ -86,6 +87,14 @@ class DenseDesign(Design):
             out += part
         return np.ldexp(out, exponent) if np.any(exponent) else out
 
+    def _weighted_sums(self, weights: Floats) -> Floats:
+        if self.dtype == np.float64:
+            return self._correlate(weights)
+        out = np.zeros(self.shape[1])  # means in float32 would be felt in centred columns
+        for rows, block in self._blocks(max(1, SMALL_BLOCK // max(1, self.shape[1]))):
+            out += weights[rows] @ block.astype(np.float64)
+        return out
+
     def _correlate_rows(self, r: Floats, rows: Indices) -> Floats:
         if len(rows) * self.shape[1] > SMALL_PRODUCT:
             return super()._correlate_rows(r, rows)
@@ -112,7 +121,7 @@ class DenseDesign(Design):
         if ("norms", 0, 2) in self.cache or (self.dtype == np.float32 and not coarse):
             return self.norms(0)
         if "size" not in self.cache:
-            self.cache["size"] = np.linalg.norm(self.norms(1)).reshape(1)
+            self.cache["size"] = np.array([scaled_norm(self.norms(1))])
         return self.cache["size"]
 
     def _for_all(self, bound: Floats) -> Floats:

@@ -56,6 +56,12 @@ class InterceptDesign(Design):
     def column_sizes(self) -> Floats:
         return np.append(self.inner.column_sizes(), np.sqrt(self.shape[0]))
 
+    def offsets(self, cols: Indices) -> Floats:
+        real = self._split(cols)[0]
+        out = np.zeros(len(cols))
+        out[real] = self.inner.offsets(np.asarray(cols)[real])
+        return out
+
     def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:
         if cols is None:
             self.inner._accumulate(rows, weights, out[:-1], None)

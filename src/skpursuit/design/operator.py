@@ -22,7 +22,7 @@ class OperatorDesign(Design):
 
     def _correlate(self, r: Floats) -> Floats:
         product = self.operator.rmatvec(r) if r.ndim == 1 else self.operator.rmatmat(r)
-        return np.asarray(product, dtype=np.float64)
+        return self._checked(product)
 
     def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
         return self._correlate(r)[cols]
@@ -36,7 +36,14 @@ class OperatorDesign(Design):
     def _gather(self, cols: Indices) -> Floats:
         unit = np.zeros((self.shape[1], len(cols)))
         unit[cols, np.arange(len(cols))] = 1.0
-        return np.ascontiguousarray(np.asarray(self.operator.matmat(unit), dtype=np.float64).T)
+        return np.ascontiguousarray(self._checked(self.operator.matmat(unit)).T)
+
+    def _checked(self, product: Any) -> Floats:
+        """Products are all that is known of X, and NaN in one would pass for an answer."""
+        product = np.asarray(product, dtype=np.float64)
+        if not np.isfinite(product).all():
+            raise ValueError("X, a linear operator, gave a product with NaN or infinity; check its functions")
+        return product
 
     def _norms(self, axis: int, order: float) -> Floats:
         out = np.zeros(self.shape[1 - axis])

@@ -51,6 +51,9 @@ class SparseDesign(Design):
         r, exponent = as_precision(r, self.dtype)
         return np.ldexp(np.asarray(self.transposed @ r, dtype=np.float64), exponent)
 
+    def _weighted_sums(self, weights: Floats) -> Floats:
+        return np.asarray(self.transposed @ weights, dtype=np.float64)
+
     def _correlate_rows(self, r: Floats, rows: Indices) -> Floats:
         return np.asarray(self.layout("csr")[rows].T @ r[rows], dtype=np.float64)
 

@@ -15,7 +15,7 @@ from skpursuit.design.base import Floats, Indices
 from skpursuit.estimators.fitted import FittedMixin
 from skpursuit.estimators.linear import read_data
 from skpursuit.estimators.recipe import Recipe
-from skpursuit.losses import Loss, as_loss
+from skpursuit.losses import Logistic, Loss, as_loss
 from skpursuit.multinomial import Multinomial
 from skpursuit.selectors import Selector
 from skpursuit.solvers.base import Solver
@@ -45,12 +45,13 @@ class ClassifierPredictMixin(FittedMixin, ClassifierMixin):
         base, y, weights = read_data(self, X, y, sample_weight)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        seen = codes if weights is None else codes[weights > 0]
-        if len(np.unique(seen)) < 2:
-            raise ValueError("y has one class only; a classifier needs at least two")
         if self.class_weight is not None:
             balance = compute_sample_weight(self.class_weight, y)
             weights = balance if weights is None else weights * balance
+        seen = codes if weights is None else codes[weights > 0]
+        if len(np.unique(seen)) < 2:
+            weighted = "" if weights is None else " with a weight above zero"
+            raise ValueError(f"y has one class only{weighted}; a classifier needs at least two")
         return base, codes, weights
 
     def decision_function(self, X: Any) -> Floats:
@@ -197,7 +198,7 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
         base, codes, weights = self._read(X, y, sample_weight)
         recipe = class_recipe(self, len(self.classes_))
         problems = class_problems(self, codes, len(self.classes_))
-        starts = self._starts(problems, base.shape[1])
+        starts = self._starts(problems, (1 if len(self.classes_) == 2 else len(self.classes_), base.shape[1]))
         fits = [recipe.fit(base, target, weights, start) for target, start in zip(problems, starts)]
         self._keep(fits, base, joint=len(problems) == 1)
         self.coef_, self.intercept_ = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
@@ -209,6 +210,8 @@ def class_recipe(estimator: Any, n_classes: int, **changes: Any) -> Recipe:
     if n_classes > 2 and estimator.multi_class == "multinomial":
         if estimator.solver != "omp":
             raise ValueError("multi_class='multinomial' needs solver='omp'; use 'ovr' with other solvers")
+        if not isinstance(as_loss(estimator.loss), Logistic):
+            raise ValueError("multi_class='multinomial' needs loss='logistic'; use 'ovr' with other losses")
         return Recipe.of(estimator, loss=Multinomial(), **changes)
     return Recipe.of(estimator, **changes)
 

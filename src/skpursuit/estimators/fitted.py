@@ -40,14 +40,14 @@ class FittedMixin(LinearMixin):
         self.n_iter_ = max(result.n_iter for result in results)
         self.entries_read_ = sum(result.entries_read for result in results)
 
-    def _starts(self, tasks: list[Any], d: int) -> list[Model | None]:
-        """The last fit of each task (its targets), with `warm_start` and if it was of the same kind."""
+    def _starts(self, tasks: list[Any], shape: tuple[int, int]) -> list[Model | None]:
+        """The last fit of each task, with `warm_start` and if it had coefficients of the same shape."""
         if not (self.warm_start and hasattr(self, "support_")):
             return [None] * len(tasks)
         supports = self.support_ if isinstance(self.support_, list) else [self.support_]
-        if len(supports) != len(tasks) or self.coef_.shape[-1] != d:
-            return [None] * len(tasks)
         coefs = np.atleast_2d(self.coef_)
+        if len(supports) != len(tasks) or coefs.shape != shape:
+            return [None] * len(tasks)
         if not isinstance(self.support_, list):
             alone = tasks[0].ndim == 1 and len(coefs) == 1
             coefs = coefs[0] if alone else coefs.T

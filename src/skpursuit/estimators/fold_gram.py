@@ -27,6 +27,7 @@ class FoldGrams:
         self.root = np.ones(len(y)) if weights is None else np.sqrt(weights)
         self.columns = frame.design._gather(np.arange(base.shape[1]))
         self.gram = self.columns @ self.columns.T
+        self.lost = frame.design.lost(np.arange(base.shape[1]))
         self.products = self.columns @ np.column_stack([self.y, self.root])
 
     def serves(self, train: Any, test: Any) -> bool:
@@ -43,8 +44,9 @@ class FoldGrams:
         gram = self.gram - columns @ columns.T
         xty, sums = (self.products - columns @ np.column_stack([y, root])).T
         if not self.fit_intercept:
-            return gram_omp(gram, xty, most), self.centre, self.offset
+            return gram_omp(gram, xty, most, lost=self.lost), self.centre, self.offset
         weight = self.root @ self.root - root @ root
         mean, y_mean = sums / weight, (self.y @ self.root - y @ root) / weight
         gram -= np.outer(sums, mean)
-        return gram_omp(gram, xty - sums * y_mean, most), self.centre + mean, self.offset + y_mean
+        path = gram_omp(gram, xty - sums * y_mean, most, lost=self.lost)
+        return path, self.centre + mean, self.offset + y_mean

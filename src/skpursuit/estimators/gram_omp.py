@@ -36,7 +36,14 @@ class FactorPath:
         return solve_triangular(self.L[:k, :k], self.half[:k], trans=1, lower=True, check_finite=False)
 
 
-def gram_omp(gram: Floats, xty: Floats, k: int, tol: float | None = None, energy: float = 0.0) -> FactorPath:
+def gram_omp(
+    gram: Floats,
+    xty: Floats,
+    k: int,
+    tol: float | None = None,
+    energy: float = 0.0,
+    lost: Floats | None = None,
+) -> FactorPath:
     """Pursue one target until k columns are chosen or ||y - X w||^2 <= tol.
 
     Row i of V holds the products of all columns with the i-th direction of the orthonormalised support. Its
@@ -50,7 +57,10 @@ def gram_omp(gram: Floats, xty: Floats, k: int, tol: float | None = None, energy
     tol : float, optional
     energy : float
         ||y||^2; needed with `tol`.
+    lost : ndarray of shape (d,), optional
+        Norms below which a column, or what is left of it, is rounding alone.
     """
+    least = np.zeros(len(xty)) if lost is None else lost * lost
     V, half, support = np.empty((k, len(xty))), np.zeros(k), np.empty(k, dtype=np.intp)
     closed: list[int] = []
     g, size, premature = xty.copy(), 0, False
@@ -66,7 +76,7 @@ def gram_omp(gram: Floats, xty: Floats, k: int, tol: float | None = None, energy
         closed.append(j)
         row, shadow = gram[j], V[:size, j]
         pivot = float(row[j] - shadow @ shadow)
-        if not pivot > 16 * len(xty) * EPS * row[j]:
+        if not pivot > max(16 * len(xty) * EPS * row[j], least[j]):
             continue  # depends on the columns chosen before
         pivot = np.sqrt(pivot)
         direction = (row - shadow @ V[:size]) / pivot

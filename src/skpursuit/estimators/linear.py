@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,9 @@ def read_data(
     design = as_design(X)
     if sample_weight is None:
         return design, y, None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    weights = np.full(design.shape[0], weights) if weights.ndim == 0 else weights
-    return design, y, checked_weights(weights, design.shape[0])
+    if np.ndim(sample_weight) == 0 and isinstance(sample_weight, Real):
+        sample_weight = np.full(design.shape[0], sample_weight)
+    return design, y, checked_weights(sample_weight, design.shape[0])
 
 
 @dataclass(frozen=True)
@@ -105,13 +106,20 @@ def make_frame(
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
         plain = not (fit_intercept or normalize) and root is None
         view = base if plain else AffineDesign(base, centre, scale, root)
-        y = np.asarray(y, dtype=np.float64) - offset
+        y = less_mean(np.asarray(y, dtype=np.float64), offset)
         y = y if root is None else y * (root if y.ndim == 1 else root[:, None])
         return Frame(view, y, None, centre, scale, offset)
     view = AffineDesign(base, centre, scale) if normalize else base
     if not fit_intercept:
         return Frame(view, y, weights, centre, scale, 0.0)
     return Frame(InterceptDesign(view), y, weights, centre, scale, 0.0, forced=(d,))
+
+
+def less_mean(y: Floats, offset: Any) -> Floats:
+    """Targets less their means; zero where nothing but the rounding of the mean would be left."""
+    rest = y - offset
+    tiny = 8 * max(16, len(y)) * np.finfo(np.float64).eps * np.abs(offset)
+    return np.where(np.abs(rest).max(axis=0) > tiny, rest, 0.0)
 
 
 def _scale(base: Design, centre: Floats, root: Floats | None) -> Floats:

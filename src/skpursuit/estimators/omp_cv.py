@@ -115,7 +115,8 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, LinearMixin, RegressorMi
     def _grams(self, base: Design, y: Floats, weights: Floats | None, steps: int) -> FoldGrams | None:
         """Gram matrices of the folds, where X is small and they are cheaper than products with X."""
         small = base.shape[0] * base.shape[1] <= GATHERED_ENTRIES
-        if not small or not gram_is_cheaper(base, steps // 2, self.selector):
+        cheaper = small and gram_is_cheaper(base, steps // 2, self.selector)
+        if not (cheaper and base.squares_fit()):
             return None
         return FoldGrams(base, y, weights, self.fit_intercept)
 

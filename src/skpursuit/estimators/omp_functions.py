@@ -164,13 +164,15 @@ def pursue_targets(
     k = _sparsity(n_nonzero_coefs, tol, design.shape[1])
     steps = y.shape[1] * (k if tol is None else min(design.shape) // 4 + 1)
     by_gram = gram_is_cheaper(design, steps, selector) if precompute == "auto" else precompute
-    limits = [(*_limits(k, tol, energy), energy) for energy in np.sum(y * y, axis=0).tolist()]
-    if not by_gram:
+    with np.errstate(over="ignore"):  # infinite for huge targets, which then go the way of many digits
+        energies = np.sum(y * y, axis=0)
+    limits = [(*_limits(k, tol, energy), energy) for energy in energies.tolist()]
+    if not (by_gram and design.squares_fit() and np.isfinite(energies).all()):
         return [_pursue(design, column, OMP(k, tol), selector) for column, (k, tol, _) in zip(y.T, limits)]
-    gram = design.gram_matrix()
+    gram, lost = design.gram_matrix(), design.lost(np.arange(design.shape[1]))
     with one_thread():
         xty = design.correlate(y)
-        return [gram_omp(gram, column, *limit) for column, limit in zip(xty.T, limits)]
+        return [gram_omp(gram, column, *limit, lost=lost) for column, limit in zip(xty.T, limits)]
 
 
 def gram_is_cheaper(design: Design, steps: int, selector: str | Selector) -> bool:
@@ -194,7 +196,8 @@ def _pursue(design: Design, y: Floats, solver: OMP, selector: str | Selector) ->
     run = make_run(design, y, solver, selector, "squared")
     run.go()
     state = run.state
-    premature = state.status is not (Status.COMPLETE if solver.tol is None else Status.CONVERGED)
+    few = len(state.support) < solver.sparsity(run.problem)
+    premature = few if solver.tol is None else state.status is not Status.CONVERGED
     L = unpacked(np.asarray(state.memory["R"])).T
     return FactorPath(state.support, L, np.asarray(state.memory["b"]), premature)
 

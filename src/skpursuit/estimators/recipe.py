@@ -134,7 +134,9 @@ class Posed:
             frame.design, frame.y, solver, recipe.selector, self.loss, frame.weights, recipe.random_state
         )
         if start is not None and not isinstance(solver, OMP):
-            run.start_from(start[0], frame.scaled(start[0], start[1]))
+            coef = frame.scaled(start[0], start[1])
+            if solver.admits(coef):
+                run.start_from(start[0], coef)
         return run
 
     def model(self, state: State) -> Model:

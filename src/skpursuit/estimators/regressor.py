@@ -150,7 +150,7 @@ class PursuitRegressor(RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
         recipe = Recipe.of(self)
         base, y, weights = self._read(X, y, sample_weight)
         targets = [y] if y.ndim == 1 or self.shared_support else list(y.T)
-        starts = self._starts(targets, base.shape[1])
+        starts = self._starts(targets, (y.size // len(y), base.shape[1]))
         fits = [recipe.fit(base, t, weights, start) for t, start in zip(targets, starts)]
         self._keep(fits, base, joint=targets[0] is y)
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from skpursuit.blas import one_thread
@@ -48,6 +48,10 @@ class Certified(Selector):
     def __post_init__(self) -> None:
         if not isinstance(self.delta, Real) or not 0 <= float(self.delta) < 1:
             raise ValueError(f"delta must be at least 0 and below 1, got {self.delta!r}")
+        if not isinstance(self.seed, Integral) or self.seed < 0:
+            raise ValueError(f"seed must be a whole number of at least 0, got {self.seed!r}")
+        if self.events is not None and not (isinstance(self.events, Integral) and self.events > 0):
+            raise ValueError(f"events must be a whole number of at least 1, got {self.events!r}")
 
     def resolve(self, problem: Any, solver: Any) -> Selector:
         n, d = problem.design.shape

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 from skpursuit.design.base import Design
 from skpursuit.selectors.base import Query, Selection, Selector, rank
+from skpursuit.selectors.exact import Exact
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,7 @@ class Gram(Selector):
     costs less than four with a single vector. A pursuit takes nearly all of them later, so that it reads X
     about every twelfth step. Visited columns are kept, at most `memory_limit` bytes of them; once a third of
     them was visited and the whole d x d matrix fits in that bound, it is formed at once. Squared loss only.
+    Where products of columns would leave the range of float64, exact selection takes its place.
 
     Parameters
     ----------
@@ -29,8 +33,8 @@ class Gram(Selector):
     whole: bool = False
 
     def __post_init__(self) -> None:
-        if self.memory_limit < 1:
-            raise ValueError(f"memory_limit must be at least 1 byte, got {self.memory_limit}")
+        if not isinstance(self.memory_limit, Integral) or self.memory_limit < 1:
+            raise ValueError(f"memory_limit must be a number of bytes, at least 1, got {self.memory_limit!r}")
 
     def find(self, design: Design, query: Query) -> Selection:
         if query.known is None:
@@ -42,6 +46,9 @@ class Gram(Selector):
             design.gram_matrix()
         g, error = query.known()
         return rank(design, query, g, error)
+
+    def resolve(self, problem: Any, solver: Any) -> Selector:
+        return self if problem.design.squares_fit() else Exact()
 
     def memory(self, design: Design) -> int:
         d = design.shape[1]

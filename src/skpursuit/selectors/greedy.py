@@ -17,9 +17,16 @@ MOST_INDEX = 2**16 - 1  # with longer indices too few bits would be left to tell
 
 
 def energies(design: Design, r: Floats) -> Floats:
-    """|r_i| ||x_i||, the most a row can add to the gradient; with several targets the norm of r_i."""
+    """|r_i| ||x_i|| up to a power of two: the most a row can add; with several targets the norm of r_i."""
+    r = in_range(r)
     size = np.abs(r) if r.ndim == 1 else np.sqrt(np.einsum("im,im->i", r, r))
-    return size * design.norms(1)
+    return size * in_range(design.norms(1))
+
+
+def in_range(values: Floats) -> Floats:
+    """The values times a power of two that keeps their squares and products from being lost."""
+    exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
+    return values if abs(exponent) < 400 else np.ldexp(values, -exponent)
 
 
 def by_energy(design: Design, r: Floats) -> Indices:

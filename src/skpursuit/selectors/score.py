@@ -49,10 +49,10 @@ class Group:
     """Euclidean norm of row j of g, shape (d, m): one support shared by m targets."""
 
     def of(self, g: Floats) -> Floats:
-        top = np.abs(g).max(initial=0.0)
-        if top == 0.0 or not np.isfinite(top):
+        top = np.abs(g).max(axis=1, initial=0.0)
+        if not np.isfinite(top).all():
             return np.abs(g).sum(axis=1)
-        scaled = g / top
+        scaled = g / np.where(top > 0, top, 1.0)[:, None]
         return top * np.sqrt(np.einsum("jm,jm->j", scaled, scaled))
 
     def error(self, bound: Floats) -> Floats:

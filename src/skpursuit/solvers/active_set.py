@@ -178,7 +178,7 @@ def moved(state: State, way: Way, gamma: float) -> tuple[Indices, Floats]:
             support, coef = np.append(support, j), np.append(coef, gamma * c)
     if way.emptied != ORIGIN:
         i = np.flatnonzero(support == way.emptied)[0]
-        if gamma == way.limit or coef[i] * state.coef[i] < 0:
+        if gamma == way.limit or np.sign(coef[i]) * np.sign(state.coef[i]) < 0:
             coef[i] = 0.0
     if not coef.all():
         support, coef = support[coef != 0], coef[coef != 0]

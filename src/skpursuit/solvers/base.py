@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skpursuit.design.base import Floats
 from skpursuit.problem import Problem
 from skpursuit.selectors.base import Oracle
 from skpursuit.state import State, Status
@@ -33,6 +34,11 @@ class Solver(ABC):
     @abstractmethod
     def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
         """One iteration."""
+
+    def admits(self, coef: Floats) -> bool:
+        """Whether a run may begin with these coefficients."""
+        k = getattr(self, "n_nonzero_coefs", None)
+        return k is None or len(coef) <= k
 
     def finish(self, problem: Problem, state: State) -> State:
         """What a run that stopped with this state gives its caller."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skpursuit.design.base import Floats
 from skpursuit.problem import Problem, dot
 from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
 from skpursuit.sets import ConvexSet
@@ -94,6 +95,9 @@ class FrankWolfe(Solver):
         """Vertices are visited again and again; Gram columns come in blocks, four times as cheap."""
         return self.max_iter, min(16 + self.max_iter // 64, problem.design.shape[1])
 
+    def admits(self, coef: Floats) -> bool:
+        return self.constraint.contains(coef)
+
     def init(self, problem: Problem) -> State:
         if problem.targets:
             raise ValueError("Frank-Wolfe fits one target; loop over the columns of y")
@@ -169,7 +173,7 @@ def tolerated_error(problem: Problem, constraint: ConvexSet, t: int) -> float | 
         return None
     if problem.weights is not None:
         smoothness = smoothness * float(problem.weights.max())
-    return 2 / (t + 2) * constraint.radius * problem.widest**2 * smoothness
+    return 2 / (t + 2) * constraint.radius * (problem.widest * problem.widest) * smoothness
 
 
 def check_choice(name: str, value: str, known: dict[str, Any]) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
+from numbers import Integral
 
 import numpy as np
 
 from skpursuit.blas import one_thread
+from skpursuit.design.base import scaled_norm
 from skpursuit.problem import Problem
 from skpursuit.refit import LeastSquares, Newton
 from skpursuit.selectors.base import Oracle
@@ -81,8 +83,8 @@ class OMP(Solver):
         return d if self.tol is not None or self.rtol is not None else max(1, d // 10, len(self.forced))
 
     def iterations(self, problem: Problem) -> int:
-        """A step adds a column or drops a dependent one."""
-        return self.max_iter or problem.design.shape[1]
+        """A step adds a column or drops a dependent one, and one more finds that none is left."""
+        return self.max_iter or problem.design.shape[1] + 1
 
     def work(self, problem: Problem) -> tuple[int, int]:
         steps = min(self.sparsity(problem), self.iterations(problem), *problem.design.shape)
@@ -138,8 +140,10 @@ class OMP(Solver):
 
 def checked_forced(forced: Sequence[int], problem: Problem, k: int) -> list[int]:
     """The forced columns as a list, refused when out of range, repeated, or more than k."""
-    columns = [int(j) for j in forced]
     d = problem.design.shape[1]
+    if any(isinstance(j, bool) or not isinstance(j, Integral) for j in forced):
+        raise TypeError(f"forced must hold whole numbers, got {list(forced)}")
+    columns = [int(j) for j in forced]
     if any(not 0 <= j < d for j in columns) or len(set(columns)) < len(columns):
         raise ValueError(f"forced must name distinct columns between 0 and {d - 1}, got {columns}")
     if len(columns) > k:
@@ -195,6 +199,8 @@ class MatchingPursuit(Solver):
         ):
             return replace(state, status=Status.COMPLETE)
         column = problem.design.columns(np.array([j]))[0]
+        if scaled_norm(column) <= problem.design.lost(np.array([j]))[0]:
+            return replace(state, dropped=np.append(state.dropped, j))
         with one_thread():
             move, z, objective = coordinate_step(problem, state, column, query.r)
         if not np.any(move):
