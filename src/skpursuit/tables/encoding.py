@@ -119,9 +119,16 @@ class Encoding:
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Encoding:
-        """Undo `to_dict`."""
-        categories = {str(name): tuple(labels) for name, labels in stored["categories"].items()}
-        return cls(stored["target"], tuple(stored["numeric"]), categories, stored["fill"])
+        """Undo `to_dict`; KeyError, TypeError or ValueError if parts are missing or wrong."""
+        target, numeric, fill = stored["target"], _strings(stored["numeric"]), stored["fill"]
+        categories = {str(name): _strings(labels) for name, labels in stored["categories"].items()}
+        if not isinstance(target, str | None) or not isinstance(fill, dict | None):
+            raise TypeError("a target is a name, fillings are by name")
+        if fill is not None:
+            known = all(fill[name] in labels for name, labels in categories.items())
+            if not (known and np.isfinite([fill[name] for name in numeric]).all()):
+                raise ValueError("missing values can only be filled by numbers and known categories")
+        return cls(target, numeric, categories, fill)
 
     def _check_present(self, columns: Columns) -> None:
         known = set(columns.all_names)
@@ -230,6 +237,12 @@ def _check_categories(path: str, name: str, column: Categorical, limit: int) -> 
         raise TableError(
             path, problem, f"drop it (--drop {name}), or turn it into numbers or fewer categories"
         )
+
+
+def _strings(values: Any) -> tuple[str, ...]:
+    if not (isinstance(values, list) and all(isinstance(value, str) for value in values)):
+        raise ValueError(f"a list of strings is needed, not {show(values)}")
+    return tuple(values)
 
 
 def _places(labels: Sequence[str], known: Sequence[str]) -> list[int]:
