@@ -151,25 +151,28 @@ def _check_target(y: np.ndarray, task: str, shape: tuple[int, int]) -> None:
 
 def _split(y: np.ndarray, task: str, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows to fit and those held out, of every class as large a share."""
-    n = len(y)
-    held = math.ceil(options.test_share * n)
-    if task == "regression":
-        fewest, kept, stratify = FEWEST_HELD_OUT, FOLDS, None
-    else:
-        fewest = len(np.unique(y))
-        kept, stratify = 2 * fewest, y
-    if held < fewest or n - held < kept:
-        low, high = math.ceil(100 * fewest / n) / 100, math.floor(100 * (n - kept) / n) / 100
-        raise FitError(
-            f"of its {n} rows {held} would be held out; use a --test-share from {low:g} to {high:g}, "
-            f"which leaves at least {fewest} of them and {kept} others"
-        )
+    labels, codes = np.unique(y, return_inverse=True)
+    classes = task == "classification"
+    fewest, kept = (len(labels), 2 * len(labels)) if classes else (FEWEST_HELD_OUT, FOLDS)
+    _check_share(len(y), options.test_share, fewest, kept)
+    stratify = codes if classes else None
     train, test = train_test_split(
-        np.arange(n), test_size=options.test_share, random_state=options.seed, stratify=stratify
+        np.arange(len(y)), test_size=options.test_share, random_state=options.seed, stratify=stratify
     )
-    if task == "classification" and any(np.sum(y[train] == label) < 2 for label in np.unique(y)):
+    if classes and np.bincount(codes[train], minlength=len(labels)).min() < 2:
         raise FitError("a class is left with fewer than 2 rows to learn from; hold out less (--test-share)")
     return train, test
+
+
+def _check_share(n: int, share: float, fewest: int, kept: int) -> None:
+    """Refuse a share that holds out fewer rows than `fewest`, or leaves fewer than `kept`."""
+    held = math.ceil(share * n)
+    if held < fewest or n - held < kept:
+        low, high = math.ceil(100 * fewest / n) / 100, min(0.9, math.floor(100 * (n - kept) / n) / 100)
+        raise FitError(
+            f"of its {n} rows {held} would be held out; use a --test-share from {low:g} to {high:g}, "
+            f"so that at least {fewest} are held out and {kept} are not"
+        )
 
 
 def _path(X: Any, y: np.ndarray, task: str, options: FitOptions) -> Any:

@@ -1,6 +1,7 @@
 """Categories, gaps and new files."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -119,6 +120,16 @@ def test_svmlight_files_may_be_narrower_or_wider_than_the_training_file(tmp_path
     wide = apply_encoding(write(tmp_path, "c.svm", "0 3:7 9:1\n"), encoding)
     np.testing.assert_array_equal(narrow.X.toarray(), [[0, 7, 0]])
     np.testing.assert_array_equal(wide.X.toarray(), [[0, 0, 7]])
+
+
+def test_an_svmlight_file_may_leave_out_a_column_of_categories(tmp_path):
+    path = write(tmp_path, "a.svm", "1 1:1 2:3\n2 2:5\n")
+    encoding = read_table(path, None, ReadOptions(categorical=("2",))).encoding
+    assert encoding.features == ("1", "2=3", "2=5")
+    known = replace(encoding, categories={"2": ("0", "3")})
+    np.testing.assert_array_equal(
+        apply_encoding(write(tmp_path, "b.svm", "0 1:7\n"), known).X.toarray(), [[7, 1, 0]]
+    )
 
 
 def test_an_encoding_survives_json_and_can_be_restricted(tmp_path):

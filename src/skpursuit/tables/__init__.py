@@ -100,11 +100,12 @@ def apply_encoding(
 
 def _with_categories(columns: Columns, names: Collection[str]) -> Columns:
     """Turn numeric columns into categories spelled as text files would spell them."""
+    absent = [name for name in names if name not in columns.all_names] if columns.open_ended else []
     wanted = [name for name in columns.names if name in names]
-    if not wanted:
+    if not wanted and not absent:
         return columns
     place = {name: j for j, name in enumerate(columns.names)}
-    turned = {}
+    turned = {name: Categorical(np.zeros(columns.n_rows, dtype=np.int64), ("0",)) for name in absent}
     for name in wanted:
         column = columns.matrix[:, [place[name]]]
         values = np.asarray(column if isinstance(column, np.ndarray) else column.toarray()).ravel()
