@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -131,6 +132,57 @@ def test_a_part_missing_under_a_valid_checksum(saved, part):
         load_model(saved)
 
 
+def put(*keys):
+    """Return what replaces one value deep in a document."""
+
+    def change(body, value):
+        for key in keys[:-1]:
+            body = body[key]
+        body[keys[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        (put("coefficients", 0, "coef"), [10**400]),
+        (put("encoding", "fill"), {}),
+        (put("encoding", "fill"), [1]),
+        (put("encoding", "fill", "x"), "many"),
+        (put("encoding", "fill", "c"), "unknown"),
+        (put("encoding", "numeric"), "x"),
+        (put("encoding", "categories", "c"), [1, 2]),
+        (put("encoding", "target"), ["t"]),
+        (put("classes"), "ab"),
+        (put("classes"), ["a", "b"]),
+        (put("task"), "classification"),
+        (put("info"), []),
+    ],
+)
+def test_a_wrong_part_under_a_valid_checksum(saved, change, value):
+    document = json.loads(saved.read_text())
+    change(document["model"], value)
+    document["sha256"] = model_file._checksum(document["model"])
+    saved.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match="missing or wrong"):
+        load_model(saved)
+
+
+def test_a_byte_order_mark_is_no_harm(saved):
+    saved.write_bytes(b"\xef\xbb\xbf" + saved.read_bytes())
+    assert load_model(saved).features == ("c=b", "x")
+
+
+def test_classes_of_an_older_file_that_are_whole_numbers(tmp_path, table):
+    model = linear_model(table, [[1.0, 0, 0, 0]], [-2.0], classes=np.array([0.0, 1.0]))
+    assert model.classes == (0, 1)
+    save_model(tmp_path / "m.json", replace(model, classes=(0.0, 1.0)))
+    assert repr(load_model(tmp_path / "m.json").classes) == "(0, 1)"
+    halves = linear_model(table, [[1.0, 0, 0, 0]], [-2.0], classes=np.array([0.5, 1.0]))
+    assert repr(halves.classes) == "(0.5, 1.0)"
+
+
 def test_nonsense_is_not_made_into_a_model(table):
     with pytest.raises(ValueError, match="finite"):
         linear_model(table, [np.nan, 0, 0, 0], 0.0)
@@ -163,3 +215,29 @@ def test_permissions_are_those_of_an_ordinary_new_file(tmp_path, saved):
     ordinary = tmp_path / "ordinary"
     ordinary.write_text("")
     assert saved.stat().st_mode == ordinary.stat().st_mode
+
+
+def test_a_link_is_followed_and_a_pipe_is_written_to(tmp_path, saved):
+    link, pipe = tmp_path / "link.json", tmp_path / "pipe"
+    link.symlink_to(saved)
+    _files.write_atomically(link, "new")
+    assert link.is_symlink()
+    assert saved.read_text() == "new"
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to(tmp_path / "later")
+    _files.write_atomically(dangling, "made")
+    assert (tmp_path / "later").read_text() == "made"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    _files.write_atomically(pipe, "through")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_what_is_prepared_and_not_put_leaves_nothing(saved):
+    before = saved.read_bytes()
+    with _files.prepared(saved, "new"):
+        assert len(os.listdir(saved.parent)) == 3
+    assert saved.read_bytes() == before
+    assert sorted(os.listdir(saved.parent)) == ["model.json", "train.csv"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 
@@ -24,22 +25,57 @@ class FileError(ValueError):
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write a file so that a reader, a full disk or a kill at any moment never meets half of it."""
-    target = Path(path)
+    with prepared(path, content) as put:
+        put()
+
+
+@contextlib.contextmanager
+def prepared(path: str | os.PathLike[str], content: str | bytes) -> Iterator[Callable[[], None]]:
+    """Have the content on the disk beside its place, so that putting it there can hardly fail.
+
+    Parameters
+    ----------
+    path : path
+        The file. A link is followed; what is no plain file (a pipe, ``/dev/null``) is written to as it is.
+    content : str or bytes
+        All of it.
+
+    Yields
+    ------
+    callable
+        Puts the file in its place; without that call there is nothing new at the end.
+    """
     data = content.encode("utf-8") if isinstance(content, str) else content
+    if os.path.exists(path) and not os.path.isfile(path):
+        yield lambda: _write_directly(path, data)
+        return
+    target = Path(os.path.realpath(path))
     temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_synced(temporary, data)
         with contextlib.suppress(FileNotFoundError):
             os.chmod(temporary, target.stat().st_mode & 0o777)  # as the file that is replaced
-        os.replace(temporary, target)
-    except BaseException:
+        yield lambda: _replace(temporary, target)
+    finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-        raise
+
+
+def _write_directly(path: str | os.PathLike[str], data: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _replace(temporary: Path, target: Path) -> None:
+    os.replace(temporary, target)
     sync_folder(target.parent)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ FEWEST_ROWS = 10
 FEWEST_OF_A_CLASS = 4
 FEWEST_HELD_OUT = 2  # R2 of one row is not defined
 FOLDS = 5
+LARGEST_TARGET = 1e75  # the spread of squared errors takes fourth powers, which overflow beyond
 
 
 class FitError(ValueError):
@@ -100,18 +102,12 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     y = np.asarray(table.y)
     task = task_of(y) if options.task == "auto" else options.task
     _check_target(y, task, table.X.shape)
-    stratify = y if task == "classification" else None
-    train, test = train_test_split(
-        np.arange(len(y)), test_size=options.test_share, random_state=options.seed, stratify=stratify
-    )
-    if len(test) < FEWEST_HELD_OUT or len(train) < FEWEST_HELD_OUT:
-        raise FitError(
-            f"of its {len(y)} rows {len(test)} would be held out; use a --test-share that leaves at least "
-            f"{FEWEST_HELD_OUT} on both sides"
-        )
+    train, test = _split(y, task, options)
     judged = _path(table.X[train], y[train], task, options)
     k = min(options.k or int(judged.n_nonzero_coefs_), table.X.shape[1])
     score = _fixed(table.X[train], y[train], task, k, options).score(table.X[test], y[test])
+    if not np.isfinite(score):
+        raise FitError("its numbers are too large to compute with; give columns in larger units")
     final = _fixed(table.X, y, task, k, options)
     info = {
         "rows": len(y),
@@ -137,6 +133,8 @@ def _check_target(y: np.ndarray, task: str, shape: tuple[int, int]) -> None:
             raise FitError("the target holds texts, not numbers; use --task classification")
         if np.all(y == y[0]):
             raise FitError("the target has the same value in every row; give another one (--target)")
+        if np.abs(y).max() > LARGEST_TARGET:
+            raise FitError(f"the target goes beyond {LARGEST_TARGET:g}; give it in a larger unit")
         return
     labels, counts = np.unique(y, return_counts=True)
     if len(labels) < 2:
@@ -148,6 +146,32 @@ def _check_target(y: np.ndarray, task: str, shape: tuple[int, int]) -> None:
         raise FitError(
             f"class {str(rare)!r} has {counts.min()} row(s); give every class at least {FEWEST_OF_A_CLASS}, "
             "or remove its rows"
+        )
+
+
+def _split(y: np.ndarray, task: str, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows to fit and those held out, of every class as large a share."""
+    labels, codes = np.unique(y, return_inverse=True)
+    classes = task == "classification"
+    fewest, kept = (len(labels), 2 * len(labels)) if classes else (FEWEST_HELD_OUT, FOLDS)
+    _check_share(len(y), options.test_share, fewest, kept)
+    stratify = codes if classes else None
+    train, test = train_test_split(
+        np.arange(len(y)), test_size=options.test_share, random_state=options.seed, stratify=stratify
+    )
+    if classes and np.bincount(codes[train], minlength=len(labels)).min() < 2:
+        raise FitError("a class is left with fewer than 2 rows to learn from; hold out less (--test-share)")
+    return train, test
+
+
+def _check_share(n: int, share: float, fewest: int, kept: int) -> None:
+    """Refuse a share that holds out fewer rows than `fewest`, or leaves fewer than `kept`."""
+    held = math.ceil(share * n)
+    if held < fewest or n - held < kept:
+        low, high = math.ceil(100 * fewest / n) / 100, min(0.9, math.floor(100 * (n - kept) / n) / 100)
+        raise FitError(
+            f"of its {n} rows {held} would be held out; use a --test-share from {low:g} to {high:g}, "
+            f"so that at least {fewest} are held out and {kept} are not"
         )
 
 

@@ -112,7 +112,7 @@ def linear_model(
     used = np.flatnonzero(np.any(coef != 0, axis=0))
     used = used[np.argsort(-np.abs(coef[:, used]).max(axis=0), kind="stable")]
     features = tuple(table.features[j] for j in used)
-    labels = None if classes is None else tuple(np.asarray(classes).tolist())
+    labels = None if classes is None else _class_labels(np.asarray(classes).tolist())
     return LinearModel(
         features,
         coef[:, used],
@@ -126,6 +126,11 @@ def linear_model(
 
 def save_model(path: str | os.PathLike[str], model: LinearModel) -> None:
     """Write a model; the file is either whole or not there."""
+    write_atomically(path, model_text(model))
+
+
+def model_text(model: LinearModel) -> str:
+    """Return what a model's file holds."""
     body = _to_dict(model)
     document = {
         "format": FORMAT,
@@ -133,8 +138,7 @@ def save_model(path: str | os.PathLike[str], model: LinearModel) -> None:
         "sha256": _checksum(body),
         "model": body,
     }
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    write_atomically(path, text + "\n")
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
@@ -157,13 +161,13 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
         raise ModelFileError(path, problem, "restore it, or fit the model again")
     try:
         return _from_dict(body)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise ModelFileError(path, "parts of the model are missing or wrong", "fit the model again") from None
 
 
 def _parse(path: Path) -> Any:
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise ModelFileError(path, "there is no such file", "check the name") from None
     except OSError as error:
@@ -198,7 +202,21 @@ def _to_dict(model: LinearModel) -> dict[str, Any]:
     }
 
 
+def _class_labels(classes: list[Any]) -> tuple[float | str, ...]:
+    """Return class labels as people write them: 0 and 1, though a column of numbers holds 0.0 and 1.0."""
+    if not all(isinstance(label, int | float | str) for label in classes):
+        raise ValueError("classes must be numbers or strings")
+    if all(isinstance(label, float) and label.is_integer() and abs(label) < 2**53 for label in classes):
+        return tuple(map(int, classes))
+    return tuple(classes)
+
+
 def _from_dict(body: dict[str, Any]) -> LinearModel:
+    """Undo `_to_dict`, checking what `LinearModel` takes for granted."""
+    classes, info, versions = body["classes"], body["info"], body["versions"]
+    kinds = {"regression": classes is None, "classification": isinstance(classes, list)}
+    if not (kinds[body["task"]] and isinstance(info, dict) and isinstance(versions, dict)):
+        raise ValueError("classes do not fit the task, or notes are not by name")
     entries = body["coefficients"]
     intercept = np.array(body["intercept"], dtype=np.float64)
     coef = np.array([entry["coef"] for entry in entries], dtype=np.float64)
@@ -207,9 +225,9 @@ def _from_dict(body: dict[str, Any]) -> LinearModel:
         coef.reshape(len(entries), intercept.size).T,
         intercept,
         Encoding.from_dict(body["encoding"]),
-        None if body["classes"] is None else tuple(body["classes"]),
-        body["info"],
-        body["versions"],
+        None if classes is None else _class_labels(classes),
+        info,
+        versions,
     )
 
 

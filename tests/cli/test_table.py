@@ -2,12 +2,16 @@
 
 import csv
 import json
+import os
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from skpursuit import _files
 from skpursuit.cli import main
+from skpursuit.cli.base import Output
 
 
 def invoke(*arguments):
@@ -72,6 +76,8 @@ def test_more_features_than_there_are_is_all_of_them(table):
     done = invoke("fit", table, "--target", "price", "--drop", "dear", "-k", 50, "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["k"] == 4
+    told = invoke("fit", table, "--target", "price", "--drop", "dear", "-k", 50).output
+    assert "(k = 4, lowered from 50: there are no more features)" in told
 
 
 def test_missing_values_are_named_or_imputed(tmp_path):
@@ -188,6 +194,7 @@ def test_a_changed_model_is_refused(tmp_path, table):
         (["--target", "dear", "--task", "regression"], "--task classification"),
         (["--target", "price", "--selector", "magic"], "magic"),
         (["--target", "price", "--out", "/nowhere/m.json"], "/nowhere"),
+        (["--target", "price", "--test-share", "nan"], "nan is not a number"),
     ],
 )
 def test_wrong_choices_name_the_remedy(table, arguments, words):
@@ -202,6 +209,8 @@ def test_wrong_choices_name_the_remedy(table, arguments, words):
         (["1,2"] * 5, "at least 10"),
         ([f"{i},3" for i in range(20)], "same value"),
         ([f"{i},{'a' if i else 'b'}" for i in range(20)], "'b' has 1 row"),
+        ([f"{i},c{i % 15}" for i in range(60)], "use a --test-share from 0.25 to 0.5"),
+        ([f"{i},{i + 1}e306" for i in range(20)], "goes beyond 1e+75; give it in a larger unit"),
     ],
 )
 def test_tables_that_hold_too_little(tmp_path, lines, words):
@@ -219,3 +228,91 @@ def test_a_score_needs_more_than_one_held_out_row(tmp_path):
     assert "--test-share" in done.output
     assert "few.csv" in done.output
     assert not model.exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "rows", "words"),
+    [
+        ("y", 12, "use a --test-share from 0.17 to 0.58"),
+        ("c", 12, "use a --test-share from 0.17 to 0.66"),
+        ("c", 100, "fewer than 2 rows to learn from; hold out less (--test-share)"),
+    ],
+)
+def test_a_share_that_leaves_too_little_to_learn_from(tmp_path, target, rows, words):
+    path = tmp_path / "t.csv"
+    path.write_text("x,c,y\n" + "".join(f"{i},{'ab'[i < 4]},{i % 7}\n" for i in range(rows)))
+    done = invoke("fit", path, "--target", target, "--test-share", "0.9")
+    assert done.exit_code == 2
+    assert words in done.output
+
+
+def test_an_output_that_is_also_an_input_is_refused(tmp_path, table):
+    model, link = tmp_path / "model.json", tmp_path / "link.csv"
+    assert invoke("fit", table, "--target", "price", "-k", 1, "--out", model).exit_code == 0
+    link.symlink_to(table)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for arguments, option in (
+        (["fit", table, "--target", "price", "--out", table], "--out"),
+        (["fit", table, "--target", "price", "--png", link], "--png"),
+        (["fit", table, "--target", "price", "--out", tmp_path / "new.png"], "--png"),
+        (["predict", model, table, "--out", model], "--out"),
+        (["predict", model, table, "--out", link], "--out"),
+    ):
+        done = invoke(*arguments)
+        assert done.exit_code == 2, done.output
+        assert "another use for that file" in done.output
+        assert f"({option})" in done.output
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_if_one_file_cannot_be_written_none_is(tmp_path, table, monkeypatch):
+    real = os.open
+
+    def fail_on_model(path, *args):
+        if "model.json" in str(path):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *args)
+
+    monkeypatch.setattr(_files.os, "open", fail_on_model)
+    done = invoke("fit", table, "--target", "price", "-k", 1, "--out", tmp_path / "model.json")
+    assert done.exit_code == 2
+    assert "model.json: cannot be written (Permission denied); give another file (--out)" in done.output
+    assert list(tmp_path.iterdir()) == [table]
+
+
+def test_predictions_for_categories_that_are_all_unknown_are_refused(tmp_path, table):
+    model, new = tmp_path / "model.json", tmp_path / "new.csv"
+    assert invoke("fit", table, "--target", "price", "--drop", "dear", "--out", model).exit_code == 0
+    new.write_text("area,noise,town\n50,0,North\n60,0,West\n")
+    done = invoke("predict", model, new, "--quiet", "--out", tmp_path / "p.csv")
+    assert done.exit_code == 2
+    assert "column 'town' holds none of the categories of the model" in done.output
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_whole_numbers_as_classes_come_back_as_such(tmp_path):
+    path, model = tmp_path / "t.csv", tmp_path / "model.json"
+    path.write_text("x,y\n" + "".join(f"{i},{int(i > 20)}\n" for i in range(40)))
+    assert invoke("fit", path, "--target", "y", "--out", model).exit_code == 0
+    assert invoke("predict", model, path).stdout.split() == ["prediction"] + 21 * ["0"] + 19 * ["1"]
+    assert set(json.loads(invoke("predict", model, path, "--json").stdout)) == {0, 1}
+
+
+def test_text_that_differs_in_nearly_every_row_is_noted(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,share,town,y\n" + "".join(f"{i},{i}%,{'ab'[i % 2]},{i}\n" for i in range(40)))
+    done = invoke("fit", path, "--target", "y", "-k", 1)
+    assert done.exit_code == 0, done.output
+    assert "column 'share' has 40 different texts in 40 rows, such as '0%'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_line_break_in_a_name_does_not_break_the_table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"a\nb",y\n' + "".join(f"{i},{i + i % 3}\n" for i in range(40)))
+    assert "\na b  " in invoke("fit", path, "--target", "y").stdout
+
+
+def test_a_result_that_json_cannot_say_is_one_line():
+    with pytest.raises(click.ClickException, match="leave out --json"):
+        Output(as_json=True).result({"score": float("nan")})

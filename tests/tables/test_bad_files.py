@@ -18,6 +18,7 @@ BAD_TEXT = {
     "empty file": ("t.csv", b"", "the file is empty"),
     "only a header": ("t.csv", b"a,b\n", "no rows below the header"),
     "only blank lines": ("t.csv", b"\n\n\n", "the file is empty"),
+    "only a byte order mark": ("t.csv", b"\xef\xbb\xbf", "the file is empty"),
     "binary": ("t.csv", bytes(range(256)), "NUL bytes"),
     "nul byte late": ("t.csv", b"a,b\n" + b"1,2\n" * 30000 + b"1,\x002\n", "line 30002 holds NUL"),
     "picture": ("t.csv", b"\x89PNG\r\n\x1a\n....", "this is a picture"),
@@ -29,15 +30,26 @@ BAD_TEXT = {
     "too wide": ("t.csv", b"a,b\n1,2\n3,4,5\n", "line 3 has 3 fields"),
     "cut off": ("t.csv", b"a,b\n1,2\n3", "line 3 has 1 fields .* cut off"),
     "cut off in quotes": ("t.csv", b'a,b\n1,"2\n3,4\n', "cut off"),
-    "huge field": ("t.csv", f"a,b\n1,{LONG}\n".encode(), "line 2: field larger"),
+    "huge field": (
+        "t.csv",
+        f"a,b\n1,{LONG}\n".encode(),
+        "line 2: a field has more than 131072 char.*; shorten it",
+    ),
     "duplicate names": ("t.csv", b"a,b,a\n1,2,3\n", "more than once: 'a'"),
     "no header": ("t.csv", b"1,2\n3,4\n", "numbers where column names should be.*--no-header"),
-    "decimal comma": ("t.csv", b"a;b\n1,5;2\n2,5;3\n", "'1,5' has a decimal comma"),
+    "decimal comma": (
+        "t.csv",
+        b"a;b\n1,5;2\n2,5;3\n",
+        "'1,5' is a number with a comma; write decimal points",
+    ),
+    "thousands": ("t.csv", b'a,b\n"4,727",2\n"1",3\n', "'4,727' is .* a comma; .* thousands without"),
+    "thousands and decimals": ("t.csv", b'a,b\n"1,234.50",2\n"2,5",3\n', "'1,234.50' is .* a comma"),
     "unknown format": ("t.docx", b"hello", "'docx' is not a known table format; use one of csv"),
     "npz that is text": ("t.npz", b"a,b\n1,2\n", "cannot be read as npz"),
     "parquet that is text": ("t.parquet", b"a,b\n1,2\n", "cannot be read as Parquet"),
     "svmlight label": ("t.svm", b"1 1:2\nspam 1:2\n", "line 2 is not LABEL INDEX:VALUE.*'spam"),
     "svmlight cut": ("t.svm", b"1 1:2\n1 2:", "line 2 is not"),
+    "svmlight in utf-16": ("t.svm", "1 1:2\n".encode("utf-16"), "UTF-16"),
     "svmlight order": ("t.svm", b"1 3:2 2:1\n", "line 1 is not"),
     "arff without data": ("t.arff", b"@relation r\n@attribute x real\n", "no @data line"),
     "arff that is csv": ("t.arff", b"a,b\n1,2\n", "line 1 is not part of an ARFF header"),
@@ -115,6 +127,12 @@ def test_bad_npz(tmp_path):
     check_refused(npz(tmp_path, X=np.ones((0, 2))), "no rows")
     check_refused(npz(tmp_path, data=X, indptr=X), "parts of the sparse matrix are missing")
     check_refused(npz(tmp_path, X=np.array([{"a": 1}, 2], dtype=object)), "Python objects")
+    check_refused(npz(tmp_path, X=X, y=np.array(3 * ["2001-01-01"], "M8[D]")), r"y holds datetime64\[D\]")
+    check_refused(npz(tmp_path, X=X, y=1j * X[:, 0]), "y holds complex128, which is neither")
+    check_refused(npz(tmp_path, X=X, y=np.array(3 * [b"\xff"])), "y holds bytes that are not UTF-8")
+    parts = {"data": [1.0], "indices": [0], "indptr": [0, 1], "shape": [1, 1]}
+    check_refused(npz(tmp_path, **parts, format=np.array(["csr", "csr"])), "not in CSR form")
+    check_refused(npz(tmp_path, **parts | {"data": ["a"]}), "do not make up a sparse matrix")
     np.save(tmp_path / "one.npy", X)
     (tmp_path / "one.npy").rename(tmp_path / "one.npz")
     check_refused(tmp_path / "one.npz", "single array")

@@ -1,6 +1,7 @@
 """Categories, gaps and new files."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -121,6 +122,16 @@ def test_svmlight_files_may_be_narrower_or_wider_than_the_training_file(tmp_path
     np.testing.assert_array_equal(wide.X.toarray(), [[0, 0, 7]])
 
 
+def test_an_svmlight_file_may_leave_out_a_column_of_categories(tmp_path):
+    path = write(tmp_path, "a.svm", "1 1:1 2:3\n2 2:5\n")
+    encoding = read_table(path, None, ReadOptions(categorical=("2",))).encoding
+    assert encoding.features == ("1", "2=3", "2=5")
+    known = replace(encoding, categories={"2": ("0", "3")})
+    np.testing.assert_array_equal(
+        apply_encoding(write(tmp_path, "b.svm", "0 1:7\n"), known).X.toarray(), [[7, 1, 0]]
+    )
+
+
 def test_an_encoding_survives_json_and_can_be_restricted(tmp_path):
     table = read_table(write(tmp_path, "t.csv", GAPS), EncodingOptions(target="t", impute=True))
     encoding = Encoding.from_dict(json.loads(json.dumps(table.encoding.to_dict())))
@@ -151,3 +162,62 @@ def test_columns_keep_what_the_file_holds(tmp_path):
     columns = read_columns(write(tmp_path, "t.csv", GAPS))
     assert columns.all_names == ("x", "t", "c")
     assert columns.n_rows == 4
+
+
+def encoding_of(path, **read):
+    return read_table(path, EncodingOptions(target="t"), ReadOptions(**read)).encoding
+
+
+def test_categories_that_are_numbers_go_by_their_value_where_formats_spell_them_differently(tmp_path):
+    encoding = encoding_of(write(tmp_path, "a.csv", "g,t\n1,1\n2,2\n03,3\n"), categorical=("g",))
+    table = apply_encoding(write(tmp_path, "b.csv", "g\n1.0\n2e0\n3\n4\n"), encoding)
+    np.testing.assert_array_equal(table.X.argmax(axis=1), [1, 2, 0, 0])
+    np.testing.assert_array_equal(table.X.sum(axis=1), [1, 1, 1, 0])
+    assert table.unseen == {"g": 1}
+
+
+def test_codes_that_only_look_like_numbers_stay_different(tmp_path):
+    encoding = encoding_of(write(tmp_path, "a.csv", "v,t\n1.1,1\n1.10,2\n2,3\n"), categorical=("v",))
+    assert encoding.categories["v"] == ("1.1", "1.10", "2")
+    table = apply_encoding(write(tmp_path, "b.csv", "v\n1.10\n1.100\n"), encoding)
+    np.testing.assert_array_equal(table.X, [[0, 1, 0], [0, 0, 0]])
+
+
+def test_truth_values_are_the_same_in_every_format(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"f": [True, False, True], "t": [1, 2, 3]}), tmp_path / "t.parquet")
+    text = write(tmp_path, "t.csv", "f,t\nTRUE,1\nFALSE,2\nTRUE,3\n")
+    expected = [[0, 1], [1, 0], [0, 1]]
+    np.testing.assert_array_equal(apply_encoding(tmp_path / "t.parquet", encoding_of(text)).X, expected)
+    numbers = encoding_of(tmp_path / "t.parquet")
+    np.testing.assert_array_equal(apply_encoding(text, numbers).X, [[1], [0], [1]])
+    said = encoding_of(tmp_path / "t.parquet", categorical=("f",))
+    assert said.features == ("f=False", "f=True")
+    np.testing.assert_array_equal(apply_encoding(text, said).X, expected)
+
+
+def test_a_nominal_attribute_of_numbers_in_any_order(tmp_path):
+    arff = "@relation r\n@attribute f {%s}\n@attribute t real\n@data\n0,1\n1,2\n"
+    encoding = encoding_of(write(tmp_path, "a.arff", arff % "0,1"))
+    table = apply_encoding(write(tmp_path, "b.arff", arff % "1,0"), encoding)
+    np.testing.assert_array_equal(table.X, [[0], [1]])
+
+
+def test_a_column_of_which_no_category_is_known_is_refused(tmp_path, trained):
+    path = write(tmp_path, "new.csv", "x,z,c\n1,1,new\n1,1,newer\n")
+    with pytest.raises(TableError, match=r"new\.csv: column 'c' holds none of the .* 'a', 'b'"):
+        apply_encoding(path, trained)
+
+
+def test_remedies_for_new_files_do_not_name_options_of_the_fit(tmp_path, trained):
+    for text, words in (
+        ("x,z,c\n,1,a\n", "column 'x', row 1: the value is missing"),
+        ("x,z,c\n1,1,\n", "column 'c', row 1: the value is missing"),
+    ):
+        with pytest.raises(TableError, match=words) as caught:
+            apply_encoding(write(tmp_path, "new.csv", text), trained)
+        assert caught.value.remedy == "fill it in, or fit the model again with --impute"
+    slip = write(tmp_path, "new.csv", "x,z,c\n" + "1,1,a\n" * 20 + "o,1,a\n")
+    with pytest.raises(TableError, match="'o' is not a number") as caught:
+        apply_encoding(slip, trained)
+    assert caught.value.remedy == "correct it"

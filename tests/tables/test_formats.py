@@ -50,6 +50,21 @@ def test_csv_with_semicolons_and_quotes(tmp_path):
     check_colours(write(tmp_path, "t.csv", text))
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("größe, m²;b;y\n1;2;3\n", ("größe, m²", "b", "y")),
+        ("größe, m²;b;y\n1.5;2;3\n\n", ("größe, m²", "b", "y")),
+        ("a\tb, c\ty\n1\t2\t3\n", ("a", "b, c", "y")),
+        ("a;x,b,y\n1,2,3\n", ("a;x", "b", "y")),
+        ('"a;\nx;",b\n1,2\n', ("a;\nx;", "b")),
+        ("a;b\n\n1;2\n", ("a", "b")),
+    ],
+)
+def test_the_separator_is_found_out(tmp_path, text, names):
+    assert read_columns(write(tmp_path, "t.csv", text)).names == names
+
+
 def test_tsv_and_a_format_that_is_said(tmp_path):
     text = CSV.replace(",", "\t")
     check_colours(write(tmp_path, "t.tsv", text))
@@ -190,3 +205,75 @@ def test_the_sparse_result_of_many_indicators(tmp_path, monkeypatch):
     table = read_table(write(tmp_path, "t.csv", CSV), EncodingOptions(target="price"))
     assert isinstance(table.X, csr_array)
     np.testing.assert_array_equal(table.X.toarray(), [[1.5, 0, 1], [2, 1, 0], [0.25, 0, 1]])
+
+
+@pytest.mark.parametrize("odd", ["1_2", "\u0663\u0664"])
+def test_only_python_takes_these_for_numbers(tmp_path, odd):
+    columns = read_columns(write(tmp_path, "t.csv", f"code,y\n{odd},1\n12,2\n"))
+    assert columns.names == ("y",)
+    assert set(columns.categorical["code"].labels) == {odd, "12"}
+    arff = "@relation r\n@attribute x real\n@data\n" + odd
+    with pytest.raises(TableError, match="is not a number"):
+        read_columns(write(tmp_path, "t.arff", arff))
+    for line in (f"1 1:2\n{odd} 1:2\n", f"1 1:2\n1 {odd}:2\n", f"1 1:2\n1 1:{odd}\n"):
+        with pytest.raises(TableError, match="line 2 is not LABEL INDEX:VALUE"):
+            read_columns(write(tmp_path, "t.svm", line))
+
+
+def test_blanks_of_any_kind_around_a_number(tmp_path):
+    columns = read_columns(write(tmp_path, "t.csv", "x,y\n\u00a01,2\n3 ,4\n"))
+    np.testing.assert_array_equal(columns.matrix, [[1, 2], [3, 4]])
+
+
+IDS = [2**53, 2**53 + 1, 2**53 + 2, 2**53]
+
+
+def check_ids(path):
+    column = read_columns(path, ReadOptions(categorical=("g",))).categorical["g"]
+    assert column.values().tolist() == [str(number) for number in IDS]
+
+
+def test_large_whole_numbers_stay_different_categories(tmp_path):
+    pq.write_table(pa.table({"g": IDS, "y": [1.0, 2, 3, 4]}), tmp_path / "t.parquet")
+    check_ids(tmp_path / "t.parquet")
+    X = np.column_stack([IDS, [1, 2, 3, 4]])
+    np.savez(tmp_path / "t.npz", X=X, feature_names=["g", "x"])
+    check_ids(tmp_path / "t.npz")
+    S = csr_array(X)
+    parts = {"data": S.data, "indices": S.indices, "indptr": S.indptr, "shape": S.shape}
+    np.savez(tmp_path / "t.npz", **parts, feature_names=["g", "x"])
+    check_ids(tmp_path / "t.npz")
+
+
+def test_fractions_as_categories_keep_all_their_digits(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.array([[0.1, 0.1 + 2**-56, 3.0, np.nan]]).T, feature_names=["g"])
+    column = read_columns(tmp_path / "t.npz", ReadOptions(categorical=("g",))).categorical["g"]
+    assert column.values().tolist() == ["0.1", "0.10000000000000002", "3", ""]
+
+
+def test_a_string_that_a_sparse_arff_leaves_out_is_refused(tmp_path):
+    text = "@relation r\n@attribute x real\n@attribute t string\n@data\n{0 1, 1 b}\n{0 2}\n{0 3, 1 ?}\n"
+    path = write(tmp_path, "t.arff", text)
+    with pytest.raises(TableError, match=r"row 2 leaves out the string 't'.*--drop t"):
+        read_columns(path)
+    assert read_columns(path, ReadOptions(drop=("t",))).names == ("x",)
+    whole = write(tmp_path, "w.arff", text.replace("{0 2}", "{1 a}"))
+    assert read_columns(whole).categorical["t"].values().tolist() == ["b", "a", ""]
+    none = write(tmp_path, "n.arff", text.replace(", 1 b", "").replace(", 1 ?", ""))
+    with pytest.raises(TableError, match="row 1 leaves out the string"):
+        read_columns(none)
+
+
+def test_npz_of_bytes(tmp_path):
+    X = np.ones((2, 1))
+    np.savez(tmp_path / "t.npz", X=X, y=np.array(["é".encode(), b"b"]), feature_names=np.array([b"d"]))
+    table = read_table(tmp_path / "t.npz")
+    assert table.features == ("d",)
+    assert table.y.tolist() == ["é", "b"]
+
+
+def test_svmlight_with_huge_indices_and_a_byte_order_mark(tmp_path):
+    table = read_table(write(tmp_path, "t.svm", b"\xef\xbb\xbf1 7:0.5 2000000000:2\n2 7:1\n"))
+    assert table.features == ("7", "2000000000")
+    np.testing.assert_array_equal(table.X.toarray(), [[0.5, 2], [1, 0]])
+    np.testing.assert_array_equal(table.y, [1, 2])

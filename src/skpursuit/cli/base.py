@@ -60,7 +60,14 @@ class Output:
     def result(self, value: Any) -> None:
         """Give a program the result."""
         if self.as_json:
-            click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+            try:
+                text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+            except ValueError:
+                problem = (
+                    "the result holds NaN or infinity, which JSON cannot say; leave out --json to see it"
+                )
+                raise click.ClickException(problem) from None
+            click.echo(text)
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:

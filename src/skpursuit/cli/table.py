@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from skpursuit._files import write_atomically
 from skpursuit.cli.base import Command, Output, Refusal, output_options
+from skpursuit.cli.outputs import check_outputs, write_all
 
 if TYPE_CHECKING:
     from skpursuit.fitting import Outcome
-    from skpursuit.tables import ReadOptions
+    from skpursuit.tables import ReadOptions, Table
 
 FORMATS = ("csv", "tsv", "parquet", "npz", "svmlight", "arff")
 SHOWN = 30
+IDENTIFIER = 0.8  # share of the rows from which different texts are noted
 FILE = click.Path(path_type=Path)
 
 
@@ -45,22 +46,11 @@ def reading(kind: str | None, encoding: str, no_header: bool, **more: Any) -> Re
     return ReadOptions(kind, encoding, not no_header, **more)
 
 
-@contextlib.contextmanager
-def writing(path: Path, option: str) -> Iterator[None]:
-    """Turn a file that cannot be written into one line."""
-    try:
-        yield
-    except OSError as error:
-        raise Refusal(
-            f"{path}: cannot be written ({error.strerror or error}); give another file ({option})"
-        ) from None
-
-
-def check_folder(path: Path | None, option: str) -> None:
-    """Refuse early what could not be written at the end."""
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        what = "this is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-        raise Refusal(f"{path}: {what}; give a file in a folder that exists ({option})")
+def refuse_nan(ctx: click.Context, option: click.Parameter, value: float) -> float:
+    """Refuse NaN, which lies in any range that click checks."""
+    if math.isnan(value):
+        raise click.BadParameter("nan is not a number in the range 0<x<=0.9.")
+    return value
 
 
 @click.command(
@@ -100,6 +90,7 @@ def check_folder(path: Path | None, option: str) -> None:
     type=click.FloatRange(0.0, 0.9, min_open=True),
     default=0.2,
     show_default=True,
+    callback=refuse_nan,
     help="Share of the rows held out for the score.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
@@ -113,9 +104,9 @@ def fit(file: Path, out: Output, **given: Any) -> None:
 
     if given["selector"] not in NAMES:
         raise Refusal(f"--selector {given['selector']!r} is not known; use one of {', '.join(NAMES)}")
-    model_file, png = given["model_file"], given["png"]
-    check_folder(model_file, "--out")
-    check_folder(png, "--png")
+    model_file = given["model_file"]
+    png = given["png"] or (None if model_file is None else model_file.with_suffix(".png"))
+    check_outputs([file], {"--out": model_file, "--png": png})
     read = reading(
         given["kind"],
         given["encoding"],
@@ -124,6 +115,7 @@ def fit(file: Path, out: Output, **given: Any) -> None:
         drop=given["drop"],
     )
     table = read_table(file, EncodingOptions(given["target"], given["impute"]), read)
+    _note_identifiers(file, table, out)
     names = ("k", "most", "task", "solver", "selector", "test_share", "seed")
     options = FitOptions(**{name: given[name] for name in names}, normalize=not given["no_normalize"])
     try:
@@ -132,22 +124,43 @@ def fit(file: Path, out: Output, **given: Any) -> None:
         raise Refusal(f"{file}: {error}") from None
     except ValueError as error:
         raise Refusal(f"{file}: no model could be fitted: {' '.join(str(error).split())}") from None
-    _tell(file, outcome, options.k is None, out)
+    _tell(file, outcome, options.k, out)
     _write(outcome, model_file, png, out)
 
 
-def _tell(file: Path, outcome: Outcome, chosen: bool, out: Output) -> None:
+def _note_identifiers(file: Path, table: Table, out: Output) -> None:
+    """Name columns of text where nearly every row is its own category: numbers with units, dates, names."""
+    rows = table.X.shape[0]
+    for column, labels in table.encoding.categories.items():
+        if len(labels) > IDENTIFIER * rows:
+            out.note(
+                f"{file}: column {column!r} has {len(labels)} different texts in {rows} rows, such as "
+                f"{labels[0]!r}, each a feature; write plain numbers, or drop it (--drop {column})"
+            )
+
+
+def _how(asked: int | None, k: int) -> str:
+    if asked is None:
+        return "chosen by cross-validation"
+    return "as asked" if k == asked else f"lowered from {asked}: there are no more features"
+
+
+def _in_line(name: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in name)
+
+
+def _tell(file: Path, outcome: Outcome, asked: int | None, out: Output) -> None:
     model, info = outcome.model, outcome.model.info
     name = "R²" if outcome.task == "regression" else "accuracy"
-    how = "chosen by cross-validation" if chosen else "as asked"
+    how = _how(asked, info["k"])
     out.say(f"{file}: {outcome.task} of {model.encoding.target!r}, {info['rows']} rows,")
     out.say(
         f"{len(outcome.features)} features of which {len(model.features)} are used (k = {info['k']}, {how})\n"
     )
     heads = ["coefficient"] if len(model.coef) == 1 else [str(label) for label in model.classes or ()]
-    out.say(f"{'feature':<32}" + "".join(f"{head[:11]:>13}" for head in heads))
+    out.say(f"{'feature':<32}" + "".join(f"{_in_line(head[:11]):>13}" for head in heads))
     for feature, values in list(zip(model.features, model.coef.T))[:SHOWN]:
-        out.say(f"{feature[:31]:<32}" + "".join(f"{value:>13.5g}" for value in values))
+        out.say(f"{_in_line(feature[:31]):<32}" + "".join(f"{value:>13.5g}" for value in values))
     if len(model.features) > SHOWN:
         out.say(f"... and {len(model.features) - SHOWN} more; --json or --out has them all")
     out.say(f"{'(intercept)':<32}" + "".join(f"{value:>13.5g}" for value in model.intercept))
@@ -167,25 +180,29 @@ def _tell(file: Path, outcome: Outcome, chosen: bool, out: Output) -> None:
 
 
 def _write(outcome: Outcome, model_file: Path | None, png: Path | None, out: Output) -> None:
-    from skpursuit.model_file import save_model
+    from skpursuit.model_file import model_text
 
-    png = png or (None if model_file is None else model_file.with_suffix(".png"))
-    if png is not None:
-        with writing(png, "--png"):
-            _draw(outcome, png, out)
+    files: list[tuple[Path, str, str | bytes]] = []
+    said = []
+    if png is not None and (picture := _picture(outcome, out)):
+        files.append((png, "--png", picture))
+        said.append(f"Path: {png}")
     if model_file is not None:
-        with writing(model_file, "--out"):
-            save_model(model_file, outcome.model)
-        out.say(f"Model: {model_file}. Use it: skpursuit predict {model_file} NEW_FILE")
+        files.append((model_file, "--out", model_text(outcome.model)))
+        said.append(f"Model: {model_file}. Use it: skpursuit predict {model_file} NEW_FILE")
+    write_all(files)
+    for line in said:
+        out.say(line)
 
 
-def _draw(outcome: Outcome, png: Path, out: Output) -> None:
+def _picture(outcome: Outcome, out: Output) -> bytes:
+    """Return the path as a PNG; nothing where it cannot be drawn."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         out.note("No picture: matplotlib is not installed; run: pip install 'skpursuit[cli]'")
-        return
+        return b""
     from skpursuit import PathDisplay
 
     figure = Figure(figsize=(9, 6), layout="constrained")
@@ -194,8 +211,7 @@ def _draw(outcome: Outcome, png: Path, out: Output) -> None:
     PathDisplay.from_estimator(outcome.path, feature_names=outcome.features, axes=axes)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110)
-    write_atomically(png, buffer.getvalue())
-    out.say(f"Path: {png}")
+    return buffer.getvalue()
 
 
 @click.command(
@@ -224,7 +240,7 @@ def predict(
     from skpursuit.model_file import load_model
     from skpursuit.tables import apply_encoding
 
-    check_folder(predictions, "--out")
+    check_outputs([model, file], {"--out": predictions})
     fitted = load_model(model)
     table = apply_encoding(file, fitted.encoding, reading(kind, encoding, no_header))
     for column, rows in table.unseen.items():
@@ -234,8 +250,7 @@ def predict(
         out.result(values)
         out.say(_as_csv(values).rstrip("\n"))
         return
-    with writing(predictions, "--out"):
-        write_atomically(predictions, _as_csv(values))
+    write_all([(predictions, "--out", _as_csv(values))])
     out.result({"predictions": str(predictions), "rows": len(values)})
     out.say(f"{len(values)} predictions: {predictions}")
 

@@ -21,6 +21,7 @@ from .delimited import read_delimited
 from .encoding import Encoding, EncodingOptions, Table, learn
 from .errors import TableError, show
 from .options import ReadOptions
+from .spelling import spell
 
 __all__ = [
     "Categorical",
@@ -57,7 +58,9 @@ def read_columns(path: str | os.PathLike[str], options: ReadOptions | None = Non
     if name not in FORMATS:
         problem = f"{show(name)} is not a known table format"
         raise TableError(path, problem, f"use one of {', '.join(FORMATS)} (--format)")
-    return _with_categories(FORMATS[name](path, options), options.categorical)
+    columns = _with_categories(FORMATS[name](path, options), options.categorical)
+    # Only now, because whole numbers beyond 2^53 may be categories, and float64 does not tell them apart.
+    return replace(columns, matrix=columns.matrix.astype(np.float64, copy=False))
 
 
 def read_table(
@@ -96,16 +99,17 @@ def apply_encoding(
 
 
 def _with_categories(columns: Columns, names: Collection[str]) -> Columns:
-    """Turn numeric columns into categories spelled as short as their values allow."""
+    """Turn numeric columns into categories spelled as text files would spell them."""
+    absent = [name for name in names if name not in columns.all_names] if columns.open_ended else []
     wanted = [name for name in columns.names if name in names]
-    if not wanted:
+    if not wanted and not absent:
         return columns
     place = {name: j for j, name in enumerate(columns.names)}
-    turned = {}
+    turned = {name: Categorical(np.zeros(columns.n_rows, dtype=np.int64), ("0",)) for name in absent}
     for name in wanted:
         column = columns.matrix[:, [place[name]]]
         values = np.asarray(column if isinstance(column, np.ndarray) else column.toarray()).ravel()
-        turned[name] = Categorical.from_strings("" if np.isnan(v) else f"{v:.15g}" for v in values)
+        turned[name] = Categorical.from_strings(map(spell, values.tolist()))
     rest = [j for j, name in enumerate(columns.names) if name not in names]
     return replace(
         columns,

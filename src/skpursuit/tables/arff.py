@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from array import array
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from scipy.sparse import csc_array, csr_array
 from .columns import Categorical, Columns
 from .errors import TableError, show
 from .options import ReadOptions
+from .spelling import parse_number
 from .text import open_lines
 
 _ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(.+)""", re.I | re.S)
@@ -24,14 +26,15 @@ _NUMBERS = ("numeric", "real", "integer")
 
 def read_arff(path: Path, options: ReadOptions) -> Columns:
     """Read an ARFF file; a nominal attribute {0,1} is a number, any other nominal one a category."""
-    lines = enumerate(open_lines(path, options.text_encoding), start=1)
-    attributes = _read_header(path, lines)
-    wanted = options.choose(path, [attribute.name for attribute in attributes])
-    _refuse_other_types(path, [attributes[j] for j in wanted])
-    table = _read_data(path, lines, attributes)
+    with contextlib.closing(open_lines(path, options.text_encoding)) as texts:
+        lines = enumerate(texts, start=1)
+        attributes = _read_header(path, lines)
+        wanted = options.choose(path, [attribute.name for attribute in attributes])
+        _refuse_other_types(path, [attributes[j] for j in wanted], options)
+        table = _read_data(path, lines, attributes)
     numeric = [j for j in wanted if attributes[j].labels is None]
     categorical = {
-        attributes[j].name: attributes[j].categories(_column(table, j))
+        attributes[j].name: attributes[j].categories(path, _column(table, j), options)
         for j in wanted
         if attributes[j].labels is not None
     }
@@ -44,18 +47,20 @@ def read_arff(path: Path, options: ReadOptions) -> Columns:
     )
 
 
-def _refuse_other_types(path: Path, attributes: list[_Attribute]) -> None:
+def _refuse_other_types(path: Path, attributes: list[_Attribute], options: ReadOptions) -> None:
     for attribute in attributes:
         if attribute.other_type:
             problem = f"attribute {show(attribute.name)} has the type {show(attribute.other_type)}"
-            raise TableError(
-                path, problem, f"make it numeric or nominal, or drop it (--drop {attribute.name})"
-            )
+            remedy = options.remedy("make it numeric or nominal", f"drop it (--drop {attribute.name})")
+            raise TableError(path, problem, remedy)
 
 
 @dataclass
 class _Attribute:
-    """One column: numbers where ``labels`` is None; else codes, with room for new labels if ``open``."""
+    """One column: numbers where ``labels`` is None; else codes, with room for new labels if ``open``.
+
+    The codes of an open column begin at 1, so that the zeros of a sparse file are none of them.
+    """
 
     name: str
     labels: dict[str, int] | None = None
@@ -67,15 +72,22 @@ class _Attribute:
         if text == "?":
             return np.nan
         if self.labels is None:
-            return float(text)
+            return parse_number(text)
         label = _unquote(text)
         if self.open:
-            return self.labels.setdefault(label, len(self.labels))
+            return self.labels.setdefault(label, len(self.labels) + 1)
         if label not in self.labels:
             raise ValueError("not one of the declared values")
         return self.labels[label]
 
-    def categories(self, codes: np.ndarray) -> Categorical:
+    def categories(self, path: Path, codes: np.ndarray, options: ReadOptions) -> Categorical:
+        """Return the column as categories; a sparse file may leave out a nominal value, but not a string."""
+        codes = codes - self.open
+        if np.any(codes < 0):
+            row = int(np.argmax(codes < 0)) + 1
+            problem = f"row {row} leaves out the string {show(self.name)}, which a sparse file must write"
+            remedy = options.remedy("write it (? if missing)", f"drop it (--drop {self.name})")
+            raise TableError(path, problem, remedy)
         return Categorical(
             np.where(np.isnan(codes), -1, codes).astype(np.int64), tuple(self.labels or ())
         ).sorted()

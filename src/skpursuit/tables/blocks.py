@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
-from .columns import MISSING
+from .spelling import is_plain, to_number
 
 
 class Block(Protocol):
@@ -85,16 +86,8 @@ class Lines:
 
 
 def _numbers(fields: Sequence[str]) -> np.ndarray | None:
-    try:
-        return np.fromiter(map(float, fields), np.float64, len(fields))
-    except ValueError:
-        values = [to_number(field) for field in fields]
+    if is_plain("".join(fields)):
+        with contextlib.suppress(ValueError):
+            return np.fromiter(map(float, fields), np.float64, len(fields))
+    values = [to_number(field) for field in fields]
     return None if None in values else np.array(values, dtype=np.float64)
-
-
-def to_number(field: str) -> float | None:
-    """Return the number a field spells, NaN if it is missing, None if it is neither."""
-    try:
-        return float(field)
-    except ValueError:
-        return np.nan if field.strip() in MISSING else None

@@ -11,9 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .errors import TableError, listing
-
-#: Spellings of a missing value in text files.
-MISSING = frozenset({"", "?", "NA", "N/A", "#N/A", "na", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None"})
+from .spelling import MISSING
 
 Matrix: TypeAlias = np.ndarray | csr_array
 

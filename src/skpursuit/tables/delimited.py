@@ -9,21 +9,24 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 
-from .blocks import Block, Lines, Records, to_number
+from .blocks import Block, Lines, Records
 from .columns import Categorical, Columns
 from .errors import TableError, show
 from .options import ReadOptions
+from .spelling import to_number
 from .text import open_lines
 
 BLOCK_ROWS = 4096
 LARGE_FILE = 8 * 2**20  # bytes from which loading a compiled reader pays
+GUESS_LINES = 20  # enough for two rows, even with line breaks in quotes
 LONG_LINE = 2**16  # characters: csv refuses fields of twice as many
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_WITH_COMMA = re.compile(r"[+-]?(\d+,\d+|\d{1,3}(,\d{3})+(\.\d*)?)")  # a decimal comma, or thousands
 
 
 def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> Columns:
@@ -36,7 +39,7 @@ def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = Non
     options : ReadOptions
         Character encoding, header, which columns to read and which of them as categories.
     delimiter : str or None
-        Field separator; None takes the comma, or the semicolon where the first line has only those.
+        Field separator; None takes the comma, the semicolon or the tab, the first that fits the first rows.
     """
     source = _Source(path, options.text_encoding, options.header, delimiter)
     names = source.names()
@@ -44,7 +47,7 @@ def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = Non
     numbers, texts = _read(source, [j for j in wanted if names[j] not in options.categorical], wanted)
     for j, values in texts.items():
         if names[j] not in options.categorical:
-            _refuse_almost_numbers(str(path), names[j], _Strays(values))
+            _refuse_almost_numbers(path, names[j], _Strays(values), options)
     matrix = np.column_stack(list(numbers.values())) if numbers else np.empty((source.n_rows, 0))
     categorical = {names[j]: Categorical.from_strings(values) for j, values in texts.items()}
     return Columns(str(path), tuple(names[j] for j in numbers), matrix, categorical)
@@ -63,8 +66,8 @@ class _Source:
         self.quoted = re.compile('"(?<![^D]")([^"D\\r\\n]*)"(?![^D\\r\\n])'.replace("D", self.delimiter))
 
     def _guess_delimiter(self) -> str:
-        first = next(self._lines(), "")
-        return ";" if ";" in first and "," not in first else ","
+        first = list(islice(self._lines(), GUESS_LINES))
+        return max(",;\t", key=partial(_separates, first))
 
     def _lines(self) -> Iterator[str]:
         return open_lines(self.path, self.text_encoding)
@@ -83,6 +86,9 @@ class _Source:
         if "unexpected end" in str(error):
             problem = "the file ends inside a quoted field, so it seems to be cut off"
             return TableError(self.path, problem, "get the whole file again, or close the quote")
+        if "larger than field limit" in str(error):
+            problem = f"line {line}: a field has more than {csv.field_size_limit()} characters"
+            return TableError(self.path, problem, "shorten it, or close the quote it begins with")
         return TableError(self.path, f"line {line}: {error}", "check the quotes near that line")
 
     def names(self) -> list[str]:
@@ -147,6 +153,16 @@ class _Source:
             yield record
 
 
+def _separates(lines: list[str], delimiter: str) -> tuple[bool, bool]:
+    """How well a delimiter fits: whether the first two rows have as many fields, and whether it is there."""
+    try:
+        rows = list(islice(filter(None, csv.reader(lines, delimiter=delimiter)), 2))
+    except csv.Error:
+        rows = []
+    widths = {len(row) for row in rows}
+    return len(widths) == 1 and max(widths) > 1, delimiter in "".join(lines[:1])
+
+
 def _read(
     source: _Source, numeric: list[int], wanted: list[int]
 ) -> tuple[dict[int, np.ndarray], dict[int, list[str]]]:
@@ -200,16 +216,18 @@ class _Strays:
                 self.n_numbers += 1
 
 
-def _refuse_almost_numbers(path: str, name: str, strays: _Strays) -> None:
+def _refuse_almost_numbers(path: Path, name: str, strays: _Strays, options: ReadOptions) -> None:
     """Refuse to take a slip of the pen in a column of numbers for a category."""
     if strays.first is None:
         return
     row, value = strays.first
-    if _DECIMAL_COMMA.fullmatch(value.strip()):
-        problem = f"column {show(name)}, row {row}: {show(value)} has a decimal comma"
-        raise TableError(path, problem, "write decimal points")
-    if strays.n_numbers >= 9 * strays.n_others:
-        problem = f"column {show(name)}, row {row}: {show(value)} is not a number, though most values are"
-        raise TableError(
-            path, problem, f"correct it, or treat the column as categorical (--categorical {name})"
+    where, categorical = f"column {show(name)}, row {row}: {show(value)}", f"--categorical {name}"
+    if _WITH_COMMA.fullmatch(value.strip()):
+        remedy = options.remedy(
+            "write decimal points, and thousands without separators",
+            f"take texts for categories ({categorical})",
         )
+        raise TableError(path, f"{where} is a number with a comma", remedy)
+    if strays.n_numbers >= 9 * strays.n_others:
+        remedy = options.remedy("correct it", f"treat the column as categorical ({categorical})")
+        raise TableError(path, f"{where} is not a number, though most values are", remedy)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,15 @@ from .columns import Categorical, Columns, Matrix, check_names
 from .errors import TableError, listing, show
 from .missing import check_finite, column_means, fill_missing
 from .options import unknown_column
+from .spelling import value_of, values_of
 
 logger = logging.getLogger(__name__)
 
 #: More cells than this are held as a sparse matrix (a dense one would need more than 1 GiB).
 DENSE_CELLS = 2**27
+
+_GAP_NOW = "fill it in, drop the column (--drop), or impute (--impute)"
+_GAP_LATER = "fill it in, or fit the model again with --impute"
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,15 @@ class Encoding:
 
     def apply(self, columns: Columns) -> Table:
         """Encode columns, found by name in any order; columns the encoding does not know are ignored."""
+        return self._apply(columns, _GAP_LATER)
+
+    def _apply(self, columns: Columns, gap_remedy: str) -> Table:
         self._check_present(columns)
+        columns = self._with_numbers(columns)
         numbers = _pick(columns, self.numeric)
         numbers = fill_missing(columns.path, numbers, self.numeric, self.fill)
-        check_finite(columns.path, numbers, self.numeric)
-        coded = {name: self._codes(columns, name) for name in self.categories}
+        check_finite(columns.path, numbers, self.numeric, gap_remedy)
+        coded = {name: self._codes(columns, name, gap_remedy) for name in self.categories}
         unseen = {name: count for name, (_, count) in coded.items() if count}
         for name, count in unseen.items():
             logger.warning("%s: %d rows of column %r hold unknown categories", columns.path, count, name)
@@ -110,9 +119,16 @@ class Encoding:
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Encoding:
-        """Undo `to_dict`."""
-        categories = {str(name): tuple(labels) for name, labels in stored["categories"].items()}
-        return cls(stored["target"], tuple(stored["numeric"]), categories, stored["fill"])
+        """Undo `to_dict`; KeyError, TypeError or ValueError if parts are missing or wrong."""
+        target, numeric, fill = stored["target"], _strings(stored["numeric"]), stored["fill"]
+        categories = {str(name): _strings(labels) for name, labels in stored["categories"].items()}
+        if not isinstance(target, str | None) or not isinstance(fill, dict | None):
+            raise TypeError("a target is a name, fillings are by name")
+        if fill is not None:
+            known = all(fill[name] in labels for name, labels in categories.items())
+            if not (known and np.isfinite([fill[name] for name in numeric]).all()):
+                raise ValueError("missing values can only be filled by numbers and known categories")
+        return cls(target, numeric, categories, fill)
 
     def _check_present(self, columns: Columns) -> None:
         known = set(columns.all_names)
@@ -121,25 +137,33 @@ class Encoding:
         if absent:
             problem = f"columns that the model needs are missing: {listing(absent)}"
             raise TableError(columns.path, problem, "add them (any order; other columns are ignored)")
-        for name in self.numeric:
-            if name in columns.categorical:
-                column = columns.categorical[name]
-                row = int(np.argmax(column.codes >= 0))
-                value = column.values()[row]
-                problem = f"column {show(name)}, row {row + 1}: {show(value)} where the model expects numbers"
-                raise TableError(columns.path, problem, "correct the column")
 
-    def _codes(self, columns: Columns, name: str) -> tuple[np.ndarray, int]:
+    def _with_numbers(self, columns: Columns) -> Columns:
+        """Return the columns; where numbers are expected, categories that all spell one become such."""
+        texts = [name for name in self.numeric if name in columns.categorical]
+        if not texts:
+            return columns
+        numbers = [_numbers_of(columns.path, name, columns.categorical[name]) for name in texts]
+        return replace(
+            columns,
+            names=(*columns.names, *texts),
+            matrix=_join(columns.matrix, [csr_array(values[:, None]) for values in numbers]),
+            categorical={name: c for name, c in columns.categorical.items() if name not in texts},
+        )
+
+    def _codes(self, columns: Columns, name: str, gap_remedy: str) -> tuple[np.ndarray, int]:
         """Return the codes of a column among the known categories (-1: unknown), and how many are unknown."""
-        column = columns.categorical[name]
-        place = {label: i for i, label in enumerate(self.categories[name])}
+        column, known = columns.categorical[name], self.categories[name]
         missing = column.codes < 0
         if missing.any() and self.fill is None:
             row = int(np.argmax(missing)) + 1
             problem = f"column {show(name)}, row {row}: the value is missing"
-            raise TableError(columns.path, problem, "fill it in, drop the column, or impute (--impute)")
-        default = -1 if self.fill is None else place[str(self.fill[name])]
-        codes = np.array([place.get(label, -1) for label in column.labels] + [default])[column.codes]
+            raise TableError(columns.path, problem, gap_remedy)
+        default = -1 if self.fill is None else known.index(str(self.fill[name]))
+        codes = np.array([*_places(column.labels, known), default])[column.codes]
+        if np.all(codes < 0):
+            problem = f"column {show(name)} holds none of the categories of the model ({listing(known, 3)})"
+            raise TableError(columns.path, problem, "spell them as the file did that the model was fitted to")
         return codes, int(np.sum(codes < 0))
 
 
@@ -177,7 +201,7 @@ def learn(columns: Columns, options: EncodingOptions) -> Table:
         fill.update({name: _most_frequent(column) for name, column in kept.items()})
     encoding = Encoding(target, numeric, {name: column.labels for name, column in kept.items()}, fill)
     check_names(columns.path, encoding.features)
-    return replace(encoding.apply(columns), y=y)
+    return replace(encoding._apply(columns, _GAP_NOW), y=y)
 
 
 def take_target(columns: Columns, name: str | None) -> tuple[np.ndarray, str]:
@@ -213,6 +237,35 @@ def _check_categories(path: str, name: str, column: Categorical, limit: int) -> 
         raise TableError(
             path, problem, f"drop it (--drop {name}), or turn it into numbers or fewer categories"
         )
+
+
+def _strings(values: Any) -> tuple[str, ...]:
+    if not (isinstance(values, list) and all(isinstance(value, str) for value in values)):
+        raise ValueError(f"a list of strings is needed, not {show(values)}")
+    return tuple(values)
+
+
+def _places(labels: Sequence[str], known: Sequence[str]) -> list[int]:
+    """Return where labels are among the known ones, -1 if nowhere.
+
+    Formats differ in how they write a number or a truth value (1 and 1.0, true and 1): where all known labels
+    spell values, and no two of them the same, a label that is not among them goes by its value.
+    """
+    place = {label: i for i, label in enumerate(known)}
+    values: dict[Decimal | None, int] = {value: i for i, value in enumerate(values_of(known) or ())}
+    return [place[label] if label in place else values.get(value_of(label), -1) for label in labels]
+
+
+def _numbers_of(path: str, name: str, column: Categorical) -> np.ndarray:
+    """Return a column of categories as the numbers that its labels spell."""
+    values = [value_of(label) for label in column.labels]
+    texts = np.array([*(value is None for value in values), False])[column.codes]
+    if texts.any():
+        row = int(np.argmax(texts))
+        text = column.labels[column.codes[row]]
+        problem = f"column {show(name)}, row {row + 1}: {show(text)} where the model expects numbers"
+        raise TableError(path, problem, "correct the column")
+    return np.array([*values, np.nan], dtype=np.float64)[column.codes]
 
 
 def _most_frequent(column: Categorical) -> str:

@@ -9,7 +9,7 @@ from .columns import Matrix
 from .errors import TableError, show
 
 
-def check_finite(path: str, matrix: Matrix, names: tuple[str, ...]) -> None:
+def check_finite(path: str, matrix: Matrix, names: tuple[str, ...], gap_remedy: str) -> None:
     """Refuse missing and infinite numbers, naming the first column that has one and its first row."""
     bad_rows, bad_columns, values = _entries(matrix, ~np.isfinite(_stored(matrix)))
     if bad_rows.size == 0:
@@ -17,8 +17,7 @@ def check_finite(path: str, matrix: Matrix, names: tuple[str, ...]) -> None:
     first = np.lexsort((bad_rows, bad_columns))[0]
     where = f"column {show(names[bad_columns[first]])}, row {bad_rows[first] + 1}"
     if np.isnan(values[first]):
-        remedy = "fill it in, drop the column, or impute (--impute)"
-        raise TableError(path, f"{where}: the value is missing", remedy)
+        raise TableError(path, f"{where}: the value is missing", gap_remedy)
     raise TableError(path, f"{where}: the value is infinite", "replace it by a finite number")
 
 

@@ -48,6 +48,10 @@ class ReadOptions:
             j for j, name in enumerate(names) if name not in out and (self.only is None or name in self.only)
         ]
 
+    def remedy(self, correction: str, option: str) -> str:
+        """Return what to do: correct the file, or use an option, which only the fit of a model has."""
+        return correction if self.only is not None else f"{correction}, or {option}"
+
 
 def unknown_column(path: Path | str, name: str, names: Sequence[str]) -> TableError:
     """Return the error for a name that no column has."""

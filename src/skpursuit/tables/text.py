@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from .errors import TableError, show
@@ -25,7 +25,7 @@ _BINARY = {
 }
 
 
-def open_lines(path: Path, text_encoding: str = "utf-8") -> Iterator[str]:
+def open_lines(path: Path, text_encoding: str = "utf-8") -> Generator[str]:
     """Yield the lines of a text file; a `TableError` for anything that is not text in that encoding."""
     check_readable(path)
     encoding = "utf-8-sig" if text_encoding.lower().replace("_", "-") in ("utf-8", "utf8") else text_encoding
