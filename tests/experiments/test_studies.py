@@ -10,8 +10,9 @@ from skpursuit.experiments import audio, text, toy
 from skpursuit.experiments.grid import run
 from skpursuit.experiments.machine import machine
 from skpursuit.experiments.methods import LABELS, RowExact, Untiring, make_selector
+from skpursuit.experiments.settings import digest
 from skpursuit.experiments.standins import make_music, make_text
-from skpursuit.experiments.store import digest, read_rows
+from skpursuit.experiments.store import read_rows
 from skpursuit.experiments.studies import STUDIES, Options
 from skpursuit.experiments.summary import lines, ratios, shared
 from skpursuit.selectors import Query

@@ -12,6 +12,7 @@ import numpy as np
 from . import audio as sound
 from . import text as words
 from .grid import Cell, Experiment
+from .methods import settings_of
 from .toy import COLUMNS, run_cosamp, run_fw, run_omp
 
 #: Bandits that pull single entries are run on this many trials of the full grids.
@@ -176,12 +177,8 @@ def _sizes(options: Options) -> dict[str, Any]:
 
 def _toy(n: int, d: int, k: int, trial: int, method: str, **given: Any) -> dict[str, Any]:
     """A cell, with the settings that its method looks at and no others."""
-    looks = {
-        "stability": method in ("greedy", "uniform", "importance"),
-        "budget": method == "reject" or method.startswith("halving"),
-        "iteration_limit": True,
-    }
-    settings = {name: value for name, value in given.items() if looks[name]}
+    looks = (*settings_of(method), "iteration_limit")
+    settings = {name: value for name, value in given.items() if name in looks}
     return {"n": n, "d": d, "k": k, "trial": trial, "method": method, **settings}
 
 
