@@ -237,15 +237,18 @@ def test_report_of_a_folder_that_is_not_there(tmp_path):
 
 
 @pytest.mark.parametrize("command", [("report",), ("reproduce", "budget", "--out")])
-def test_damage_is_told_by_both_commands(small, results, tmp_path, command):
+def test_damage_is_told_by_both_commands(small, results, tmp_path, monkeypatch, command):
     for suffix in ("csv", "json"):
         (tmp_path / f"budget.{suffix}").write_bytes((results / f"budget.{suffix}").read_bytes())
     lines = (tmp_path / "budget.csv").read_text().splitlines(keepends=True)
     (tmp_path / "budget.csv").write_text("".join([*lines[:20], "garbage\n", *lines[20:]]))
+    monkeypatch.setattr("skpursuit.experiments.machine.machine", lambda: {"processor": "another"})
     done = invoke(*command, tmp_path)
     assert done.exit_code == 2
     assert "budget.csv: it is damaged at line 21, not just cut off; delete" in done.output
     assert len(list(tmp_path.iterdir())) == 2
+    assert (tmp_path / "budget.json").read_bytes() == (results / "budget.json").read_bytes()
+    (tmp_path / "budget.csv").write_text("".join(lines))
     (tmp_path / "budget.json").write_text("[1]")
     assert "budget.json: these are not settings" in invoke(*command, tmp_path).output
 

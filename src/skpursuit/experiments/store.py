@@ -46,6 +46,7 @@ class Store:
         settings: dict[str, Any],
         about: dict[str, Any] | None = None,
     ):
+        about = about or {}
         self.path = path
         self.columns = tuple(columns)
         self._header = _line(["cell", "part", *self.columns])
@@ -54,8 +55,12 @@ class Store:
         self._file = _open_locked(path)
         try:
             content = self._file.read()
-            self._check_settings(settings, about or {}, empty=not content)
+            known = self._machines_so_far(settings) if content else []
+            if not content:  # the settings first: rows without them are of no use after a kill
+                write_settings(path, Settings(settings, [about]))
             self._size, self._cells = self._recover(content)
+            if content and about not in known:
+                write_settings(path, Settings(settings, [*known, about]))
         except BaseException:
             self._file.close()
             raise
@@ -102,19 +107,16 @@ class Store:
         os.fsync(self._file.fileno())
         self._size += written
 
-    def _check_settings(self, settings: dict[str, Any], about: dict[str, Any], empty: bool) -> None:
+    def _machines_so_far(self, settings: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the machines of the rows that are here; refuse rows of other settings."""
         stored = read_settings(self.path)
-        if empty:
-            stored = None
-        elif stored is None:
+        if stored is None:
             raise lost_settings(self.path)
-        elif digest(old := stored.values) != digest(settings):
+        if digest(old := stored.values) != digest(settings):
             changed = sorted(k for k in {*old, *settings} if old.get(k) != settings.get(k))
             problem = f"it holds results of other settings ({', '.join(changed)})"
             raise StoreError(self.path, problem, "use another folder (--out), or delete the file")
-        known = [] if stored is None else stored.about
-        if stored is None or about not in known:
-            write_settings(self.path, Settings(settings, [*known, about]))
+        return stored.about
 
     def _recover(self, content: bytes) -> tuple[int, dict[str, bytes]]:
         """Cut off what a kill left incomplete; return the size of the file and its cells."""
