@@ -109,6 +109,15 @@ def test_bad_data_files(tmp_path, content):
     assert not (tmp_path / "out").exists()
 
 
+def test_data_too_few_for_a_split(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.svm").write_text("1 2:3\n2 3:4\n")
+    done = invoke("reproduce", "text", "--data", tmp_path / "data", "--out", tmp_path / "out")
+    assert done.exit_code == 2, done.output
+    assert "a.svm: too few documents: 2 with words, where at least 10 are needed" in done.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_results_folder_that_is_a_file(small, tmp_path):
     (tmp_path / "file").write_text("x")
     done = invoke("reproduce", "budget", "--out", tmp_path / "file" / "inner")
