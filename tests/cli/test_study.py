@@ -142,6 +142,18 @@ def test_a_failing_cell_is_told_and_the_rest_is_kept(small, tmp_path, monkeypatc
     assert (done.exit_code, "a.npz: it is bad; get it again" in done.output) == (2, True)
 
 
+def test_an_interrupt_says_how_to_go_on(small, tmp_path, monkeypatch):
+    from skpursuit.experiments import grid
+
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(grid, "run", stop)
+    done = invoke("reproduce", "budget", "--out", tmp_path)
+    assert done.exit_code == 130
+    assert done.stderr == "\nbudget: stopped; what is finished is kept, the same command goes on\n"
+
+
 def interrupted(folder, kills, seed):
     """Kill the program at random moments of its work, let it end, and return the sizes its file had."""
     dice = random.Random(seed)

@@ -94,8 +94,8 @@ def _run(name: str, options: Options, folder: Path, jobs: int, out: Output) -> P
     except OSError as error:
         raise Refusal(f"{folder}: {error.strerror}; give another folder (--out)") from None
     except KeyboardInterrupt:
-        out.note(f"\n{name}: stopped; what is finished is kept, the same command goes on")
-        raise SystemExit(130) from None
+        message = f"{name}: stopped; what is finished is kept, the same command goes on"
+        raise KeyboardInterrupt(message) from None
 
 
 class Meter:
