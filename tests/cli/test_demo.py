@@ -1,8 +1,11 @@
 """``skpursuit demo``, and what all commands share."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -44,6 +47,58 @@ def test_bad_arguments_exit_with_2(arguments):
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 2
     assert "Error:" in done.output
+
+
+@pytest.mark.parametrize("command", ["demo", "bench"])
+@pytest.mark.parametrize("size", [(50_000_000, 50_000_000), (10**20, 10**20)])
+def test_a_size_that_memory_cannot_hold(command, size):
+    done = CliRunner().invoke(main, [command, "--size", *map(str, size)])
+    assert done.exit_code == 2
+    assert done.output.startswith(f"Error: --size {size[0]} {size[1]}: X takes ")
+    assert done.output.endswith(" GiB, which memory cannot hold; give a smaller size\n")
+
+
+def test_memory_that_runs_out(monkeypatch):
+    def fail(*args, **kwargs):
+        raise MemoryError
+
+    monkeypatch.setattr("skpursuit.demo.fit_lines", fail)
+    done = CliRunner().invoke(main, [*SMALL, "--quiet"])
+    assert (done.exit_code, "which memory cannot hold" in done.output) == (2, True)
+
+
+def test_an_interrupt_has_an_exit_code_of_its_own(monkeypatch):
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("skpursuit.demo.fit_lines", stop)
+    done = CliRunner().invoke(main, [*SMALL, "--no-png"])
+    assert (done.exit_code, done.stderr) == (130, "\nStopped.\n")
+    assert "130 interrupted" in " ".join(CliRunner().invoke(main, ["--help"]).output.split())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["--help"], ["completion", "bash"]])
+def test_output_that_takes_nothing_more(arguments, unbuffered):
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    command = [sys.executable, "-m", "skpursuit", *arguments]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False
+        )
+    words = "Error: standard output: cannot be written (No space left on device); make room"
+    assert done.returncode == 2
+    assert done.stderr.startswith(words)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_other_errors_of_the_system_are_not_hidden(monkeypatch):
+    def fail(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device", "/a/file")
+
+    monkeypatch.setattr("skpursuit.demo.fit_lines", fail)
+    assert isinstance(CliRunner().invoke(main, SMALL).exception, OSError)
 
 
 def test_the_module_runs_as_a_program():

@@ -109,6 +109,15 @@ def test_bad_data_files(tmp_path, content):
     assert not (tmp_path / "out").exists()
 
 
+def test_data_too_few_for_a_split(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.svm").write_text("1 2:3\n2 3:4\n")
+    done = invoke("reproduce", "text", "--data", tmp_path / "data", "--out", tmp_path / "out")
+    assert done.exit_code == 2, done.output
+    assert "a.svm: too few documents: 2 with words, where at least 10 are needed" in done.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_results_folder_that_is_a_file(small, tmp_path):
     (tmp_path / "file").write_text("x")
     done = invoke("reproduce", "budget", "--out", tmp_path / "file" / "inner")
@@ -131,6 +140,18 @@ def test_a_failing_cell_is_told_and_the_rest_is_kept(small, tmp_path, monkeypatc
     monkeypatch.setattr(grid, "run", fail(DataError("a.npz", "it is bad", "get it again")))
     done = invoke("reproduce", "budget", "--out", tmp_path)
     assert (done.exit_code, "a.npz: it is bad; get it again" in done.output) == (2, True)
+
+
+def test_an_interrupt_says_how_to_go_on(small, tmp_path, monkeypatch):
+    from skpursuit.experiments import grid
+
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(grid, "run", stop)
+    done = invoke("reproduce", "budget", "--out", tmp_path)
+    assert done.exit_code == 130
+    assert done.stderr == "\nbudget: stopped; what is finished is kept, the same command goes on\n"
 
 
 def interrupted(folder, kills, seed):
@@ -228,6 +249,29 @@ def test_report_of_what_holds_no_results(tmp_path, content):
     assert str(tmp_path) in done.output
     assert len(done.output.splitlines()) == 1
     assert not (tmp_path / "page.html").exists()
+
+
+def test_report_of_a_folder_that_is_not_there(tmp_path):
+    done = invoke("report", tmp_path / "nofolder")
+    assert done.exit_code == 2
+    assert done.output.startswith(f"Error: {tmp_path / 'nofolder'}: there is no such folder; run `skpursuit")
+
+
+@pytest.mark.parametrize("command", [("report",), ("reproduce", "budget", "--out")])
+def test_damage_is_told_by_both_commands(small, results, tmp_path, monkeypatch, command):
+    for suffix in ("csv", "json"):
+        (tmp_path / f"budget.{suffix}").write_bytes((results / f"budget.{suffix}").read_bytes())
+    lines = (tmp_path / "budget.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "budget.csv").write_text("".join([*lines[:20], "garbage\n", *lines[20:]]))
+    monkeypatch.setattr("skpursuit.experiments.machine.machine", lambda: {"processor": "another"})
+    done = invoke(*command, tmp_path)
+    assert done.exit_code == 2
+    assert "budget.csv: it is damaged at line 21, not just cut off; delete" in done.output
+    assert len(list(tmp_path.iterdir())) == 2
+    assert (tmp_path / "budget.json").read_bytes() == (results / "budget.json").read_bytes()
+    (tmp_path / "budget.csv").write_text("".join(lines))
+    (tmp_path / "budget.json").write_text("[1]")
+    assert "budget.json: these are not settings" in invoke(*command, tmp_path).output
 
 
 def test_report_to_nowhere(results):

@@ -16,7 +16,8 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from skpursuit.experiments.grid import CellError, Experiment, product, run
-from skpursuit.experiments.store import Store, StoreError, read_about, read_rows
+from skpursuit.experiments.settings import StoreError, read_settings
+from skpursuit.experiments.store import Store, read_rows
 
 PROGRAM = Path(__file__).with_name("grid_program.py")
 COLUMNS = ("x", "trial", "double", "note")
@@ -122,7 +123,7 @@ def test_other_settings_are_refused_and_named(tmp_path):
         run(toy(settings={"size": 20, "seed": 1}), tmp_path)
     assert (tmp_path / "toy.csv").read_bytes() == before
     run(toy(settings={"seed": 1, "size": 10}), tmp_path, about={"machine": "b"})
-    assert read_about(tmp_path / "toy.csv")["about"] == [{"machine": "a"}, {"machine": "b"}]
+    assert read_settings(tmp_path / "toy.csv").about == [{"machine": "a"}, {"machine": "b"}]
 
 
 def test_other_columns_or_lost_settings_are_refused(tmp_path):
@@ -173,6 +174,61 @@ def test_damage_in_the_middle_is_not_thrown_away(tmp_path):
     assert path.read_bytes() == before
     path.write_bytes(b"".join(lines + lines[1:3]))
     with pytest.raises(StoreError, match="damaged at line 18"):
+        run(toy(), tmp_path)
+
+
+def test_rows_are_not_read_past_damage(tmp_path):
+    path = run(toy(), tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    for place in (3, 15):  # before many cells, and before the last one
+        path.write_bytes(b"".join([*lines[:place], b"garbage\n", *lines[place:]]))
+        for read in (read_rows, lambda path: run(toy(), path.parent)):
+            with pytest.raises(StoreError, match=rf"toy\.csv: it is damaged at line {place + 1}, not just"):
+                read(path)
+    path.write_bytes(b"".join(lines[:-1]))
+    assert len(read_rows(path)) == 14
+
+
+def test_texts_stay_texts(tmp_path):
+    with Store(tmp_path / "v.csv", ["v", "w"], {}) as store:
+        store.append("a", [{"v": "007", "w": "007"}, {"v": "a\x85b\u2028c", "w": "true"}])
+    rows = read_rows(tmp_path / "v.csv", texts=["v"])
+    assert rows == [{"v": "007", "w": 7}, {"v": "a\x85b\u2028c", "w": True}]
+
+
+OWN = '{"settings": {"experiment": "toy"}, "fingerprint": "1fba814c38f9", "about": %s}'
+FOREIGN = [
+    "[1]",
+    '{"a": 1}',
+    "[" * 100000,
+    '{"settings": 3, "fingerprint": "x", "about": []}',
+    '{"settings": {"experiment": "toy"}, "fingerprint": "x", "about": []}',
+    *(OWN % about for about in ("5", '["x"]', '[{"cores": ["a"]}]', '[{"cores": 1e400}]')),
+]
+
+
+@pytest.mark.parametrize("content", FOREIGN, ids=range(len(FOREIGN)))
+def test_settings_of_someone_else_are_refused(tmp_path, content):
+    path = run(toy(n=1), tmp_path)
+    before = path.read_bytes()
+    path.with_suffix(".json").write_text(content)
+    with pytest.raises(StoreError, match=r"toy\.json: .*use another folder, or delete it and toy\.csv"):
+        run(toy(), tmp_path)
+    assert path.read_bytes() == before
+    path.unlink()
+    with pytest.raises(StoreError):
+        run(toy(), tmp_path)
+    assert os.listdir(tmp_path) == ["toy.json"]
+
+
+def test_settings_of_our_own_are_not(tmp_path):
+    (tmp_path / "toy.json").write_text(OWN % "[]")
+    assert run(toy(n=1), tmp_path).exists()
+
+
+def test_settings_that_are_a_folder(tmp_path):
+    (tmp_path / "toy.json").mkdir()
+    with pytest.raises(StoreError, match=r"toy\.json: the settings cannot be read \(Is a directory\)"):
         run(toy(), tmp_path)
 
 

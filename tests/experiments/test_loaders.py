@@ -78,6 +78,13 @@ def test_a_folder_is_searched_with_its_inner_folder(tmp_path):
     assert [collection.name for collection in find_text(tmp_path / "text")] == ["s", "z"]
 
 
+def test_collections_too_small_for_a_study(tmp_path):
+    (tmp_path / "s.svm").write_text("1 1:1\n2 2:1\n" * 4 + "1 1:0\n" * 5)
+    assert len(load_text(tmp_path / "s.svm", least=8).y) == 13
+    with pytest.raises(DataError, match=r"s\.svm: too few documents: 8 with words, where at least 9"):
+        find_text(tmp_path, least=9)
+
+
 @pytest.mark.parametrize(
     ("make", "match"),
     [

@@ -8,10 +8,12 @@ import pytest
 from skpursuit import CoSaMP, as_design, datasets, minimize
 from skpursuit.experiments import audio, text, toy
 from skpursuit.experiments.grid import run
+from skpursuit.experiments.loaders import DataError, Recording
 from skpursuit.experiments.machine import machine
 from skpursuit.experiments.methods import LABELS, RowExact, Untiring, make_selector
+from skpursuit.experiments.settings import digest
 from skpursuit.experiments.standins import make_music, make_text
-from skpursuit.experiments.store import digest, read_rows
+from skpursuit.experiments.store import read_rows
 from skpursuit.experiments.studies import STUDIES, Options
 from skpursuit.experiments.summary import lines, ratios, shared
 from skpursuit.selectors import Query
@@ -156,6 +158,15 @@ def test_silence_is_left_out(tiny, monkeypatch):
     monkeypatch.setattr(audio, "study", lambda data, atoms: quiet)
     (row,) = audio.run_audio({"first": 0, "count": 3, "atoms": 16}, None, ("exact",))
     assert row["count"] == 2
+
+
+def test_cells_of_nothing_but_silence_are_left_out(monkeypatch):
+    pieces = np.zeros((24, 1024))
+    monkeypatch.setattr(audio, "recording", lambda data: Recording("r", pieces, 8000))
+    with pytest.raises(DataError, match="data: its first 24 pieces are silence; give other recordings"):
+        STUDIES["audio"](Options(data="data"))
+    pieces[10:12] = 1.0
+    assert [cell["first"] for cell in STUDIES["audio"](Options(data="data")).cells] == [8]
 
 
 def test_results_of_a_run_read_back(tmp_path, tiny):

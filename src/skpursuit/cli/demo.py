@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,8 +61,9 @@ def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out
     n, d = shape
     if k > d:
         raise Refusal(f"-k {k} is more than the {d} columns of X; give a smaller -k or a larger --size")
-    out.say(f"OMP, {k} atoms, X is {n} x {d} (unit-norm Gaussian columns), noise at 3 dB, one thread\n")
-    lines = fit_lines(n, d, k, seed, progress=lambda name: progress(out, name))
+    with enough_memory(n, d):
+        out.say(f"OMP, {k} atoms, X is {n} x {d} (unit-norm Gaussian columns), noise at 3 dB, one thread\n")
+        lines = fit_lines(n, d, k, seed, progress=lambda name: progress(out, name))
     progress(out, None)
     head = f"{'selector':<16}{'seconds':>9}{'vs exact':>10}{'X read':>9}{'same atoms':>12}{'F':>7}"
     out.say(f"{head}  certificate")
@@ -79,6 +82,21 @@ def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out
     if not no_png:
         picture(lines, k, png, out)
     out.say(NEXT)
+
+
+@contextlib.contextmanager
+def enough_memory(n: int, d: int) -> Iterator[None]:
+    """Refuse an X that memory cannot hold: at once where that is clear, or when it runs out."""
+    from skpursuit.experiments.machine import memory_size
+
+    size = 8 * n * d
+    words = f"--size {n} {d}: X takes {size / 2**30:.3g} GiB, which memory cannot hold; give a smaller size"
+    if size > (memory_size() or size):
+        raise Refusal(words)
+    try:
+        yield
+    except MemoryError:
+        raise Refusal(words) from None
 
 
 def progress(out: Output, name: str | None) -> None:

@@ -94,8 +94,8 @@ def _run(name: str, options: Options, folder: Path, jobs: int, out: Output) -> P
     except OSError as error:
         raise Refusal(f"{folder}: {error.strerror}; give another folder (--out)") from None
     except KeyboardInterrupt:
-        out.note(f"\n{name}: stopped; what is finished is kept, the same command goes on")
-        raise SystemExit(130) from None
+        message = f"{name}: stopped; what is finished is kept, the same command goes on"
+        raise KeyboardInterrupt(message) from None
 
 
 class Meter:
@@ -150,12 +150,12 @@ def report(folder: Path, page: Path | None, out: Output) -> None:
     from skpursuit.experiments.page import make_page
     from skpursuit.experiments.report import render
 
+    document = render(make_page(folder))
     page = page or folder / "report.html"
     if not page.parent.is_dir():
         raise Refusal(
             f"{page}: the folder {page.parent} does not exist; make it, or give another file (--out)"
         )
-    document = render(make_page(folder))
     try:
         write_atomically(page, document)
     except OSError as error:

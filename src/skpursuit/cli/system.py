@@ -10,6 +10,7 @@ from click.shell_completion import get_completion_class
 
 from skpursuit import __version__
 from skpursuit.cli.base import Command, Output, output_options
+from skpursuit.cli.demo import enough_memory
 
 EXTRAS = {
     "click": "cli",
@@ -41,9 +42,13 @@ EXTRAS = {
 @output_options
 def bench(shape: tuple[int, int], k: int, out: Output) -> None:
     """Check the speed of this machine: reading X, and a pursuit by the quickest selectors."""
+    with enough_memory(*shape):
+        _bench(*shape, k, out)
+
+
+def _bench(n: int, d: int, k: int, out: Output) -> None:
     from skpursuit.bench import pursuits, rates
 
-    n, d = shape
     out.say(f"X is {n} x {d}, float64, {n * d * 8 / 2**20:.0f} MiB; one thread, best of several\n")
     speeds = rates(n, d)
     for name, value in speeds.items():

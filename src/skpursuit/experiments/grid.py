@@ -21,7 +21,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from .store import Store, digest
+from .settings import digest
+from .store import Store
 
 Cell = Mapping[str, Any]
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

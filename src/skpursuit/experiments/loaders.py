@@ -59,13 +59,21 @@ class Recording:
     generated: bool = False
 
 
-def find_text(folder: str | Path) -> list[TextCollection]:
+def find_text(folder: str | Path, least: int = 1) -> list[TextCollection]:
     """Load every collection in a folder, or in the folder ``text`` inside it, in the order of their names."""
-    return [load_text(path) for path in _find(folder, "text", tuple(_TEXT_READERS))]
+    return [load_text(path, least) for path in _find(folder, "text", tuple(_TEXT_READERS))]
 
 
-def load_text(path: str | Path) -> TextCollection:
-    """Load one collection: CLUTO or Matlab ``.mat``, ``.arff``, ``.svm`` (svmlight) or ``.npz``."""
+def load_text(path: str | Path, least: int = 1) -> TextCollection:
+    """Load one collection: CLUTO or Matlab ``.mat``, ``.arff``, ``.svm`` (svmlight) or ``.npz``.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    least : int
+        How many documents must have words in them.
+    """
     path = Path(path)
     check_readable(path)
     reader = _TEXT_READERS.get(path.suffix.lower())
@@ -79,6 +87,10 @@ def load_text(path: str | Path) -> TextCollection:
         )
     if X.nnz == 0 or not np.isfinite(X.data).all() or X.data.min() < 0:
         raise DataError(path, "the counts are not finite numbers of at least 0", "give raw word counts")
+    written = np.count_nonzero(X.sum(axis=1))
+    if written < least:
+        problem = f"too few documents: {written} with words, where at least {least} are needed"
+        raise DataError(path, problem, "give a larger collection")
     classes, y = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise DataError(path, "all documents have the same label", "give a collection with classes")

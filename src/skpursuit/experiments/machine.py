@@ -47,9 +47,14 @@ def _processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def _memory() -> str:
+def memory_size() -> int | None:
+    """The bytes of memory of this machine, None if the system does not tell."""
     try:
-        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
-        return "unknown"
-    return f"{size / 2**30:.0f} GiB"
+        return None
+
+
+def _memory() -> str:
+    size = memory_size()
+    return "unknown" if size is None else f"{size / 2**30:.0f} GiB"

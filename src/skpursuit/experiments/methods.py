@@ -47,6 +47,13 @@ LABELS: dict[str, tuple[str, str]] = {
 }
 
 
+def settings_of(method: str) -> tuple[str, ...]:
+    """Which of ``stability`` and ``budget`` a method looks at."""
+    if method in ("greedy", "uniform", "importance"):
+        return ("stability",)
+    return ("budget",) if method == "reject" or method.startswith("halving") else ()
+
+
 @dataclass(frozen=True)
 class RowExact(Selector):
     """X^T r as the paper's own baseline computes it: row after row. Rows with r_i = 0 are left out."""

@@ -18,7 +18,8 @@ from .page_toy import (
     sizes,
 )
 from .report import Facts, Page, Section, Table
-from .store import Row, StoreError, read_about, read_rows
+from .results import Results, read_results
+from .store import Row
 from .summary import mean, pick, shared, speed
 
 TOY: dict[str, Callable[[Sequence[Row]], Section]] = {
@@ -44,15 +45,16 @@ def make_page(folder: str | Path) -> Page:
         If there are no results, or they cannot be read.
     """
     folder = Path(folder)
-    found = {name: rows for name in (*TOY, *REAL) if (rows := _read(folder / f"{name}.csv"))}
-    if not found:
-        raise DataError(
-            folder, "there are no results in it", "run `skpursuit reproduce` first, or name its folder"
-        )
-    about = {name: read_about(folder / f"{name}.csv") for name in found}
+    remedy = "run `skpursuit reproduce` first, or name its folder"
+    if not folder.is_dir():
+        raise DataError(folder, "there is no such folder", remedy)
+    results = {name: one for name in (*TOY, *REAL) if (one := read_results(folder, name))}
+    if not results:
+        raise DataError(folder, "there are no results in it", remedy)
+    found = {name: one.rows for name, one in results.items()}
     sections = [TOY[name](found[name]) for name in TOY if name in found]
-    sections += [REAL[name](found[name], about[name].get("settings", {})) for name in REAL if name in found]
-    sections += [_losing(found), _machine(found, about)]
+    sections += [REAL[name](found[name], results[name].settings) for name in REAL if name in found]
+    sections += [_losing(found), _machine(results)]
     return Page(
         "Sparse selection by reading a fraction of the data",
         [
@@ -62,7 +64,7 @@ def make_page(folder: str | Path) -> Page:
             "is read, "
             "against two exact baselines: BLAS, which is what everyone uses, and the paper's own loop over "
             "rows.",
-            f"These are {_kind(about)} sizes. All runs use one thread; times are processor seconds and "
+            f"These are {_kind(results)} sizes. All runs use one thread; times are processor seconds and "
             "include all preparations, such as norms and twins.",
         ],
         _highlights(found),
@@ -72,19 +74,8 @@ def make_page(folder: str | Path) -> Page:
     )
 
 
-def _read(path: Path) -> list[Row]:
-    if not path.is_file():
-        return []
-    try:
-        return read_rows(path)
-    except (UnicodeDecodeError, StopIteration, ValueError, KeyError, IndexError):
-        raise StoreError(
-            path, "these are not results of `skpursuit reproduce`", "delete it, or name another folder"
-        ) from None
-
-
-def _kind(about: dict[str, dict[str, Any]]) -> str:
-    kinds = {one.get("settings", {}).get("sizes") for one in about.values()} - {None}
+def _kind(results: dict[str, Results]) -> str:
+    kinds = {one.settings.get("sizes") for one in results.values()} - {None}
     return "the paper's" if kinds == {"full"} else "small" if kinds == {"small"} else "mixed"
 
 
@@ -135,14 +126,16 @@ def _losing(found: dict[str, list[Row]]) -> Section:
     return Section("Where a method loses to BLAS", text, [table])
 
 
-def _machine(found: dict[str, list[Row]], about: dict[str, dict[str, Any]]) -> Section:
+def _machine(results: dict[str, Results]) -> Section:
     known: list[dict[str, Any]] = []
-    for one in about.values():
-        known += [made for made in one.get("about", []) if made not in known]
+    for one in results.values():
+        known += [made for made in one.about if made not in known]
     facts = [
         Facts(f"Machine {i}" if len(known) > 1 else "Machine", made) for i, made in enumerate(known, start=1)
     ]
-    counts = {TITLES.get(name, name): f"{len(rows)} rows, {_trials(rows)}" for name, rows in found.items()}
+    counts = {
+        TITLES.get(name, name): f"{len(one.rows)} rows, {_trials(one.rows)}" for name, one in results.items()
+    }
     seeds = Facts(
         "Seeds",
         {

@@ -21,7 +21,7 @@ STAND_IN = (
 def audio_section(rows: Sequence[Row], settings: dict[str, Any]) -> Section:
     """The table of errors and times."""
     pieces = sum(int(n) for n in numbers(pick(rows, method="exact"), "count"))
-    name = str(settings.get("recording", ""))
+    name = settings["recording"]
     generated = name.startswith("generated")
     table = Table(
         f"{pieces} pieces of 1024 samples, {rows[0]['atoms']} atoms, k = 10",
@@ -74,7 +74,7 @@ def _error(rows: Sequence[Row]) -> tuple[float, float]:
 def text_section(rows: Sequence[Row], settings: dict[str, Any]) -> Section:
     """Accuracy and time, a table for each collection."""
     names = list(dict.fromkeys(str(row["collection"]) for row in rows))
-    items: list[Any] = [Note(STAND_IN.format("text"))] if settings.get("generated") else []
+    items: list[Any] = [Note(STAND_IN.format("text"))] if settings["generated"] else []
     items += [_collection(name, pick(rows, collection=name)) for name in names]
     text = [
         CLAIMS["text"],

@@ -10,28 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import hashlib
 import io
-import json
+import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._files import FileError, sync_folder, write_atomically
+from .._files import sync_folder, write_atomically
+from .settings import Settings, StoreError, digest, lost_settings, read_settings, write_settings
 
 Value = str | int | float | bool | None
 Row = dict[str, Value]
-
-
-class StoreError(FileError):
-    """Results that cannot be continued."""
-
-
-def digest(value: Any) -> str:
-    """Return a short fingerprint of a JSON value; the order of keys does not count."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 class Store:
@@ -44,7 +34,7 @@ class Store:
     columns : sequence of str
         Columns of the results.
     settings : dict
-        Whatever the results depend on beside their cells (JSON).
+        Whatever the results depend on beside their cells: texts, numbers, yes or no.
     about : dict or None
         Machine and versions, recorded but not compared.
     """
@@ -56,15 +46,21 @@ class Store:
         settings: dict[str, Any],
         about: dict[str, Any] | None = None,
     ):
+        about = about or {}
         self.path = path
         self.columns = tuple(columns)
         self._header = _line(["cell", "part", *self.columns])
         path.parent.mkdir(parents=True, exist_ok=True)
+        read_settings(path)  # a file of someone else there is refused before anything is made
         self._file = _open_locked(path)
         try:
             content = self._file.read()
-            self._check_settings(settings, about or {}, empty=not content)
+            known = self._machines_so_far(settings) if content else []
+            if not content:  # the settings first: rows without them are of no use after a kill
+                write_settings(path, Settings(settings, [about]))
             self._size, self._cells = self._recover(content)
+            if content and about not in known:
+                write_settings(path, Settings(settings, [*known, about]))
         except BaseException:
             self._file.close()
             raise
@@ -111,24 +107,16 @@ class Store:
         os.fsync(self._file.fileno())
         self._size += written
 
-    def _check_settings(self, settings: dict[str, Any], about: dict[str, Any], empty: bool) -> None:
-        side = self.path.with_suffix(".json")
-        stored = _read_json(side)
-        if stored is None and not empty:
-            remedy = "use another folder (--out), or delete the file"
-            raise StoreError(
-                self.path, f"it holds results, but {side.name} with their settings is gone", remedy
-            )
-        known = [] if stored is None or empty else stored["about"]
-        if stored is not None and not empty and stored["fingerprint"] != digest(settings):
-            old = stored["settings"]
+    def _machines_so_far(self, settings: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the machines of the rows that are here; refuse rows of other settings."""
+        stored = read_settings(self.path)
+        if stored is None:
+            raise lost_settings(self.path)
+        if digest(old := stored.values) != digest(settings):
             changed = sorted(k for k in {*old, *settings} if old.get(k) != settings.get(k))
             problem = f"it holds results of other settings ({', '.join(changed)})"
             raise StoreError(self.path, problem, "use another folder (--out), or delete the file")
-        if stored is None or empty or about not in known:
-            known = [*known, about]
-            content = {"settings": settings, "fingerprint": digest(settings), "about": known}
-            write_atomically(side, json.dumps(content, indent=2) + "\n")
+        return stored.about
 
     def _recover(self, content: bytes) -> tuple[int, dict[str, bytes]]:
         """Cut off what a kill left incomplete; return the size of the file and its cells."""
@@ -141,31 +129,49 @@ class Store:
         if not content.startswith(self._header):
             remedy = "use another folder (--out), or delete the file"
             raise StoreError(self.path, "its columns are not those of this experiment", remedy)
-        cells, rest = _whole_cells(content[len(self._header) :], len(self.columns) + 2)
-        size = len(content) - len(rest)
-        if _holds_other_cells(rest, cells, len(self.columns) + 2):
-            line = content[:size].count(b"\n") + 1
-            remedy = "delete the lines of that cell and run again"
-            raise StoreError(self.path, f"it is damaged at line {line}, not just cut off", remedy)
-        if rest:
+        cells, size = _finished_cells(self.path, content, len(self._header), len(self.columns) + 2)
+        if size < len(content):
             self._file.truncate(size)
             os.fsync(self._file.fileno())
         return size, cells
 
 
-def read_rows(path: str | os.PathLike[str]) -> list[Row]:
-    """Read the finished rows of a results file, values as numbers where they are."""
+def read_rows(path: str | os.PathLike[str], texts: Sequence[str] = ()) -> list[Row]:
+    """Read the finished rows of a results file, values as numbers where they are.
+
+    Parameters
+    ----------
+    path : path
+        The CSV file.
+    texts : sequence of str
+        Columns that are texts, even where one looks like a number.
+
+    Raises
+    ------
+    StoreError
+        If the file is damaged, and not just cut off by a kill.
+    """
     content = Path(path).read_bytes()
-    header, _, body = content.partition(b"\n")
-    names = next(csv.reader([header.decode()]))
-    cells, _ = _whole_cells(body, len(names))
-    lines = b"".join(cells.values()).decode().splitlines()
-    return [dict(zip(names[2:], map(_value, record[2:]))) for record in csv.reader(lines)]
+    start = content.find(b"\n") + 1
+    names = next(csv.reader([content[:start].decode()]), [])
+    cells, _ = _finished_cells(Path(path), content, start, len(names))
+    lines = io.StringIO(b"".join(cells.values()).decode(), newline="\n")
+    kinds: list[Callable[[str], Value]] = [str if name in texts else _value for name in names[2:]]
+    return [
+        {name: kind(text) for name, kind, text in zip(names[2:], kinds, record[2:])}
+        for record in csv.reader(lines)
+    ]
 
 
-def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the settings and machines recorded beside a results file; empty if there are none."""
-    return _read_json(Path(path).with_suffix(".json")) or {}
+def _finished_cells(path: Path, content: bytes, start: int, width: int) -> tuple[dict[str, bytes], int]:
+    """Return the complete cells from ``start`` on and where they end; refuse more than a kill can leave."""
+    cells, rest = _whole_cells(content[start:], width)
+    end = len(content) - len(rest)
+    if _holds_other_cells(rest, cells, width):
+        line = content[:end].count(b"\n") + 1
+        remedy = "delete the lines of that cell and run `skpursuit reproduce` again"
+        raise StoreError(path, f"it is damaged at line {line}, not just cut off", remedy)
+    return cells, end
 
 
 def _whole_cells(body: bytes, width: int) -> tuple[dict[str, bytes], bytes]:
@@ -206,8 +212,14 @@ def _parse(line: bytes, width: int) -> tuple[str, int, int] | None:
 
 def _holds_other_cells(rest: bytes, cells: Mapping[str, bytes], width: int) -> bool:
     """Whether a tail is more than one cell cut short: then it is damage, which is not ours to throw away."""
-    names = {parsed[0] for line in rest.splitlines() if (parsed := _parse(line, width))}
-    return len(names) > 1 or bool(names & set(cells))
+    names = {parsed[0] for line in rest.split(b"\n") if (parsed := _parse(line, width))}
+    after = rest.find(b"\n") + 1
+    return len(names) > 1 or bool(names & set(cells)) or _holds_whole_cell(rest[after:], width)
+
+
+def _holds_whole_cell(rest: bytes, width: int) -> bool:
+    starts = itertools.accumulate(map(len, rest.splitlines(keepends=True)), initial=0)
+    return any(_next_cell(rest, start, width) for start in starts)
 
 
 def _open_locked(path: Path) -> io.FileIO:
@@ -236,16 +248,6 @@ def _lock(file: io.FileIO) -> bool:
     except OSError:
         return False
     return True
-
-
-def _read_json(path: Path) -> dict[str, Any] | None:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        remedy = "use another folder (--out), or delete the results"
-        raise StoreError(path, "the settings cannot be read", remedy) from None
 
 
 def _line(fields: Sequence[str]) -> bytes:

@@ -12,6 +12,8 @@ import numpy as np
 from . import audio as sound
 from . import text as words
 from .grid import Cell, Experiment
+from .loaders import DataError
+from .methods import settings_of
 from .toy import COLUMNS, run_cosamp, run_fw, run_omp
 
 #: Bandits that pull single entries are run on this many trials of the full grids.
@@ -137,17 +139,23 @@ def scaling(options: Options) -> Experiment:
 def audio(options: Options) -> Experiment:
     """CoSaMP codes of pieces of sound; the trials are the pieces."""
     atoms, count = (2048, 32) if options.full else (256, 8)
-    pieces = len(sound.recording(options.data).pieces)
-    pieces = pieces if options.full else min(pieces, 8 * count)
+    recording = sound.recording(options.data)
+    pieces = len(recording.pieces) if options.full else min(len(recording.pieces), 8 * count)
     methods = (
         "exact", "rows", "stoch", "stoch-3k", "uniform", "greedy", "halving-random", "halving",
         "certified",
     )  # fmt: skip
     # In a random order, so that what a long run has finished is a sample of the whole recording.
     starts = np.random.default_rng(0).permutation(np.arange(0, pieces, count)).tolist()
-    cells = [{"first": first, "count": min(count, pieces - first), "atoms": atoms} for first in starts]
+    cells = [
+        {"first": first, "count": min(count, pieces - first), "atoms": atoms}
+        for first in starts
+        if recording.pieces[first : first + count].any()  # silence has no code
+    ]
+    if not cells:
+        raise DataError(options.data or "", f"its first {pieces} pieces are silence", "give other recordings")
     run = partial(sound.run_audio, data=options.data, methods=(*methods, "coder"))
-    settings = {**_sizes(options), "recording": sound.recording(options.data).name}
+    settings = {**_sizes(options), "recording": recording.name}
     return Experiment("audio", cells, run, sound.COLUMNS, settings)
 
 
@@ -176,12 +184,8 @@ def _sizes(options: Options) -> dict[str, Any]:
 
 def _toy(n: int, d: int, k: int, trial: int, method: str, **given: Any) -> dict[str, Any]:
     """A cell, with the settings that its method looks at and no others."""
-    looks = {
-        "stability": method in ("greedy", "uniform", "importance"),
-        "budget": method == "reject" or method.startswith("halving"),
-        "iteration_limit": True,
-    }
-    settings = {name: value for name, value in given.items() if looks[name]}
+    looks = (*settings_of(method), "iteration_limit")
+    settings = {name: value for name, value in given.items() if name in looks}
     return {"n": n, "d": d, "k": k, "trial": trial, "method": method, **settings}
 
 

@@ -51,9 +51,16 @@ def numbers(rows: Iterable[Row], name: str) -> list[float]:
 
 
 def ratios(rows: Sequence[Row], baseline: Sequence[Row]) -> list[float]:
-    """How many times faster each row is than the baseline's row of the same problem."""
-    base = {_problem(row): float(row["seconds"]) for row in baseline}  # type: ignore[arg-type]
-    return [base[key] / float(row["seconds"]) for row in rows if (key := _problem(row)) in base]  # type: ignore[arg-type]
+    """How many times faster each row is than the baseline's row of the same problem.
+
+    Times of 0 are left out: some systems count in steps that are longer than a small problem takes.
+    """
+    base = dict(_times(baseline))
+    return [base[key] / seconds for key, seconds in _times(rows) if key in base]
+
+
+def _times(rows: Iterable[Row]) -> list[tuple[Any, float]]:
+    return [(_problem(row), float(row["seconds"])) for row in rows if row["seconds"]]
 
 
 def speed(rows: Sequence[Row], baseline: Sequence[Row]) -> float | None:

@@ -43,6 +43,7 @@ STAND_IN_SIZES = (10, 50)
 ALL_CLASSES = ("exact", "halving")
 #: The paper allows k iterations; what has not settled after these wanders, and for k = 250 takes hours.
 ITERATIONS = 25
+LEAST = 10  # documents: of fewer, a part of a split would be empty, or nearly so
 RIDGE = 1e-3  # of the logistic fits: a word that occurs in one class alone has no finite coefficient
 
 
@@ -50,7 +51,7 @@ RIDGE = 1e-3  # of the logistic fits: a word that occurs in one class alone has 
 def collections(data: str | None) -> dict[str, TextCollection]:
     """The collections of a folder, or two generated ones."""
     if data is not None:
-        return {found.name: found for found in find_text(data)}
+        return {found.name: found for found in find_text(data, LEAST)}
     made = [make_text(800, 2000, 6, random_state=1), make_text(400, 3000, 4, random_state=2)]
     return {one.name: one for one in made}
 
