@@ -51,7 +51,7 @@ def read_data(
     design = as_design(X)
     if sample_weight is None:
         return design, y, None
-    if np.ndim(sample_weight) == 0 and isinstance(sample_weight, Real):
+    if isinstance(sample_weight, Real):
         sample_weight = np.full(design.shape[0], sample_weight)
     return design, y, checked_weights(sample_weight, design.shape[0])
 
