@@ -91,7 +91,11 @@ def over_ranges(kernel: Callable[..., Any], total: int, align: int, work: int, a
     args : tuple
         Passed on.
     """
-    begin(kernel, total, align, work, args)()
+    if work < WORTH:  # many such calls a selection: no queue for them
+        with alone():
+            kernel(0, total, *args)
+    else:
+        begin(kernel, total, align, work, args)()
 
 
 def begin(
