@@ -13,7 +13,10 @@ import pytest
 from scipy.sparse.linalg import LinearOperator
 
 from skpursuit import OMP, Checkpoint, CoSaMP, MatchingPursuit, Status, as_design, minimize
+from skpursuit.checkpoint import MAGIC
 from skpursuit.losses import Squared
+from skpursuit.selectors.greedy import by_energy
+from skpursuit.selectors.score import Group
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 90))
@@ -288,7 +291,7 @@ def test_a_checkpoint_with_a_right_checksum_and_wrong_content_is_refused(tmp_pat
         body = io.BytesIO()
         np.savez(body, **arrays)
         digest = hashlib.sha256(body.getvalue()).hexdigest().encode()
-        path.write_bytes(b"skpursuit checkpoint 2\n" + digest + b"\n" + body.getvalue())
+        path.write_bytes(MAGIC + digest + b"\n" + body.getvalue())
         with pytest.raises(ValueError, match="does not hold a run"):
             run(checkpoint=path)
     with pytest.raises(ValueError, match="is a folder"):
@@ -325,3 +328,27 @@ def test_an_operator_that_gives_nan_is_refused():
     broken = LinearOperator(X.shape, matvec=lambda v: X @ v, rmatvec=lambda v: X.T @ v * np.nan)
     with pytest.raises(ValueError, match="linear operator"):
         minimize(broken, Y, OMP(3))
+
+
+def test_losses_are_told_apart_by_functions_and_cycles_do_no_harm(tmp_path):
+    def held(slope):
+        loss = Absolute3()
+        loss.slope, loss.me = slope, loss
+        return loss
+
+    path = tmp_path / "run.ckpt"
+    minimize(X, Y, OMP(3), "exact", held(lambda z: z + 1), checkpoint=path)
+    minimize(X, Y, OMP(3), "exact", held(lambda z: z + 1), checkpoint=path)
+    with pytest.raises(ValueError, match="different loss"):
+        minimize(X, Y, OMP(3), "exact", held(lambda z: z + 2), checkpoint=path)
+
+
+def test_tiny_rows_of_x_are_read_in_order_of_energy():
+    r = np.arange(1.0, 61.0)
+    order = by_energy(as_design(X), r)
+    assert by_energy(as_design(X * 2.0**-600), r * 2.0**-500).tolist() == order.tolist()
+
+
+def test_scores_of_groups_do_not_lose_small_rows():
+    g = np.array([[3e-200, 4e-200], [3e150, 4e150], [0.0, 0.0]])
+    np.testing.assert_allclose(Group().of(g), [5e-200, 5e150, 0.0])

@@ -52,7 +52,7 @@ def prepared(path: str | os.PathLike[str], content: str | bytes) -> Iterator[Cal
     target = Path(os.path.realpath(path))
     temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
     try:
-        _write_synced(temporary, data)
+        _write_synced(temporary, data, 0o600 if target.exists() else 0o666)
         with contextlib.suppress(FileNotFoundError):
             os.chmod(temporary, target.stat().st_mode & 0o777)  # as the file that is replaced
         yield lambda: _replace(temporary, target)
@@ -66,8 +66,8 @@ def _write_directly(path: str | os.PathLike[str], data: bytes) -> None:
         file.write(data)
 
 
-def _write_synced(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+def _write_synced(path: Path, data: bytes, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()

@@ -17,7 +17,7 @@ import numpy as np
 from skpursuit._files import write_atomically
 from skpursuit.state import Record, State, Status
 
-MAGIC = b"skpursuit checkpoint 2\n"
+MAGIC = b"skpursuit checkpoint 3\n"
 
 
 @dataclass(frozen=True)
@@ -113,13 +113,21 @@ def check_same(path: Path, saved: dict[str, str], now: dict[str, str]) -> None:
             )
 
 
-def fingerprint(value: Any) -> str:
-    """Digest of an array, or the text of a component."""
+def fingerprint(value: Any, depth: int = 4) -> str:
+    """Digest of an array, or the text of a component, which may hold others up to a depth."""
     if isinstance(value, np.ndarray):
         return hashlib.sha256(repr(value.shape).encode() + np.ascontiguousarray(value).tobytes()).hexdigest()
     text = repr(value)
     if " at 0x" not in text:
         return text
     # An address, which is another one in each process: the name and what it holds instead.
-    inside = {name: fingerprint(part) for name, part in getattr(value, "__dict__", {}).items()}
-    return f"{getattr(value, '__qualname__', type(value).__qualname__)}({inside})"
+    name = getattr(value, "__qualname__", type(value).__qualname__)
+    if hasattr(value, "__code__"):
+        code = value.__code__
+        return f"{name} {hashlib.sha256(code.co_code).hexdigest()} {code.co_names} {_plain(code.co_consts)}"
+    inside = getattr(value, "__dict__", {}) if depth else {}
+    return f"{name}({ {key: fingerprint(part, depth - 1) for key, part in inside.items()} })"
+
+
+def _plain(constants: tuple[Any, ...]) -> list[str]:
+    return [repr(constant) for constant in constants if " at 0x" not in repr(constant)]

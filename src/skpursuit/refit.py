@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import isqrt
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,8 @@ class LeastSquares:
     """X_S = Q^T R grown one atom at a time: O(n k) a step, dependent atoms found by a relative test.
 
     Memory of the state: Q (k, n) orthonormal rows; R, the columns of the triangle one after the other, column
-    i with i + 1 entries; b (k, m...) = Q y.
+    i with i + 1 entries; b (k, m...) = Q y; noise (k,), the share of each row of Q that was rounding in its
+    column (`Design.lost`).
     """
 
     def __init__(self, positive: bool = False) -> None:
@@ -31,7 +31,8 @@ class LeastSquares:
         """Nothing factorised yet."""
         n = problem.design.shape[0]
         b = np.empty((0, *problem.targets))
-        return {"Q": Stack(np.empty((0, n))), "R": Stack(np.empty(0)), "b": Stack(b), "noise": np.zeros(())}
+        grown = {"Q": np.empty((0, n)), "R": np.empty(0), "b": b, "noise": np.empty(0)}
+        return {name: Stack(rows) for name, rows in grown.items()}
 
     def add(self, problem: Problem, state: State, j: int) -> State:
         """Add column j and fit again; a column that depends on the support is dropped instead."""
@@ -39,10 +40,9 @@ class LeastSquares:
             return self._add(problem, state, j)
 
     def _add(self, problem: Problem, state: State, j: int) -> State:
-        Q, R, b = (as_stack(state.memory[name]) for name in "QRb")
-        x = problem.design.columns(np.array([j]))[0]
-        noise = noise_with(problem, state, j, x)
-        q, h = orthogonalise(Q.rows, x, noise)
+        Q, R, b, noise = (as_stack(state.memory[name]) for name in ("Q", "R", "b", "noise"))
+        lost = problem.design.lost(np.array([j]))[0]
+        q, h = orthogonalise(Q.rows, problem.design.columns(np.array([j]))[0], lost, noise.rows)
         if q is None:
             return replace(state, dropped=np.append(state.dropped, j))
         # Predictions of plain least squares on the support, from which b grows.
@@ -62,7 +62,7 @@ class LeastSquares:
             z=z,
             objective=problem.value(z),
             dropped=state.dropped,
-            memory={"Q": Q, "R": R, "b": b, "noise": noise},
+            memory={"Q": Q, "R": R, "b": b, "noise": noise.push(lost / h[-1])},
         )
 
 
@@ -74,26 +74,16 @@ def non_negative(R: Floats, b: Floats) -> Floats:
     return nnls(R, b / size)[0] * size
 
 
-def noise_with(problem: Problem, state: State, j: int, x: Floats) -> np.ndarray:
-    """The largest share of a column that is rounding of its mean, in the support and in column j, which is x.
-
-    Where that is much, columns that differ by no more depend on each other.
-    """
-    size = scaled_norm(x)
-    lost = problem.design.lost(np.array([j]))[0]
-    if problem.weights is not None:
-        lost *= np.sqrt(problem.weights.max())
-    return np.maximum(np.asarray(state.memory.get("noise", 0.0)), lost / size if size > 0 else 0.0)
-
-
-def orthogonalise(Q: Floats, x: Floats, noise: Any = 0.0) -> tuple[Floats | None, Floats]:
+def orthogonalise(
+    Q: Floats, x: Floats, lost: float = 0.0, noise: Floats | None = None
+) -> tuple[Floats | None, Floats]:
     """Split x into its coefficients on the rows of Q and a unit remainder; None when it depends on them.
 
-    A second Gram-Schmidt pass is made when the first one lost digits: twice is enough. `noise` is the share
-    of x and of earlier columns that was rounding before.
+    A second Gram-Schmidt pass is made when the first one lost digits: twice is enough. `lost` is the norm of
+    the rounding that x had before, `noise` the share of the rows of Q that comes from such rounding.
     """
     size = scaled_norm(x)
-    tiny = max(float(noise), 8 * max(16, len(x)) * EPS) * size
+    tiny = max(lost, 8 * max(16, len(x)) * EPS * size)
     h = np.zeros(len(Q) + 1)
     left, v = size, x
     for _ in range(3):
@@ -101,7 +91,7 @@ def orthogonalise(Q: Floats, x: Floats, noise: Any = 0.0) -> tuple[Floats | None
         v = v - part @ Q
         h[:-1] += part
         before, left = left, scaled_norm(v)
-        if left <= tiny:
+        if left <= tiny or (noise is not None and left <= scaled_norm(noise * h[:-1])):
             return None, h
         if left > 0.5 * before:
             break
@@ -130,7 +120,7 @@ def unpacked(R: Floats) -> Floats:
 class Newton:
     """Damped Newton on the support with warm start; `ridge` keeps separable classes finite.
 
-    Memory of the state: Q, orthonormal rows as in `LeastSquares`, by which dependent columns are found.
+    Memory of the state: Q and noise as in `LeastSquares`, by which dependent columns are found.
     """
 
     def __init__(self, ridge: float = 0.0, max_iter: int = 100, precision: float = 1e-15) -> None:
@@ -140,7 +130,7 @@ class Newton:
 
     def start(self, problem: Problem) -> dict[str, np.ndarray | Stack]:
         """Nothing orthogonalised yet."""
-        return {"Q": Stack(np.empty((0, problem.design.shape[0]))), "noise": np.zeros(())}
+        return {"Q": Stack(np.empty((0, problem.design.shape[0]))), "noise": Stack(np.empty(0))}
 
     def add(self, problem: Problem, state: State, j: int) -> State:
         """Add column j and fit again from the old coefficients; a dependent column is dropped."""
@@ -152,14 +142,17 @@ class Newton:
         columns = problem.design.columns(support)
         stack = as_stack(state.memory["Q"])
         new = columns[-1] if problem.weights is None else columns[-1] * np.sqrt(problem.weights)
-        noise = noise_with(problem, state, j, new)
-        q, _ = orthogonalise(stack.rows, new, noise)
+        lost = problem.design.lost(support[-1:])[0]
+        if problem.weights is not None:
+            lost *= np.sqrt(problem.weights.max())
+        noise = as_stack(state.memory["noise"])
+        q, h = orthogonalise(stack.rows, new, lost, noise.rows)
         if q is None:
             return replace(state, dropped=np.append(state.dropped, j))
         first = approach(problem, columns[-1], state)
         start = np.concatenate([state.coef, first[None]])
         coef, z, objective = self.fit(problem, columns, start)
-        memory: dict[str, np.ndarray | Stack] = {"Q": stack.push(q), "noise": noise}
+        memory = {"Q": stack.push(q), "noise": noise.push(lost / h[-1])}
         return replace(state, support=support, coef=coef, z=z, objective=objective, memory=memory)
 
     def fit(self, problem: Problem, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:

@@ -121,6 +121,8 @@ class Result:
     status : Status
     n_iter : int
     objective : float
+        Of `coef`. With other losses than squared these were fitted to the last digit at the end, and the last
+        record of `history` may tell slightly more.
     entries_read, bytes_read : int
         Entries and bytes of X (or of its twin) read by selection.
     prepared_bytes : int

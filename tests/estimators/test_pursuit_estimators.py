@@ -383,3 +383,40 @@ def test_classes_without_weight_and_losses_without_classes_are_refused(classes):
         PursuitClassifier(class_weight={False: 0.0, True: 1.0}).fit(X, y == 0)
     with pytest.raises(ValueError, match="needs loss='logistic'"):
         PursuitClassifier(multi_class="multinomial", loss="squared").fit(X, y)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, sparse.csr_array])
+def test_columns_that_are_small_beside_their_means_are_kept(layout):
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal(20000)
+    X = np.column_stack([1.7e12 + 60 * z, rng.standard_normal((20000, 3))])  # times in milliseconds
+    y = z + 0.1 * rng.standard_normal(20000)
+    models = [PursuitRegressor(n_nonzero_coefs=1, normalize=True, solver=s) for s in ("omp", "mp", "cosamp")]
+    models += [OrthogonalMatchingPursuit(n_nonzero_coefs=1, precompute=known) for known in (True, False)]
+    for model in models:
+        assert model.fit(layout(X), y).score(layout(X), y) > 0.98
+    far = PursuitRegressor(n_nonzero_coefs=1).fit(X[:, 1:], 1.7e12 + X[:, 1])
+    assert far.coef_[0] == pytest.approx(1.0, rel=1e-2)
+
+
+def test_a_column_with_a_large_mean_does_not_make_others_dependent():
+    rng = np.random.default_rng(0)
+    t, a = rng.uniform(0, 60, 20000), rng.standard_normal(20000)
+    b = a + 0.002 * rng.standard_normal(20000)
+    y = 50 * t + 3 * a + 1000 * (b - a) + 0.01 * rng.standard_normal(20000)
+    plain = PursuitRegressor(n_nonzero_coefs=3).fit(np.column_stack([t, a, b]), y).coef_
+    X = np.column_stack([1.7e9 + t, a, b])
+    for model in (
+        PursuitRegressor(n_nonzero_coefs=3),
+        PursuitRegressor(n_nonzero_coefs=3, loss="huber", normalize=True),
+        OrthogonalMatchingPursuit(n_nonzero_coefs=3, precompute=True),
+        OrthogonalMatchingPursuit(n_nonzero_coefs=3, precompute=False),
+    ):
+        np.testing.assert_allclose(model.fit(X, y).coef_, plain, rtol=1e-2)
+
+
+def test_rows_of_weight_zero_do_not_make_a_target_vary():
+    X = np.random.default_rng(0).standard_normal((50, 4))
+    y, weights = np.full(50, 0.1), np.ones(50)
+    y[:5], weights[:5] = 7.0, 0.0
+    assert PursuitRegressor().fit(X, y, sample_weight=weights).support_.size == 0

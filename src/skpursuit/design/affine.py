@@ -100,6 +100,14 @@ class AffineDesign(Design):
         taken += self.inner.offsets(cols) * np.abs(self.root).max(initial=0.0)
         return taken / np.abs(self.scale[cols])
 
+    def mean_unit(self) -> float:
+        return self.inner.mean_unit()
+
+    def squares_fit(self) -> bool:
+        factors = np.abs(np.concatenate([self.scale, self.root[self.root != 0]]))
+        tame = factors.size > 0 and 1e-10 < factors.min() <= factors.max() < 1e10
+        return (tame and self.inner.squares_fit()) or super().squares_fit()
+
     def product_unit(self) -> float:
         return 2 * self.inner.product_unit()
 

@@ -18,6 +18,7 @@ GRAM_SHARE = 3  # d / 3 columns of X^T X, made ahead in blocks, cost as much as 
 GRAM_WIDTH = 16  # columns of X^T X made in one product: as cheap as four by single products
 PIECE = 8192  # BLAS uses one thread for dot products up to 10000
 GATHERED_ENTRIES = 2**22  # up to here all columns may be gathered at once
+MEAN_UNIT = 256 * float(np.finfo(np.float64).eps)  # rounding of means: at most 62 eps were seen
 BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many entries, so that Ctrl-C is prompt
 
 
@@ -252,7 +253,11 @@ class Design(ABC):
 
     def lost(self, cols: Indices) -> Floats:
         """Norms below which what is left of centred columns is the rounding of their means."""
-        return 8 * max(16, self.shape[0]) * float(np.finfo(np.float64).eps) * self.offsets(cols)
+        return self.mean_unit() * self.offsets(cols)
+
+    def mean_unit(self) -> float:
+        """Bound on the rounding of `means`, relative to them."""
+        return 8 * max(16, self.shape[0]) * float(np.finfo(np.float64).eps)
 
     def product_unit(self) -> float:
         """Bound on the rounding of an entry of `correlate(r)`, relative to ||x_j|| ||r||."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from skpursuit.design.base import (
     BLOCK_ENTRIES,
+    MEAN_UNIT,
     PIECE,
     Design,
     Floats,
@@ -28,6 +29,7 @@ FEW_FOR_KERNEL = 1  # up to here a kernel would save nothing
 SWEEP = 16  # columns that are gathered with others that are needed
 UNIT = {4: float(np.finfo(np.float32).eps), 8: float(np.finfo(np.float64).eps)}  # by bytes an entry
 TILE = (128, 2048)  # rows and columns of the tiles of norms: their sums stay in the first cache
+MEAN_ROWS = (2048, 128)  # rows of the pieces of means in F and C order, as fast as one product
 LINE_BLOCK = 2**20  # entries of whole lines whose norms one call makes
 
 
@@ -88,12 +90,21 @@ class DenseDesign(Design):
         return np.ldexp(out, exponent) if np.any(exponent) else out
 
     def _weighted_sums(self, weights: Floats) -> Floats:
-        if self.dtype == np.float64:
-            return self._correlate(weights)
-        out = np.zeros(self.shape[1])  # means in float32 would be felt in centred columns
-        for rows, block in self._blocks(max(1, SMALL_BLOCK // max(1, self.shape[1]))):
-            out += weights[rows] @ block.astype(np.float64)
-        return out
+        """Sums of short pieces, added with more digits: a centred column may be small beside its mean."""
+        piece, d = MEAN_ROWS[self.fast_axis], self.shape[1]
+        total = np.zeros(d, dtype=np.longdouble)
+        for rows, block in self._blocks(piece * max(1, LINE_BLOCK // (piece * d))):
+            part, w = block.astype(np.float64, copy=False), weights[rows]
+            whole = len(w) - len(w) % piece
+            sums = w[:whole].reshape(-1, 1, piece) @ part[:whole].reshape(-1, piece, d)
+            total += sums.sum(axis=(0, 1), dtype=np.longdouble) + w[whole:] @ part[whole:]
+        return total.astype(np.float64)
+
+    def mean_unit(self) -> float:
+        return MEAN_UNIT
+
+    def squares_fit(self) -> bool:
+        return self.dtype == np.float32 or super().squares_fit()  # those of float32 always do
 
     def _correlate_rows(self, r: Floats, rows: Indices) -> Floats:
         if len(rows) * self.shape[1] > SMALL_PRODUCT:

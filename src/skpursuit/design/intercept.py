@@ -88,6 +88,7 @@ class InterceptDesign(Design):
         self.inner.prepare_rows()
 
     row_layout_bytes = AffineDesign.row_layout_bytes
+    mean_unit = AffineDesign.mean_unit
     has_twin = AffineDesign.has_twin
     twin = AffineDesign.twin
     sketch = AffineDesign.sketch

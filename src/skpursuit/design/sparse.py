@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design.base import Design, Floats, Indices, as_precision
+from skpursuit.design.base import GATHERED_ENTRIES, MEAN_UNIT, Design, Floats, Indices, as_precision
 
 
 class SparseDesign(Design):
@@ -52,7 +52,16 @@ class SparseDesign(Design):
         return np.ldexp(np.asarray(self.transposed @ r, dtype=np.float64), exponent)
 
     def _weighted_sums(self, weights: Floats) -> Floats:
-        return np.asarray(self.transposed @ weights, dtype=np.float64)
+        sums = np.asarray(self.transposed @ weights, dtype=np.float64)
+        full = np.flatnonzero(2 * self._stored("csc") > self.shape[0])
+        step = max(1, GATHERED_ENTRIES // self.shape[0])
+        for start in range(0, len(full), step):  # those whose mean may be large beside what it leaves
+            some = full[start : start + step]
+            sums[some] = (self._gather(some) * weights).sum(axis=1)
+        return sums
+
+    def mean_unit(self) -> float:
+        return MEAN_UNIT
 
     def _correlate_rows(self, r: Floats, rows: Indices) -> Floats:
         return np.asarray(self.layout("csr")[rows].T @ r[rows], dtype=np.float64)

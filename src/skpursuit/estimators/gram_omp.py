@@ -60,8 +60,9 @@ def gram_omp(
     lost : ndarray of shape (d,), optional
         Norms below which a column, or what is left of it, is rounding alone.
     """
-    least = np.zeros(len(xty)) if lost is None else lost * lost
+    lost = np.zeros(len(xty)) if lost is None else lost
     V, half, support = np.empty((k, len(xty))), np.zeros(k), np.empty(k, dtype=np.intp)
+    shares = np.zeros(k)  # of the directions that are rounding their columns had before
     closed: list[int] = []
     g, size, premature = xty.copy(), 0, False
     noise = 64 * EPS * float(np.abs(xty).max(initial=0.0))
@@ -76,14 +77,15 @@ def gram_omp(
         closed.append(j)
         row, shadow = gram[j], V[:size, j]
         pivot = float(row[j] - shadow @ shadow)
-        if not pivot > max(16 * len(xty) * EPS * row[j], least[j]):
+        rounding = float(np.sum((shares[:size] * shadow) ** 2)) + lost[j] ** 2
+        if not pivot > max(16 * len(xty) * EPS * row[j], rounding):
             continue  # depends on the columns chosen before
         pivot = np.sqrt(pivot)
         direction = (row - shadow @ V[:size]) / pivot
         step = g[j] / pivot
         g -= step * direction
         energy -= step * step
-        V[size], half[size], support[size] = direction, step, j
+        V[size], half[size], support[size], shares[size] = direction, step, j, lost[j] / pivot
         size += 1
     premature |= tol is not None and energy > tol
     return FactorPath(support[:size], np.tril(V[:size, support[:size]].T), half[:size], premature)

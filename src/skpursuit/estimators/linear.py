@@ -106,7 +106,7 @@ def make_frame(
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
         plain = not (fit_intercept or normalize) and root is None
         view = base if plain else AffineDesign(base, centre, scale, root)
-        y = less_mean(np.asarray(y, dtype=np.float64), offset)
+        y = less_mean(np.asarray(y, dtype=np.float64), offset, weights)
         y = y if root is None else y * (root if y.ndim == 1 else root[:, None])
         return Frame(view, y, None, centre, scale, offset)
     view = AffineDesign(base, centre, scale) if normalize else base
@@ -115,11 +115,12 @@ def make_frame(
     return Frame(InterceptDesign(view), y, weights, centre, scale, 0.0, forced=(d,))
 
 
-def less_mean(y: Floats, offset: Any) -> Floats:
+def less_mean(y: Floats, offset: Any, weights: Floats | None) -> Floats:
     """Targets less their means; zero where nothing but the rounding of the mean would be left."""
     rest = y - offset
-    tiny = 8 * max(16, len(y)) * np.finfo(np.float64).eps * np.abs(offset)
-    return np.where(np.abs(rest).max(axis=0) > tiny, rest, 0.0)
+    tiny = 64 * np.finfo(np.float64).eps * np.abs(offset)
+    counted = rest if weights is None else rest[weights > 0]
+    return np.where(np.abs(counted).max(axis=0) > tiny, rest, 0.0)
 
 
 def _scale(base: Design, centre: Floats, root: Floats | None) -> Floats:

@@ -161,7 +161,7 @@ class Encoding:
             raise TableError(columns.path, problem, gap_remedy)
         default = -1 if self.fill is None else known.index(str(self.fill[name]))
         codes = np.array([*_places(column.labels, known), default])[column.codes]
-        if np.all(codes < 0):
+        if np.all(codes < 0) and len(np.unique(column.codes)) > 1:  # not just a new one
             problem = f"column {show(name)} holds none of the categories of the model ({listing(known, 3)})"
             raise TableError(columns.path, problem, "spell them as the file did that the model was fitted to")
         return codes, int(np.sum(codes < 0))
