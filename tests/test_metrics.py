@@ -59,3 +59,8 @@ def test_relative_error():
     assert relative_error([0.0], [1.0]) == np.inf
     with pytest.raises(ValueError, match="same shape"):
         relative_error([1.0], [1.0, 2.0])
+
+
+def test_small_integers_do_not_wrap():
+    assert relative_error(np.array([1], np.uint8), np.array([2], np.uint8)) == 1.0
+    assert f_measure(np.array([-128, 1], np.int8), np.array([5, 0], np.int8)) == pytest.approx(2 / 3)

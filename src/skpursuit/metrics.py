@@ -21,7 +21,7 @@ def f_measure(w: ArrayLike, coef: ArrayLike, threshold: float = 1e-3) -> float:
     threshold : float, default 1e-3
         Entries up to this size count as zero.
     """
-    truth, found = np.asarray(w), np.asarray(coef)
+    truth, found = np.asarray(w, dtype=np.float64), np.asarray(coef, dtype=np.float64)
     if truth.shape != found.shape:
         raise ValueError(f"w and coef must have the same shape, got {truth.shape} and {found.shape}")
     if not threshold >= 0:
@@ -55,7 +55,7 @@ def relative_error(y: ArrayLike, prediction: ArrayLike) -> float:
     prediction : array-like of the same shape
         Their reconstruction.
     """
-    truth, guess = np.asarray(y), np.asarray(prediction)
+    truth, guess = np.asarray(y, dtype=np.float64), np.asarray(prediction, dtype=np.float64)
     if truth.shape != guess.shape:
         raise ValueError(f"y and prediction must have the same shape, got {truth.shape} and {guess.shape}")
     size, error = float(np.linalg.norm(truth)), float(np.linalg.norm(truth - guess))

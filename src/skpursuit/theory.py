@@ -157,9 +157,8 @@ def envelope(X: Any, r: ArrayLike, order: ArrayLike | None = None) -> Floats:
         rows = np.argsort(-np.abs(r) * design.norms(1), kind="stable")
     else:
         rows = np.asarray(order)
-        _check(
-            np.array_equal(np.sort(rows), np.arange(len(r))), "order must be a permutation of the rows", order
-        )
+        whole = rows.dtype.kind in "iu" and np.array_equal(np.sort(rows), np.arange(len(r)))
+        _check(whole, "order must be a permutation of the rows, in whole numbers", order)
     steps = (np.abs(r) * design.norms(1, np.inf))[rows]
     return np.append(np.cumsum(steps[::-1])[::-1], 0.0)
 
@@ -225,7 +224,8 @@ def nonstochastic_gap(T: float, X: Any, r: ArrayLike, order: ArrayLike | None = 
     gamma, arms, rows, total = envelope(design, r, order), design.shape[1], 0, 0.0
     rounds = _rounds(arms)
     while arms > 1:
-        rows = min(rows + max(1, int(T // (arms * rounds))), len(gamma) - 1)
+        new = min(T, float(len(gamma) * arms * rounds))  # more than all rows is all rows
+        rows = min(rows + max(1, int(new // (arms * rounds))), len(gamma) - 1)
         total += 2 * float(gamma[rows])
         arms //= 2
     return total

@@ -316,3 +316,13 @@ def test_a_line_break_in_a_name_does_not_break_the_table(tmp_path):
 def test_a_result_that_json_cannot_say_is_one_line():
     with pytest.raises(click.ClickException, match="leave out --json"):
         Output(as_json=True).result({"score": float("nan")})
+
+
+def test_one_new_category_is_noted_and_predicted(tmp_path, table):
+    model = tmp_path / "model.json"
+    assert invoke("fit", table, "--target", "price", "--drop", "dear", "--out", model).exit_code == 0
+    new = tmp_path / "new.csv"
+    new.write_text("area,noise,town\n100,0.5,east\n")
+    done = invoke("predict", model, new)
+    assert done.exit_code == 0, done.output
+    assert "town" in done.output

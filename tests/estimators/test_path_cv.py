@@ -199,3 +199,21 @@ def test_the_display_needs_a_fitted_path(signal):
 
     with pytest.raises(NotFittedError):
         PathDisplay.from_estimator(PursuitRegressorCV())
+
+
+def test_names_of_a_display_are_counted_and_may_be_an_array(signal):
+    X, y = signal
+    model = PursuitRegressorCV(max_nonzero_coefs=3, criterion="bic").fit(X, y)
+    names = np.array([f"name {j}" for j in range(X.shape[1])])
+    display = PathDisplay.from_estimator(model, feature_names=names)
+    again = PathDisplay(
+        coef_path=display.coef_path,
+        scores=display.scores,
+        n_nonzero_coefs=display.n_nonzero_coefs,
+        feature_names=np.array(display.feature_names),
+    )
+    assert len(again.plot().lines_) == len(display.lines_)
+    with pytest.raises(ValueError, match="feature_names has 2 names"):
+        PathDisplay.from_estimator(model, feature_names=["a", "b"])
+    with pytest.raises(TypeError, match="PursuitRegressorCV"):
+        PathDisplay.from_estimator(PursuitRegressor().fit(X, y))

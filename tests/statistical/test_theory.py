@@ -255,3 +255,11 @@ def test_counts_of_a_design_are_left_alone():
 def test_arguments_are_checked(function, arguments, message):
     with pytest.raises(ValueError, match=message):
         function(*arguments)
+
+
+def test_a_budget_without_bounds_reads_all_rows():
+    X, r = np.random.default_rng(0).standard_normal((6, 5)), np.ones(6)
+    assert nonstochastic_gap(np.inf, X, r) == 0.0
+    for order in ([True, False, True, False, True, False], [0.0, 1, 2, 3, 4, 5]):
+        with pytest.raises(ValueError, match="order must be a permutation"):
+            envelope(X, r, order)

@@ -64,6 +64,8 @@ class DictionaryLearner(CodesOut, BaseEstimator):
     n_replaced_ : int
         Atoms replaced so far.
     n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when the signals have column names.
         Length of an atom.
 
     Examples

@@ -80,8 +80,12 @@ class PathDisplay:
         n_labels : int
             Features named in the figure: those with the largest chosen coefficients.
         """
+        if not hasattr(type(estimator), "_keep_path"):
+            raise TypeError(f"a path needs PursuitRegressorCV or PursuitClassifierCV, got {estimator!r}")
         check_is_fitted(estimator, "coef_path_")
         names = feature_names if feature_names is not None else getattr(estimator, "feature_names_in_", None)
+        if names is not None and len(names) != estimator.n_features_in_:
+            raise ValueError(f"feature_names has {len(names)} names for {estimator.n_features_in_} features")
         columns = estimator.path_features_
         labels = [f"x{j}" if names is None else str(names[j]) for j in columns]
         display = cls(
@@ -127,7 +131,9 @@ class PathDisplay:
         if path.ndim == 3:
             largest = np.abs(path).max(axis=0).argmax(axis=0)
             path = path[:, largest, np.arange(path.shape[2])]
-        names = self.feature_names or [f"x{j}" for j in range(path.shape[1])]
+        names = self.feature_names
+        if names is None or len(names) == 0:
+            names = [f"x{j}" for j in range(path.shape[1])]
         row = np.abs(path[self.n_nonzero_coefs - 1])
         named = {int(j) for j in np.argsort(-row, kind="stable")[:n_labels] if row[j] > 0}
         self.lines_ = []

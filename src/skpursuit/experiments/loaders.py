@@ -6,6 +6,7 @@ without one, the experiments use the generated data of `standins` and say so.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +110,9 @@ def _read_mat(path: Path) -> tuple[csr_array, np.ndarray]:
 
 def _read_matlab(path: Path) -> tuple[csr_array, np.ndarray]:
     try:
-        stored = scipy.io.loadmat(str(path), variable_names=("dtm", "classid"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # which kind of sparse it is does not matter
+            stored = scipy.io.loadmat(str(path), variable_names=("dtm", "classid"))
     except Exception:  # scipy raises whatever the damaged bytes lead to
         raise DataError(
             path, "this Matlab file cannot be read", "it is damaged or cut off: get it again"

@@ -20,7 +20,7 @@ class SuccessiveReject(Selector):
     Parameters
     ----------
     budget : float
-        Pulls, as a fraction of n d; at least one pull per column is made.
+        Pulls, as a fraction of n d; at least one pull per column is made where there is a choice.
     """
 
     budget: float = 0.2
