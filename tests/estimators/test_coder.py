@@ -264,3 +264,11 @@ def test_bad_signals_are_named():
         coder.transform(signals * 1j)
     with pytest.raises(ValueError, match="codes have 5 columns, expected one for each of the 128 atoms"):
         coder.inverse_transform(np.ones((2, 5)))
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1e60])
+def test_a_dictionary_that_float32_cannot_hold_is_refused(scale):
+    coder = PursuitCoder(np.eye(4) * scale, 1)
+    assert coder.transform(np.ones((1, 4))).nnz == 1
+    with pytest.raises(ValueError, match="dictionary leaves the range of float32"):
+        coder.transform(np.ones((1, 4), dtype=np.float32))

@@ -245,8 +245,13 @@ class PursuitCoder(CodesOut, BaseEstimator):
         return check_array(self.dictionary, dtype=[np.float64, np.float32], input_name="dictionary")
 
     def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> Encoder:
-        atoms = atoms.astype(working_dtype(dtype), copy=False)
-        return Encoder(atoms, make_plan(self, *atoms.shape), expected)
+        with np.errstate(over="ignore", under="ignore"):
+            cast = atoms.astype(working_dtype(dtype), copy=False)
+        if not np.isfinite(cast).all() or not np.array_equal(cast.any(axis=1), atoms.any(axis=1)):
+            raise ValueError(
+                "dictionary leaves the range of float32, the signals' dtype; scale it, or use float64 signals"
+            )
+        return Encoder(cast, make_plan(self, *cast.shape), expected)
 
     @property
     def n_features_in_(self) -> int:

@@ -216,7 +216,8 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         d, n = self.n_components or X.shape[1], X.shape[1]
         self.components_ = update_rule.from_signals(X, d, rng)
         # A power of two that keeps products of signals away from overflow; atoms have unit norm anyway.
-        self._scale = X.dtype.type(2.0 ** -int(np.clip(np.frexp(np.abs(X).max())[1], -120, 120)))
+        most = 120 if X.dtype == np.float32 else 1000
+        self._scale = X.dtype.type(2.0 ** -int(np.clip(np.frexp(np.abs(X).max())[1], -most, most)))
         self._A, self._B = np.zeros((d, d), X.dtype), np.zeros((d, n), X.dtype)
         self._idle = np.zeros(d, np.int64)
         self._steps = self.n_iter_ = self.n_replaced_ = 0
