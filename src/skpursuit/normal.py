@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from skpursuit.blas import one_thread
-from skpursuit.design.base import Floats, Indices, scaled_norm
+from skpursuit.design.base import Floats, Indices
+from skpursuit.design.sums import scaled_norm
 from skpursuit.problem import Problem
 from skpursuit.refit import EPS, LeastSquares, Newton
 from skpursuit.solvers.base import empty_state

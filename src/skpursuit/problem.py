@@ -11,7 +11,9 @@ from scipy.linalg.blas import daxpy
 
 from skpursuit.ahead import Ahead
 from skpursuit.design import AffineDesign, Design
-from skpursuit.design.base import GRAM_WIDTH, PIECE, Floats, Indices
+from skpursuit.design.base import Floats, Indices
+from skpursuit.design.grams import GRAM_WIDTH
+from skpursuit.design.sums import PIECE
 from skpursuit.losses import Loss, Squared, as_loss
 from skpursuit.selectors.base import Query, exclude
 from skpursuit.selectors.score import Absolute, Group, Score, top

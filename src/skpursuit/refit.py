@@ -8,7 +8,8 @@ from math import isqrt
 import numpy as np
 
 from skpursuit.blas import one_thread
-from skpursuit.design.base import Floats, scaled_norm
+from skpursuit.design.base import Floats
+from skpursuit.design.sums import scaled_norm
 from skpursuit.newton import couples, curvature_at
 from skpursuit.problem import Problem
 from skpursuit.state import Stack, State

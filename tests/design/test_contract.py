@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpursuit import as_design
-from skpursuit.design.base import PIECE
+from skpursuit.design.sums import PIECE
 from tests.design.sources import NAMES, every_source, matrix
 
 

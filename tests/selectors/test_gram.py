@@ -5,7 +5,7 @@ import pytest
 
 from skpursuit import OMP, FrankWolfe, Gram, L1Ball, MatchingPursuit, as_design, datasets, minimize
 from skpursuit.design import AffineDesign
-from skpursuit.design.base import GRAM_SHARE
+from skpursuit.design.grams import GRAM_SHARE
 from skpursuit.problem import make_problem
 
 

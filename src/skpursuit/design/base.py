@@ -6,23 +6,19 @@ import copy
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from math import sqrt
 from typing import Any, Self
 
 import numpy as np
 
 from skpursuit.blas import one_thread
+from skpursuit.design.grams import Grams
 from skpursuit.design.kept import ColumnCache, Floats, Indices, Reads
 
-GRAM_SHARE = 3  # d / 3 columns of X^T X, made ahead in blocks, cost as much as all of it in one product
-GRAM_WIDTH = 16  # columns of X^T X made in one product: as cheap as four by single products
-PIECE = 8192  # BLAS uses one thread for dot products up to 10000
-GATHERED_ENTRIES = 2**22  # up to here all columns may be gathered at once
 MEAN_UNIT = 256 * float(np.finfo(np.float64).eps)  # rounding of means: at most 62 eps were seen
 BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many entries, so that Ctrl-C is prompt
 
 
-class Design(ABC):
+class Design(Grams, ABC):
     """A data matrix X (n rows, d columns) behind a handful of verbs.
 
     Public verbs count what they read in `reads` and call the underscored methods a data source gives.
@@ -163,7 +159,7 @@ class Design(ABC):
             found.update(zip(fresh, gathered))
         return [found[j] for j in wanted], names, gathered  # type: ignore[misc]
 
-    def fetch(self, cols: Indices, likely: Callable[[], Indices]) -> None:  # noqa: B027
+    def fetch(self, cols: Indices, likely: Callable[[], Indices]) -> None:
         """Columns are about to be asked for, and some may be soon: gathered together where that pays."""
 
     def predict(self, support: Indices, coef: Floats) -> Floats:
@@ -171,58 +167,6 @@ class Design(ABC):
         if len(support) == 0:
             return np.zeros((self.shape[0], *coef.shape[1:]))
         return np.einsum("kn,k...->n...", self.columns(support), np.asarray(coef, dtype=np.float64))
-
-    def gram(self, left: Indices | None, right: Indices, weights: Floats | None = None) -> Floats:
-        """X_L^T D X_R; with `left` None the rows of X^T X at `right`, kept and counted as selection."""
-        if left is None and weights is None:
-            return self._gram_columns(right)
-        columns = self.columns(right)
-        weighted = columns if weights is None else columns * weights
-        if left is None:
-            return self.correlate(np.ascontiguousarray(weighted.T))
-        return self.columns(left) @ weighted.T
-
-    def gram_matrix(self) -> Floats:
-        """X^T X, in one symmetric product where X is small, else in blocks of columns. Kept."""
-        if "gram" not in self.cache and self.shape[0] * self.shape[1] <= GATHERED_ENTRIES:
-            self.reads.add(*self.cost())
-            columns = self._gather(np.arange(self.shape[1]))
-            self.cache["gram"] = columns @ columns.T
-        if "gram" not in self.cache:
-            matrix = np.empty((self.shape[1], self.shape[1]))
-            for start in range(0, self.shape[1], 128):
-                cols = np.arange(start, min(start + 128, self.shape[1]))
-                matrix[:, cols] = self.correlate(np.ascontiguousarray(self._gather(cols).T))
-            self.cache["gram"] = matrix
-        return self.cache["gram"]
-
-    def squares_fit(self) -> bool:
-        """Whether products of columns stay within the range of float64."""
-        largest = float(np.max(self.column_sizes()))
-        return largest == 0.0 or 1e-140 < largest < 1e140
-
-    def gram_column(self, j: int, guesses: Callable[[], Indices]) -> Floats:
-        """X^T x_j. Kept; when it has to be made, so are those of the columns guessed to be asked for next.
-
-        All in one product of `GRAM_WIDTH` columns, fewer of them being filled up with zeros, so that the bits
-        of a column do not depend on the others.
-        """
-        held = self.gram_cache.get(j)
-        if "gram" in self.cache or (held is None and self._gram_pays(1)):
-            return self.gram_matrix()[j]
-        if held is None:
-            new = dict.fromkeys([j, *(i for i in guesses().tolist() if i not in self.gram_cache.held)])
-            block = np.array(list(new)[:GRAM_WIDTH], dtype=np.intp)
-            columns = np.zeros((GRAM_WIDTH, self.shape[0]))
-            columns[: len(block)] = self.columns(block)
-            products = np.ascontiguousarray(self.correlate(columns.T).T[: len(block)])
-            self.gram_cache.put(block.tolist(), products)
-            held = products[0]
-        return held
-
-    def gram_held(self) -> Indices:
-        """The columns whose column of X^T X is kept."""
-        return np.fromiter(self.gram_cache.held, dtype=np.intp)
 
     def norms(self, axis: int, order: float = 2) -> Floats:
         """Norms of the columns (axis 0) or of the rows (axis 1); order 2 or infinity. Kept."""
@@ -344,54 +288,3 @@ class Design(ABC):
 
     def _pick(self, rows: Indices, cols: Indices) -> Floats:
         return self._gather(cols)[np.arange(len(rows)), rows]
-
-    def _gram_pays(self, more: int) -> bool:
-        """Whether so many columns of X^T X were asked for, and fit, that all of them had better be made."""
-        many = len(self.gram_cache.held) + more >= self.shape[1] // GRAM_SHARE
-        return many and self.shape[1] ** 2 * 8 <= self.gram_cache.limit
-
-    def _gram_columns(self, cols: Indices) -> Floats:
-        """Columns of X^T X, (d, len(cols)); each new one by a product of its own."""
-        if "gram" in self.cache or self._gram_pays(len(cols)):
-            return self.gram_matrix()[:, cols]
-        out = np.empty((self.shape[1], len(cols)))
-        for i, j in enumerate(np.asarray(cols).tolist()):
-            held = self.gram_cache.get(j)
-            if held is None:
-                held = self.correlate(self.columns(np.array([j]))[0])
-                self.gram_cache.put([j], held[None])
-            out[:, i] = held
-        return out
-
-
-def as_precision(r: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Any]:
-    """R in the precision of X, each residual divided by a power of two that keeps it in range of float32."""
-    if dtype == np.float64:
-        return np.asarray(r, dtype=dtype), 0
-    exponent = np.frexp(np.abs(r).max(axis=0, initial=0.0))[1]
-    with np.errstate(under="ignore"):
-        return np.ldexp(np.asarray(r, dtype=np.float64), -exponent).astype(dtype), exponent
-
-
-def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
-    """<line, r> for each line, in an order that depends on n alone: equal lines give equal bits.
-
-    Pieces are short enough for BLAS to take them on one thread.
-    """
-    if r.ndim == 2:
-        return np.stack([fixed_order_dot(lines, np.ascontiguousarray(r_m)) for r_m in r.T], axis=1)
-    total = np.zeros(len(lines))
-    for start in range(0, len(r), PIECE):
-        part = r[start : start + PIECE]
-        total += [np.dot(line[start : start + PIECE], part) for line in lines]
-    return total
-
-
-def scaled_norm(x: Floats) -> float:
-    """Euclidean norm that neither overflows nor underflows."""
-    with np.errstate(over="ignore"):
-        size = sqrt(x @ x)
-    if 1e-140 < size < 1e140:
-        return size
-    top = float(np.abs(x).max(initial=0.0))
-    return top * float(np.linalg.norm(x / top)) if 0 < top < np.inf else top

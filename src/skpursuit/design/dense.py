@@ -8,17 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design.base import (
-    BLOCK_ENTRIES,
-    MEAN_UNIT,
-    PIECE,
-    Design,
-    Floats,
-    Indices,
-    as_precision,
-    fixed_order_dot,
-    scaled_norm,
-)
+from skpursuit.design.base import BLOCK_ENTRIES, MEAN_UNIT, Design, Floats, Indices
+from skpursuit.design.sums import PIECE, as_precision, fixed_order_dot, scaled_norm
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
 GATHER_BLOCK = 2**14  # entries: copied rows of a few columns that stay in the cache until they are transposed

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design.base import GATHERED_ENTRIES, MEAN_UNIT, Design, Floats, Indices, as_precision
+from skpursuit.design.base import MEAN_UNIT, Design, Floats, Indices
+from skpursuit.design.grams import GATHERED_ENTRIES
+from skpursuit.design.sums import as_precision
 
 
 class SparseDesign(Design):

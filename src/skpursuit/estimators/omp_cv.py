@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.design import Design
-from skpursuit.design.base import GATHERED_ENTRIES, Floats
+from skpursuit.design.base import Floats
+from skpursuit.design.grams import GATHERED_ENTRIES
 from skpursuit.estimators.fold_gram import FoldGrams
 from skpursuit.estimators.folds import SplitterRoutingMixin, alone, fold_weights, predictions
 from skpursuit.estimators.linear import LinearMixin, clipped, make_frame, read_data

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from skpursuit import ahead
-from skpursuit.design.base import GRAM_WIDTH, Design
+from skpursuit.design.base import Design
+from skpursuit.design.grams import GRAM_WIDTH
 from skpursuit.selectors.base import Query, Selection, Selector
 from skpursuit.selectors.certified import Certified
 from skpursuit.selectors.exact import Exact

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from skpursuit.blas import one_thread
-from skpursuit.design.base import Design, Floats, Indices, scaled_norm
+from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.design.sums import scaled_norm
 from skpursuit.selectors.base import Query, Selection, Selector, Shortlist
 from skpursuit.selectors.exact import Exact
 from skpursuit.selectors.score import top

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design.base import GRAM_WIDTH, Floats, Indices
+from skpursuit.design.base import Floats, Indices
+from skpursuit.design.grams import GRAM_WIDTH
 from skpursuit.problem import Problem
 from skpursuit.selectors.score import top
 from skpursuit.sets import ConvexSet

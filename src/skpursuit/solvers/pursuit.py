@@ -10,7 +10,7 @@ from numbers import Integral
 import numpy as np
 
 from skpursuit.blas import one_thread
-from skpursuit.design.base import scaled_norm
+from skpursuit.design.sums import scaled_norm
 from skpursuit.problem import Problem
 from skpursuit.refit import LeastSquares, Newton
 from skpursuit.selectors.base import Oracle

@@ -1,0 +1,45 @@
+"""Sums and norms whose bits depend on the numbers alone, and that stay within range."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from skpursuit.design.kept import Floats
+
+PIECE = 8192  # BLAS uses one thread for dot products up to 10000
+
+
+def as_precision(r: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Any]:
+    """R in the precision of X, each residual divided by a power of two that keeps it in range of float32."""
+    if dtype == np.float64:
+        return np.asarray(r, dtype=dtype), 0
+    exponent = np.frexp(np.abs(r).max(axis=0, initial=0.0))[1]
+    with np.errstate(under="ignore"):
+        return np.ldexp(np.asarray(r, dtype=np.float64), -exponent).astype(dtype), exponent
+
+
+def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
+    """<line, r> for each line, in an order that depends on n alone: equal lines give equal bits.
+
+    Pieces are short enough for BLAS to take them on one thread.
+    """
+    if r.ndim == 2:
+        return np.stack([fixed_order_dot(lines, np.ascontiguousarray(r_m)) for r_m in r.T], axis=1)
+    total = np.zeros(len(lines))
+    for start in range(0, len(r), PIECE):
+        part = r[start : start + PIECE]
+        total += [np.dot(line[start : start + PIECE], part) for line in lines]
+    return total
+
+
+def scaled_norm(x: Floats) -> float:
+    """Euclidean norm that neither overflows nor underflows."""
+    with np.errstate(over="ignore"):
+        size = sqrt(x @ x)
+    if 1e-140 < size < 1e140:
+        return size
+    top = float(np.abs(x).max(initial=0.0))
+    return top * float(np.linalg.norm(x / top)) if 0 < top < np.inf else top
