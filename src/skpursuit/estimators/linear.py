@@ -125,9 +125,9 @@ def less_mean(y: Floats, offset: Any, weights: Floats | None) -> Floats:
 
 def _scale(base: Design, centre: Floats, root: Floats | None) -> Floats:
     """Norms of the centred and weighted columns, 1 for those that are constant to working precision."""
-    norms = AffineDesign(base, centre, root=root).norms(0)
-    floor = 8 * np.finfo(base.dtype).eps * base.norms(0)
-    return np.where(norms > floor, norms, 1.0)
+    view = AffineDesign(base, centre, root=root)
+    norms = view.norms(0)
+    return np.where(norms > view.lost(np.arange(len(norms))), norms, 1.0)
 
 
 def clipped(n_nonzero_coefs: int, limit: int) -> int:
