@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,8 +110,8 @@ def _best_fits(
     return fits
 
 
-def draw(lines: list[Line], k: int, path: Path) -> None:
-    """Draw the lines as bars: speed, share of X read, atoms."""
+def draw(lines: list[Line], k: int) -> bytes:
+    """Draw the lines as bars (speed, share of X read, atoms) and return the PNG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -135,4 +135,6 @@ def draw(lines: list[Line], k: int, path: Path) -> None:
             axes.axvline(1.0, color="#a83217", linewidth=1)
     figure.axes[0].invert_yaxis()
     figure.suptitle("One sparse signal, one pursuit, many ways to find the atoms", fontsize=13)
-    figure.savefig(path, dpi=110)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    return buffer.getvalue()

@@ -45,6 +45,8 @@ class FitOptions:
         Share of the rows that are held out for the score.
     seed : int
         Seed of the splits and of randomised selectors.
+    drawn : bool
+        Whether a path is needed though k is given, because somebody draws it.
     """
 
     k: int | None = None
@@ -55,6 +57,7 @@ class FitOptions:
     normalize: bool = True
     test_share: float = 0.2
     seed: int = 0
+    drawn: bool = True
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Outcome:
     score, baseline : float
         R² or accuracy on held-out rows, of a model of the other rows; and of the best constant.
     path : estimator or None
-        The cross-validated estimator whose path can be drawn.
+        The estimator whose path can be drawn; None where k was given and nobody draws one.
     features : tuple of str
         Names of all columns of the path's X.
     sizes : sequence of (int, float)
@@ -103,7 +106,9 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     task = task_of(y) if options.task == "auto" else options.task
     _check_target(y, task, table.X.shape)
     train, test = _split(y, task, options)
-    judged = _path(table.X[train], y[train], task, options)
+    judged: Any = None
+    if options.k is None or options.drawn:
+        judged = _path(table.X[train], y[train], task, options)
     k = min(options.k or int(judged.n_nonzero_coefs_), table.X.shape[1])
     score = _fixed(table.X[train], y[train], task, k, options).score(table.X[test], y[test])
     if not np.isfinite(score):
@@ -120,8 +125,7 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     }
     classes = None if task == "regression" else final.classes_
     model = linear_model(table, final.coef_, final.intercept_, classes, info)
-    means = judged.scores_.mean(axis=0).tolist()
-    sizes = () if options.k else tuple(enumerate(means, start=1))
+    sizes = () if options.k else tuple(enumerate(judged.scores_.mean(axis=0).tolist(), start=1))
     return Outcome(model, task, float(score), _constant(y, train, test, task), judged, table.features, sizes)
 
 

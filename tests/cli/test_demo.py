@@ -49,6 +49,19 @@ def test_bad_arguments_exit_with_2(arguments):
     assert "Error:" in done.output
 
 
+def test_the_picture_is_checked_before_the_work_and_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    for path in (tmp_path, tmp_path / "none" / "x.png"):
+        with monkeypatch.context() as patch:
+            patch.setattr("skpursuit.demo.fit_lines", lambda *args, **kwargs: pytest.fail("worked"))
+            done = CliRunner().invoke(main, [*SMALL, "--png", str(path)])
+        assert (done.exit_code, "--png" in done.output) == (2, True)
+    old = tmp_path / "old.png"
+    old.write_bytes(b"old")
+    monkeypatch.setattr("skpursuit._files._replace", lambda *args: (_ for _ in ()).throw(OSError(28, "full")))
+    assert CliRunner().invoke(main, [*SMALL, "--png", str(old)]).exit_code == 2
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
+
+
 @pytest.mark.parametrize("command", ["demo", "bench"])
 @pytest.mark.parametrize("size", [(50_000_000, 50_000_000), (10**20, 10**20)])
 def test_a_size_that_memory_cannot_hold(command, size):

@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -272,6 +273,18 @@ def test_damage_is_told_by_both_commands(small, results, tmp_path, monkeypatch, 
     (tmp_path / "budget.csv").write_text("".join(lines))
     (tmp_path / "budget.json").write_text("[1]")
     assert "budget.json: these are not settings" in invoke(*command, tmp_path).output
+
+
+@pytest.mark.parametrize("name", ["omp.csv", "omp.json", "text.csv", "link.html"])
+def test_report_never_overwrites_results(results, tmp_path, name):
+    folder = tmp_path / "results"
+    shutil.copytree(results, folder)
+    (folder / "link.html").symlink_to(folder / "omp.csv")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    done = invoke("report", folder, "--out", folder / name)
+    assert done.exit_code == 2
+    assert "another use for that file; give another one (--out)" in done.output
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_report_to_nowhere(results):

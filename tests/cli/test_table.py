@@ -72,6 +72,14 @@ def test_classes_are_found_out_and_k_is_obeyed(tmp_path, table):
     assert set(labels[1:]) == {"yes", "no"}
 
 
+def test_a_given_k_fits_no_path_unless_it_is_drawn(tmp_path, table, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("skpursuit.fitting._path", lambda *args: pytest.fail("fitted a path nobody sees"))
+        assert invoke("fit", table, "--target", "price", "-k", 2, "--json").exit_code == 0
+    assert invoke("fit", table, "--target", "price", "-k", 2, "--png", tmp_path / "p.png").exit_code == 0
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_more_features_than_there_are_is_all_of_them(table):
     done = invoke("fit", table, "--target", "price", "--drop", "dear", "-k", 50, "--json")
     assert done.exit_code == 0, done.output

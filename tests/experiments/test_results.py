@@ -1,5 +1,7 @@
 """Results as a report reads them: whole, of the right kind, or refused in one line."""
 
+from pathlib import Path
+
 import pytest
 
 from skpursuit.experiments import audio, text, toy
@@ -48,6 +50,13 @@ def test_every_study_can_be_read_and_drawn(tmp_path):
     write(tmp_path, "audio", rows_of(audio.COLUMNS, HEARD)[1], audio.COLUMNS, {"recording": "Bach"})
     write(tmp_path, "text", rows_of(text.COLUMNS, READ)[1], text.COLUMNS, {"generated": False})
     assert "5 rows, 1 trials" in render(make_page(tmp_path))
+
+
+@pytest.mark.parametrize("folder", ["tests/experiments/first_results", "docs/results"])
+def test_results_of_the_first_format_are_still_shown(folder):
+    page = render(make_page(Path(__file__).parents[2] / folder))
+    for words in ("Orthogonal matching pursuit", "CoSaMP", "Frank-Wolfe", "halving, energy order"):
+        assert words in page
 
 
 @pytest.mark.parametrize(

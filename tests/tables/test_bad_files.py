@@ -1,7 +1,9 @@
 """Bad files: always a TableError of one line that names the file."""
 
 import builtins
+import io
 import pickle
+import zipfile
 
 import numpy as np
 import pytest
@@ -142,6 +144,46 @@ def test_npz_with_indices_out_of_bounds(tmp_path):
     X = csr_array(np.eye(3))
     path = npz(tmp_path, data=X.data, indices=X.indices + 996, indptr=X.indptr, shape=X.shape)
     check_refused(path, "do not make up a sparse matrix")
+
+
+@pytest.mark.parametrize("shape", [(2**40, 2**20), (2**62, 4), (10**30, 4), (200_000, 2_000_000)])
+def test_npz_that_claims_a_gigantic_array(tmp_path, shape):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
+        archive.writestr("X.npy", header.getvalue() + bytes(100))
+    check_refused(tmp_path / "t.npz", "cannot be read as npz")
+
+
+def test_npz_of_an_unknown_compression(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez_compressed(path, X=np.ones((5, 5)))
+    content = path.read_bytes()
+    for mark, place in ((b"PK\x01\x02", 10), (b"PK\x03\x04", 8)):
+        at = content.find(mark) + place
+        content = content[:at] + b"\x63\x00" + content[at + 2 :]
+    path.write_bytes(content)
+    check_refused(path, "cannot be read as npz")
+
+
+@pytest.mark.parametrize("width", [2**40, 2**62])
+def test_npz_with_few_of_very_many_columns(tmp_path, width):
+    parts = {"data": [1.0, 2, 3], "indices": [0, 5, width - 1], "indptr": [0, 1, 2, 3]}
+    columns = read_columns(npz(tmp_path, **parts, shape=np.array([3, width])))
+    assert columns.names == ("0", "5", str(width - 1))
+    np.testing.assert_array_equal(columns.matrix.toarray(), np.diag([1.0, 2, 3]))
+
+
+def test_parquet_of_bytes_that_are_no_text_and_of_names_twice(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    buffers = [None, pa.py_buffer(np.array([0, 1, 3, 4], dtype=np.int32)), pa.py_buffer(b"a\xff\xfeb")]
+    pq.write_table(
+        pa.table({"s": pa.Array.from_buffers(pa.string(), 3, buffers)}), tmp_path / "bytes.parquet"
+    )
+    check_refused(tmp_path / "bytes.parquet", "it holds text that is not UTF-8")
+    twice = pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], names=["a", "a"])
+    pq.write_table(twice, tmp_path / "twice.parquet")
+    check_refused(tmp_path / "twice.parquet", "more than once: 'a'")
 
 
 def test_pickles_are_never_loaded(tmp_path):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skpursuit.cli.base import Command, Output, Refusal, output_options
+from skpursuit.cli.outputs import check_outputs, write_all
 
 if TYPE_CHECKING:
     from skpursuit.demo import Line
@@ -61,6 +62,7 @@ def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out
     n, d = shape
     if k > d:
         raise Refusal(f"-k {k} is more than the {d} columns of X; give a smaller -k or a larger --size")
+    check_outputs([], {"--png": None if no_png else png})
     with enough_memory(n, d):
         out.say(f"OMP, {k} atoms, X is {n} x {d} (unit-norm Gaussian columns), noise at 3 dB, one thread\n")
         lines = fit_lines(n, d, k, seed, progress=lambda name: progress(out, name))
@@ -110,10 +112,9 @@ def picture(lines: list[Line], k: int, png: Path, out: Output) -> None:
     from skpursuit.demo import draw
 
     try:
-        draw(lines, k, png)
+        drawn = draw(lines, k)
     except ModuleNotFoundError:
         out.note("No picture: matplotlib is not installed; run: pip install 'skpursuit[cli]'")
-    except OSError as error:
-        raise Refusal(f"{png}: cannot be written ({error.strerror}); give another file (--png)") from None
-    else:
-        out.say(f"Picture: {png}\n")
+        return
+    write_all([(png, "--png", drawn)])
+    out.say(f"Picture: {png}\n")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skpursuit._files import FileError, write_atomically
+from skpursuit._files import FileError
 from skpursuit.cli.base import Command, Output, Refusal, output_options
+from skpursuit.cli.outputs import check_outputs, write_all
 
 if TYPE_CHECKING:
     from skpursuit.experiments.grid import Progress
@@ -150,15 +151,10 @@ def report(folder: Path, page: Path | None, out: Output) -> None:
     from skpursuit.experiments.page import make_page
     from skpursuit.experiments.report import render
 
-    document = render(make_page(folder))
     page = page or folder / "report.html"
-    if not page.parent.is_dir():
-        raise Refusal(
-            f"{page}: the folder {page.parent} does not exist; make it, or give another file (--out)"
-        )
-    try:
-        write_atomically(page, document)
-    except OSError as error:
-        raise Refusal(f"{page}: cannot be written ({error.strerror}); give another file (--out)") from None
+    if folder.is_dir():
+        results = [folder / f"{name}.{end}" for name in STUDIES for end in ("csv", "json")]
+        check_outputs(results, {"--out": page})
+    write_all([(page, "--out", render(make_page(folder)))])
     out.result({"page": str(page)})
     out.say(f"Page: {page}")

@@ -117,7 +117,8 @@ def fit(file: Path, out: Output, **given: Any) -> None:
     table = read_table(file, EncodingOptions(given["target"], given["impute"]), read)
     _note_identifiers(file, table, out)
     names = ("k", "most", "task", "solver", "selector", "test_share", "seed")
-    options = FitOptions(**{name: given[name] for name in names}, normalize=not given["no_normalize"])
+    chosen = {name: given[name] for name in names}
+    options = FitOptions(**chosen, normalize=not given["no_normalize"], drawn=png is not None)
     try:
         outcome = fit_table(table, options)
     except FitError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
 from codecs import BOM_UTF8
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,8 @@ _NPZ_REMEDY = "store X and y, or the CSR parts data, indices, indptr, shape and 
 def read_npz(path: Path, options: ReadOptions) -> Columns:
     """Read X (dense) or data, indices, indptr, shape (CSR), with y and feature_names where they are there."""
     arrays = _load_npz(path)
-    matrix = _csr(path, arrays) if "indptr" in arrays else _dense(path, arrays)
+    sparse = "indptr" in arrays
+    matrix = _csr(path, arrays) if sparse else _dense(path, arrays)
     n, d = matrix.shape
     y = arrays.get("y")
     if y is not None:
@@ -34,6 +34,8 @@ def read_npz(path: Path, options: ReadOptions) -> Columns:
             problem = f"y has the shape {y.shape} where X has {n} rows"
             raise TableError(path, problem, "store one target per row")
         y = _readable(path, "y", y)
+    if sparse and "feature_names" not in arrays:
+        return _chosen(_used_columns(path, matrix, y), options)
     names = _readable(path, "feature_names", arrays.get("feature_names", np.arange(d)))
     if names.shape != (d,):
         problem = f"feature_names has the shape {names.shape} where X has {d} columns"
@@ -64,7 +66,7 @@ def _load_npz(path: Path) -> dict[str, np.ndarray]:
             return {name: stored[name] for name in stored.files}
     except TableError:
         raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError) as error:
+    except Exception as error:  # zipfile, zlib and numpy raise whatever the bytes lead to
         if "allow_pickle" in str(error) and zipfile.is_zipfile(path):
             raise TableError(path, "it holds Python objects, which are not loaded", _NPZ_REMEDY) from None
         remedy = "the file is damaged or cut off: get or write it again"
@@ -93,7 +95,7 @@ def _csr(path: Path, arrays: dict[str, np.ndarray]) -> csr_array:
         # scipy's constructor accepts column 999 of 10; code below may then read out of bounds.
         matrix.check_format(full_check=True)
         matrix.sum_duplicates()
-    except (ValueError, TypeError, IndexError, OverflowError):
+    except (ValueError, TypeError, IndexError, OverflowError, MemoryError):
         remedy = "the file is damaged: write it again from a valid matrix"
         raise TableError(path, "the parts do not make up a sparse matrix", remedy) from None
     return matrix
@@ -111,11 +113,14 @@ def read_svmlight(path: Path, options: ReadOptions) -> Columns:
             X, y = load_svmlight_file(file, dtype=np.float64, zero_based=True)
     except (ValueError, OverflowError, MemoryError):
         raise _first_bad_line(path, options.text_encoding) from None
-    # Columns that no row mentions are left out: numbers may be hashes, and go far beyond how many there are.
+    return _chosen(_used_columns(path, X, y), options)
+
+
+def _used_columns(path: Path, X: Any, y: np.ndarray | None) -> Columns:
+    """Leave out columns that no row mentions: numbers may be hashes, far beyond how many there are."""
     used, indices = np.unique(X.indices, return_inverse=True)
     matrix = csr_array((X.data, indices, X.indptr), shape=(X.shape[0], used.size))
-    names = tuple(map(str, used.tolist()))
-    return _chosen(Columns(str(path), names, matrix, target=y, open_ended=True), options)
+    return Columns(str(path), tuple(map(str, used.tolist())), matrix, target=y, open_ended=True)
 
 
 def _chosen(columns: Columns, options: ReadOptions) -> Columns:
@@ -159,8 +164,11 @@ def read_parquet(path: Path, options: ReadOptions) -> Columns:
         remedy = "pip install 'skpursuit[parquet]', or export the table as CSV"
         raise TableError(path, "reading Parquet needs pyarrow, which is not installed", remedy) from None
     try:
-        table = pyarrow.parquet.read_table(path)
-    except (pyarrow.ArrowException, OSError):
+        table = pyarrow.parquet.ParquetFile(path).read()
+        table.validate(full=True)
+    except (pyarrow.ArrowException, OSError, MemoryError) as error:
+        if "UTF8" in str(error):
+            raise TableError(path, "it holds text that is not UTF-8", "write it again as text") from None
         remedy = "the file is damaged, cut off or something else: get or write it again"
         raise TableError(path, "this cannot be read as Parquet", remedy) from None
     wanted = [j for j in options.choose(path, table.column_names) if not _is_index(table.column_names[j])]
