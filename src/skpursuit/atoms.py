@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skpursuit.coding import in_order
+from skpursuit.kernels.threads import share
 
 ATOMS, FEATURES = 64, 256
 
@@ -40,7 +40,7 @@ def _gradient(atoms: np.ndarray, A: np.ndarray, B: np.ndarray, n_threads: int | 
         piece = slice(at, at + FEATURES)
         out[:, piece] = B[:, piece] - A @ atoms[:, piece]
 
-    in_order(fill, range(0, atoms.shape[1], FEATURES), n_threads)
+    share(fill, [(at,) for at in range(0, atoms.shape[1], FEATURES)], A.size * atoms.shape[1], n_threads)
     return out
 
 

@@ -5,18 +5,16 @@ The one sanctioned loop beside `minimize`: it works on blocks of signals that sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from skpursuit.blas import one_thread
-from skpursuit.kernels import threads
 from skpursuit.kernels.batch import PENDING, cosamp_block, omp_block
 from skpursuit.kernels.batch_types import Block, Codes, Dictionary, Limits
+from skpursuit.kernels.threads import share
+
+Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices, values and counts of the codes of one block
 
 KERNELS = {"omp": omp_block, "cosamp": cosamp_block}
 # Multiply-adds of one block, about 30 ms with its codes, so that an interrupt is answered promptly.
@@ -36,25 +34,6 @@ class Plan:
     max_iter: int = 10
     n_threads: int | None = None
     memory_limit: int = 2**30
-
-
-def in_order(function: Callable[[Any], Any], items: Iterable[Any], n_threads: int | None = None) -> list[Any]:
-    """Map on threads, each with one thread of BLAS: the same bits for any number of them."""
-    workers = n_threads or threads.count()
-
-    def task(item: Any) -> Any:
-        with threads.alone():
-            return function(item)
-
-    with one_thread():
-        if workers == 1:
-            return [task(item) for item in items]
-        with ThreadPoolExecutor(workers) as pool:
-            try:
-                return list(pool.map(task, items))
-            except BaseException:
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
 
 
 def _exponents(peak: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -116,10 +95,15 @@ class Encoder:
             self.dictionary = self._with_all_rows(self.dictionary)
 
     @property
+    def _work(self) -> int:
+        """Multiply-adds of one signal."""
+        d, n = self.shape
+        return d * n + self.k**2 * (d + n) * (1 if self.plan.solver == "omp" else 9)
+
+    @property
     def block(self) -> int:
         """Signals coded together; it depends on shapes alone, so threads cannot change the result."""
-        d, n = self.shape
-        per_signal = d * n + self.k**2 * (d + n) * (1 if self.plan.solver == "omp" else 9)
+        d, per_signal = self.shape[0], self._work
         if len(self.dictionary.gram) < d:
             per_signal = max(per_signal, BLOCK_WORK * 4 * d * self.k // self.plan.memory_limit)
         most = max(1, min(MAX_BLOCK, BLOCK_WORK // max(1, per_signal)))
@@ -127,14 +111,17 @@ class Encoder:
 
     def encode(self, signals: np.ndarray, first: int = 0) -> csr_array:
         """Codes of signals in rows; ``first`` is the number of the first one, for messages."""
-        starts = range(0, len(signals), self.block)
-        parts = in_order(
-            lambda at: self._part(signals[at : at + self.block], first + at), starts, self.plan.n_threads
-        )
-        return _stack(parts, self.shape[0], self.dtype)
+        parts: dict[int, Part] = {}
 
-    def _part(self, rows: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Indices, values and counts of the codes of one block."""
+        def fill(at: int) -> None:
+            parts[at] = self._part(signals[at : at + self.block], first + at)
+
+        starts = range(0, len(signals), self.block)
+        share(fill, [(at,) for at in starts], len(signals) * self._work, self.plan.n_threads)
+        return _stack([parts[at] for at in starts], self.shape[0], self.dtype)
+
+    def _part(self, rows: np.ndarray, first: int) -> Part:
+        """Codes of one block."""
         block, exponents = self._load(rows, first)
         codes = self._codes(block)
         self._spare.append(block.start)
@@ -203,11 +190,11 @@ class Encoder:
             np.matmul(coarse[at:end], coarse[:end].T, out=gram[at:end, :end])
             gram[:at, at:end] = gram[at:end, :at].T
 
-        in_order(fill, range(0, d, step), self.plan.n_threads)
+        share(fill, [(at,) for at in range(0, d, step)], d * d * n // 2, self.plan.n_threads)
         return dictionary._replace(gram=gram, slot=np.arange(d))
 
 
-def _stack(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]], d: int, dtype: np.dtype) -> csr_array:
+def _stack(parts: list[Part], d: int, dtype: np.dtype) -> csr_array:
     indices = np.concatenate([part[0] for part in parts] or [np.empty(0, np.int32)])
     values = np.concatenate([part[1] for part in parts] or [np.empty(0, dtype)])
     counts = np.concatenate([part[2] for part in parts] or [np.empty(0, np.int64)])

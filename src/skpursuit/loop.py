@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from skpursuit import checkpoint as files
+from skpursuit.blas import one_thread
 from skpursuit.checkpoint import Checkpoint, Snapshot
 from skpursuit.design import as_design, check_finite
 from skpursuit.design.base import Floats, Indices
@@ -85,6 +86,7 @@ def minimize(
     return run.result()
 
 
+@one_thread()
 def make_run(
     X: Any,
     y: Any,
@@ -164,6 +166,7 @@ class Run:
             self.state, support=support, coef=coef, z=z, objective=self.problem.value(z), status=None
         )
 
+    @one_thread()
     def go(self) -> None:
         """Iterate until something stops the run."""
         self.started = self.saved = time.perf_counter()

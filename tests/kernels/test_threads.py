@@ -1,12 +1,12 @@
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 from skpursuit.blas import libraries, one_thread
-from skpursuit.coding import in_order
 from skpursuit.kernels import rows, threads
 
 
@@ -35,11 +35,30 @@ def test_kernels_keep_their_threads_while_blas_has_one():
         assert threads.count() == 2
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_what_is_mapped_on_threads_uses_no_others(workers):
+@pytest.mark.parametrize("workers", [1, 2, None])
+@pytest.mark.parametrize("work", [1, 10 * threads.WORTH])
+def test_pieces_that_are_shared_are_each_done_once_and_use_no_other_threads(workers, work):
     with threadpool_limits(2, user_api="blas"):
-        assert in_order(lambda item: (item, threads.count()), range(3), workers) == [(0, 1), (1, 1), (2, 1)]
+        seen = []
+        pieces = [(i, 2 * i) for i in range(5)]
+        threads.share(lambda a, b: seen.append((a, b, threads.count())), pieces, work, workers)
+        assert sorted(seen) == [(i, 2 * i, 1) for i in range(5)]
         assert threads.count() == 2
+
+
+def test_little_work_and_one_job_stay_on_the_callers_thread():
+    def users(work):
+        seen = set()
+        threads.share(lambda: (seen.add(threading.current_thread()), time.sleep(0.01)), [()] * 8, work)
+        return seen
+
+    with threadpool_limits(2, user_api="blas"):
+        assert users(threads.WORTH - 1) == {threading.current_thread()}
+        assert len(users(10 * threads.WORTH)) == 2
+        with threads.limited(1):
+            assert users(10 * threads.WORTH) == {threading.current_thread()}
+        with threads.limited(None):
+            assert len(users(10 * threads.WORTH)) == 2
 
 
 def test_without_blas_the_environment_decides(monkeypatch):

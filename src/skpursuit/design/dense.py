@@ -10,6 +10,7 @@ import numpy as np
 
 from skpursuit.design.base import BLOCK_ENTRIES, MEAN_UNIT, Design, Floats, Indices
 from skpursuit.design.sums import PIECE, as_precision, fixed_order_dot, scaled_norm
+from skpursuit.kernels.threads import share
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
 GATHER_BLOCK = 2**14  # entries: copied rows of a few columns that stay in the cache until they are transposed
@@ -17,6 +18,7 @@ SMALL_BLOCK = 2**16  # entries: what stays in the cache while a block is looked 
 SMALL_PRODUCT = 2**20  # entries: no kernel is loaded for a product of fewer
 FEW_COLUMNS = 32  # up to here single columns are copied faster than blocks of them
 FEW_FOR_KERNEL = 1  # up to here a kernel would save nothing
+PIECE_ENTRIES = 2**21  # entries of a product that one thread takes at a time, about a millisecond
 SWEEP = 16  # columns that are gathered with others that are needed
 UNIT = {4: float(np.finfo(np.float32).eps), 8: float(np.finfo(np.float64).eps)}  # by bytes an entry
 TILE = (128, 2048)  # rows and columns of the tiles of norms: their sums stay in the first cache
@@ -66,19 +68,49 @@ class DenseDesign(Design):
             block = self.X[rows]
             yield rows, block if self.blas_ready else np.ascontiguousarray(block)
 
+    def _piece(self) -> tuple[int, int]:
+        """Rows and columns of the pieces of a product, whole lines in memory: they depend on X alone."""
+        n, d = self.shape
+        if self.fast_axis == 0:
+            return n, max(1, PIECE_ENTRIES // n)
+        return max(64, PIECE_ENTRIES // d), d
+
     def _product_rows(self) -> int:
         """Rows of one BLAS product."""
-        fits = max(64, BLOCK_ENTRIES // max(1, self.shape[1]))
-        return min(fits, FLOAT32_ROWS) if self.dtype == np.float32 else fits
+        return min(self._piece()[0], FLOAT32_ROWS if self.dtype == np.float32 else BLOCK_ENTRIES)
 
     def _correlate(self, r: Floats) -> Floats:
+        """X^T r in pieces that threads share; sums over pieces of rows are added in order."""
         r, exponent = as_precision(r, self.dtype)
-        # (r^T X)^T: with few targets BLAS is faster this way round than with X^T r.
-        parts = ((r[rows].T @ block).T for rows, block in self._blocks(self._product_rows()))
-        out = next(parts).astype(np.float64, copy=False)
-        for part in parts:
-            out += part
+        (n, d), (tall, wide) = self.shape, self._piece()
+        pieces = [(i, j) for i in range(0, n, tall) for j in range(0, d, wide)]
+        if len(pieces) == 1:
+            out = self._piece_product(r, slice(None), slice(None))
+        else:
+            sums = np.empty((-(-n // tall), *r.shape[1:], d))
+
+            def fill(i: int, j: int) -> None:
+                part = self._piece_product(r, slice(i, i + tall), slice(j, j + wide))
+                sums[i // tall, ..., j : j + wide] = part.T
+
+            share(fill, pieces, n * d * (r.size // n))
+            out = sums[0].T
+            for part in sums[1:]:
+                out += part.T
         return np.ldexp(out, exponent) if np.any(exponent) else out
+
+    def _piece_product(self, r: Floats, rows: slice, cols: slice) -> Floats:
+        """X[rows, cols]^T r[rows], in float64 sums of BLAS products."""
+        X, r, step = self.X[rows, cols], r[rows], self._product_rows()
+        out: Floats | None = None
+        for start in range(0, len(r), step):
+            block = X[start : start + step]
+            block = block if self.blas_ready else np.ascontiguousarray(block)
+            # (r^T X)^T: with few targets BLAS is faster this way round than with X^T r.
+            part = (r[start : start + step].T @ block).T
+            out = part.astype(np.float64, copy=False) if out is None else out + part
+        assert out is not None
+        return out
 
     def _weighted_sums(self, weights: Floats) -> Floats:
         """Sums of short pieces, added with more digits: a centred column may be small beside its mean."""

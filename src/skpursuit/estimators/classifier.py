@@ -10,6 +10,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from skpursuit.blas import one_thread
 from skpursuit.design import Design
 from skpursuit.design.base import Floats, Indices
 from skpursuit.estimators.fitted import FittedMixin
@@ -185,6 +186,7 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
         self.random_state = random_state
         self.warm_start = warm_start
 
+    @one_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 

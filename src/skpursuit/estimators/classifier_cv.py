@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skpursuit.blas import one_thread
 from skpursuit.estimators.classifier import ClassifierPredictMixin, class_problems, class_recipe
 from skpursuit.estimators.path_cv import PathCVMixin, Study
 from skpursuit.loop import seed_of
@@ -117,6 +118,7 @@ class PursuitClassifierCV(PathCVMixin, ClassifierPredictMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @one_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Choose the number of coefficients and fit it on all samples.
 

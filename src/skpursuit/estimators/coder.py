@@ -14,6 +14,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array
 
+from skpursuit.blas import one_thread
 from skpursuit.coding import KERNELS, Encoder, Plan
 from skpursuit.estimators.codes import CodesOut, decode, refuse_frames
 from skpursuit.solvers.base import check_count
@@ -151,6 +152,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
         self.n_jobs = n_jobs
         self.memory_limit = memory_limit
 
+    @one_thread()
     def fit(self, X: Any = None, y: Any = None) -> PursuitCoder:
         """Do nothing: the dictionary is given.
 
@@ -166,6 +168,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
         """
         return self
 
+    @one_thread()
     def transform(self, X: Any, y: Any = None) -> csr_array:
         """Code signals.
 

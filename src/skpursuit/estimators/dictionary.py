@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skpursuit import atoms as update_rule
+from skpursuit.blas import one_thread
 from skpursuit.coding import Encoder
 from skpursuit.estimators.coder import Progress, PursuitCoder, make_plan, seconds_left
 from skpursuit.estimators.codes import CodesOut, decode
@@ -103,6 +104,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @one_thread()
     def fit(self, X: Any, y: Any = None) -> DictionaryLearner:
         """Learn the atoms from scratch.
 
@@ -133,6 +135,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
             self._end_pass(sums)
         return self
 
+    @one_thread()
     def partial_fit(self, X: Any, y: Any = None) -> DictionaryLearner:
         """Go on learning from more signals.
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
+from skpursuit.blas import one_thread
 from skpursuit.design import Design
 from skpursuit.design.base import Floats
 from skpursuit.estimators.gram_omp import FactorPath
@@ -71,6 +72,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, B
         self.precompute = precompute
         self.selector = selector
 
+    @one_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 

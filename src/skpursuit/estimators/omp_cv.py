@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.parallel import Parallel, delayed
 
+from skpursuit.blas import one_thread
 from skpursuit.design import Design
 from skpursuit.design.base import Floats
 from skpursuit.design.grams import GATHERED_ENTRIES
@@ -17,6 +18,7 @@ from skpursuit.estimators.folds import SplitterRoutingMixin, alone, fold_weights
 from skpursuit.estimators.linear import LinearMixin, clipped, make_frame, read_data
 from skpursuit.estimators.omp import OrthogonalMatchingPursuit
 from skpursuit.estimators.omp_functions import PREMATURE, gram_is_cheaper, pursue_targets
+from skpursuit.kernels.threads import limited
 from skpursuit.losses import Squared
 from skpursuit.selectors import Selector
 from skpursuit.solvers.base import check_count
@@ -81,6 +83,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, LinearMixin, RegressorMi
         self.verbose = verbose
         self.selector = selector
 
+    @one_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Choose the number of coefficients by cross-validation, then fit on all rows.
 
@@ -97,10 +100,11 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, LinearMixin, RegressorMi
         d = base.shape[1]
         most = clipped(self.max_iter, d) if self.max_iter else min(max(int(0.1 * d), 5), d)
         splits = self._splits(base, y, fit_params)
-        grams = self._grams(base, y, weights, most * len(splits))
-        errors = Parallel(n_jobs=self.n_jobs, verbose=int(self.verbose), require="sharedmem")(
-            delayed(self._errors)(alone(base), y, weights, (*split, grams), most) for split in splits
-        )
+        with limited(self.n_jobs):
+            grams = self._grams(base, y, weights, most * len(splits))
+            errors = Parallel(n_jobs=self.n_jobs, verbose=int(self.verbose), require="sharedmem")(
+                delayed(self._errors)(alone(base), y, weights, (*split, grams), most) for split in splits
+            )
         shortest = min(len(fold) for fold in errors)
         mean = np.mean([fold[:shortest] for fold in errors], axis=0)
         self.n_nonzero_coefs_ = np.argmin(mean) + 1

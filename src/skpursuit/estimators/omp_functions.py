@@ -26,6 +26,7 @@ PREMATURE = (
 )
 
 
+@one_thread()
 def orthogonal_mp(
     X: Any,
     y: Any,
@@ -81,6 +82,7 @@ def orthogonal_mp(
     return _packed(targets, design.shape[1], return_path, return_n_iter)
 
 
+@one_thread()
 def orthogonal_mp_gram(
     Gram: Any,
     Xy: Any,

@@ -17,6 +17,7 @@ from skpursuit.estimators.folds import SplitterRoutingMixin, alone, fold_weights
 from skpursuit.estimators.linear import clipped
 from skpursuit.estimators.path import CRITERIA, Path, find_path, information, mean_loss
 from skpursuit.estimators.recipe import Recipe
+from skpursuit.kernels.threads import limited
 from skpursuit.solvers.base import check_count
 
 
@@ -62,13 +63,14 @@ class PathCVMixin(SplitterRoutingMixin, FittedMixin):
 
     def _choose(self, study: Study, splits: list[Any]) -> None:
         """Score every size, take the best, and keep its model of all the data."""
-        paths = study.paths(study.base, study.weights)
-        if splits:
-            scores = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-                delayed(self._fold_scores)(study, split) for split in splits
-            )
-        else:
-            scores = [self._information(study, paths)]
+        with limited(self.n_jobs):
+            paths = study.paths(study.base, study.weights)
+            if splits:
+                scores = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
+                    delayed(self._fold_scores)(study, split) for split in splits
+                )
+            else:
+                scores = [self._information(study, paths)]
         length = min(min(len(s) for s in scores), max(len(path.models) for path in paths))
         self.scores_ = np.array([s[:length] for s in scores])
         self.n_nonzero_coefs_ = int(np.argmax(self.scores_.mean(axis=0))) + 1

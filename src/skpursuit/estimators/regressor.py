@@ -7,6 +7,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
+from skpursuit.blas import one_thread
 from skpursuit.design import Design
 from skpursuit.design.base import Floats
 from skpursuit.estimators.fitted import FittedMixin
@@ -138,6 +139,7 @@ class PursuitRegressor(RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
         self.random_state = random_state
         self.warm_start = warm_start
 
+    @one_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator, MultiOutputMixin
 
+from skpursuit.blas import one_thread
 from skpursuit.estimators.path_cv import PathCVMixin, Study
 from skpursuit.estimators.recipe import Recipe
 from skpursuit.estimators.regressor import RegressorPredictMixin
@@ -109,6 +110,7 @@ class PursuitRegressorCV(PathCVMixin, RegressorPredictMixin, MultiOutputMixin, B
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @one_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Choose the number of coefficients and fit it on all samples.
 

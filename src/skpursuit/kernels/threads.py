@@ -10,11 +10,11 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
 from typing import Any
 
-from skpursuit.blas import thread_counts
+from skpursuit.blas import one_thread, thread_counts
 
 # Multiply-adds below which handing work to another thread costs more than it saves: 1e6 take about
 # 0.3 ms on one core, waking a thread 0.02 to 0.05 ms.
@@ -66,6 +66,11 @@ def alone() -> Iterator[None]:
         _inside.task = before
 
 
+def limited(n_jobs: int | None) -> AbstractContextManager[None]:
+    """One thread in all where a caller asks for one job; else as many as BLAS would use."""
+    return alone() if n_jobs == 1 else nullcontext()
+
+
 def cut(total: int, align: int, parts: int) -> list[tuple[int, int]]:
     """Ranges that cover 0 to total in at most `parts` nearly equal pieces, cut at multiples of `align`."""
     units = -(-total // align)
@@ -108,15 +113,45 @@ def begin(
     others = helpers(work)
     pieces = min(PIECES * (others + 1), work // PIECE) if others else 1
     ranges = cut(total, align, max(pieces, work // CHUNK))
-    todo, process = deque(ranges), os.getpid()
-    begun = _submit(others, kernel, todo, args)
+    return _begin(lambda lo, hi: kernel(lo, hi, *args), ranges, others)
+
+
+def share(
+    task: Callable[..., Any], pieces: list[tuple[Any, ...]], work: int, n_threads: int | None = None
+) -> None:
+    """Call ``task(*piece)`` for every piece, on several threads if that pays.
+
+    The caller fixes the pieces from the data alone, so that the number of threads changes no bit even where
+    a result depends on how the work is cut, as the sums of a BLAS product do. A task must release the GIL to
+    gain anything; BLAS uses one thread in it. Unlike the threads of BLAS, which wait for each other and spin
+    while they wait, a thread that is late here leaves its pieces to the others.
+
+    Parameters
+    ----------
+    task : callable
+    pieces : list of tuple
+        The arguments of each call.
+    work : int
+        Multiply-adds of all calls. Below `WORTH` they are made by the caller's own thread.
+    n_threads : int, optional
+        The most threads to use. Default: as many as BLAS would.
+    """
+    others = min(helpers(work, n_threads), len(pieces) - 1)
+    with one_thread():
+        _begin(task, pieces, others)()
+
+
+def _begin(task: Callable[..., Any], pieces: list[tuple[Any, ...]], others: int) -> Callable[[], None]:
+    """Start `others` threads on the pieces; the function returned helps them to the end."""
+    todo, process = deque(pieces), os.getpid()
+    begun = _submit(others, task, todo)
 
     def finish() -> None:
         if os.getpid() != process:  # a fork: the other threads are gone, with what they were about to write
             begun.clear()
-            todo.extend(ranges)
+            todo.extend(pieces)
         try:
-            _drain(kernel, todo, args)
+            _drain(task, todo)
         finally:  # the caller must not go on while a thread still writes
             started = [other for other in begun if not other.cancel()]
             wait(started)
@@ -128,33 +163,31 @@ def begin(
     return finish
 
 
-def helpers(work: int) -> int:
+def helpers(work: int, n_threads: int | None = None) -> int:
     """Other threads that so many multiply-adds are shared with."""
-    return 0 if work < WORTH else min(count(), work // (WORTH // 2)) - 1
+    return 0 if work < WORTH else min(n_threads or count(), work // (WORTH // 2)) - 1
 
 
-def _submit(
-    others: int, kernel: Callable[..., Any], todo: deque[tuple[int, int]], args: tuple[Any, ...]
-) -> list[Future[None]]:
+def _submit(others: int, task: Callable[..., Any], todo: deque[tuple[Any, ...]]) -> list[Future[None]]:
     begun = []
     for _ in range(others):
         try:
-            begun.append(_executor(others).submit(_drain, kernel, todo, args))
+            begun.append(_executor(others).submit(_drain, task, todo))
         except RuntimeError:  # the interpreter is about to exit, and starts no threads
             break
     return begun
 
 
-def _drain(kernel: Callable[..., Any], todo: deque[tuple[int, int]], args: tuple[Any, ...]) -> None:
-    """Take ranges until none is left; whoever fails or is interrupted leaves none to the others."""
+def _drain(task: Callable[..., Any], todo: deque[tuple[Any, ...]]) -> None:
+    """Take pieces until none is left; whoever fails or is interrupted leaves none to the others."""
     try:
         with alone():
             while True:
                 try:
-                    lo, hi = todo.popleft()
+                    piece = todo.popleft()
                 except IndexError:
                     return
-                kernel(lo, hi, *args)
+                task(*piece)
     finally:
         todo.clear()
 
