@@ -27,11 +27,15 @@ class Status(Enum):
     TIME_LIMIT = "the time limit was reached"
     CALLBACK = "the callback asked to stop"
     DIVERGED = "an iterate was not finite or the objective grew; the best iterate is returned"
+    INCONSISTENT = "the coefficients do not give the predictions the solver reached; the objective is theirs"
 
     @property
     def ok(self) -> bool:
         """Whether the solver itself was done, rather than cut short."""
-        return self not in (Status.MAX_ITER, Status.TIME_LIMIT, Status.CALLBACK, Status.DIVERGED)
+        return self not in NOT_OK
+
+
+NOT_OK = (Status.MAX_ITER, Status.TIME_LIMIT, Status.CALLBACK, Status.DIVERGED, Status.INCONSISTENT)
 
 
 class Stack:
