@@ -161,6 +161,9 @@ class Newton:
 
         Targets that do not depend on each other are fitted one by one, each to its own end.
         """
+        if len(A) == 0:
+            z = np.zeros((problem.design.shape[0], *problem.targets))
+            return w, z, problem.value(z)
         if not problem.targets or couples(problem):
             return self._fit(problem, A, w)
         fits = [self._fit(one, A, w[:, t]) for t, one in enumerate(problem.single_targets())]
