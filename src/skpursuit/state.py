@@ -133,7 +133,7 @@ class Result:
         Bytes read once beforehand: norms, layouts, twins, gathered columns.
     history : list of Record
     dropped : ndarray of int
-        Columns that were chosen but depend on the others, and were left out.
+        Columns that were found to depend on the support, and were left out.
     selector : str
         The selector used, and for `auto` why.
     """

@@ -34,7 +34,7 @@ def make_plan(coder: Any, d: int, n: int) -> Plan:
     if tol is not None and not (isinstance(tol, Real) and 0 <= float(tol) < np.inf):
         raise ValueError(f"tol must be a finite squared norm of at least 0, or None, got {tol!r}")
     if k is None:
-        k = max(1, d // 10) if tol is None else min(n, d)
+        k = min(n, max(1, d // 10) if tol is None else d)
     elif k > d:
         warnings.warn(
             f"n_nonzero_coefs={k} is more than the {d} atoms of the dictionary; {d} is used",
