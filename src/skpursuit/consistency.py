@@ -1,10 +1,10 @@
 """The last look at a run: whether what it tells is what its coefficients give.
 
-Solvers move coefficients, predictions z and the objective side by side, each by its own cheap update. A mistake
-in one of them, or digits that near-dependent columns lose, would let a result tell an objective that its
-coefficients do not reach. So a run ends with one product: X_S w_S, from the columns gathered for the fit, is
-compared with z, and the loss there with the objective, both to TOLERANCE. What differs by more is not repaired:
-the run tells the objective of its coefficients and ends with Status.INCONSISTENT.
+Solvers move coefficients, predictions z and the objective side by side, each by its own cheap update. A
+mistake in one of them, or digits that near-dependent columns lose, would let a result tell an objective that
+its coefficients do not reach. So a run ends with one product: X_S w_S, from the columns gathered for the
+fit, is compared with z, and the loss there with the objective, both to TOLERANCE. What differs by more is
+not repaired: the run tells the objective of its coefficients and ends with Status.INCONSISTENT.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BLOCK = 64  # columns multiplied at a time, so that a large support is not copie
 
 def is_consistent(problem: Problem, state: State) -> tuple[bool, float]:
     """Whether z and the objective of a state are those of its coefficients, and the objective that is."""
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # what is not finite compares as False
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # what is not finite differs
         z = predictions(problem, state)
         objective = problem.value(z)
         return same_predictions(problem, state.z, z) and same_objective(problem, state, objective), objective
@@ -37,7 +37,10 @@ def predictions(problem: Problem, state: State) -> Floats:
 
 
 def same_predictions(problem: Problem, told: Floats, z: Floats) -> bool:
-    """||told - z|| <= TOLERANCE (||z|| + ||y||) over rows with a weight, in units in which no square overflows."""
+    """Whether ||told - z|| <= TOLERANCE (||z|| + ||y||) over the rows with a weight.
+
+    Norms are in units of the largest number, so that no square overflows.
+    """
     y = problem.y
     if problem.weights is not None:
         counted = problem.weights > 0

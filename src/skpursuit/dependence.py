@@ -1,11 +1,12 @@
 """Columns that depend on the support, found together.
 
-A pursuit that has spanned what X can span has nothing more to choose from: every column left is a combination of
-the support, and asking for them one at a time costs one selection each, thousands of them in a wide X. So once a
-few in a row were rejected, all that are left are looked at. A random vector v orthogonal to the support tells most
-columns apart for the price of one product: <x_j, v> is zero to rounding if x_j depends on the support, and almost
-never otherwise. That is a proposal; the columns it leaves are gathered in blocks and decided by the rule that a
-single column is decided by. Those that depend leave the competition for good, and a run with none left is done.
+A pursuit that has spanned what X can span has nothing more to choose from: every column left is a
+combination of the support, and asking for them one at a time costs one selection each, thousands of them in
+a wide X. So once a few in a row were rejected, all that are left are looked at. A random vector v orthogonal
+to the support tells most columns apart for the price of one product: <x_j, v> is zero to rounding if x_j
+depends on the support, and almost never otherwise. That is a proposal; the columns it leaves are gathered in
+blocks and decided by the rule that decides a single column. Those that depend leave the competition for
+good, and a run that has no others left is done.
 """
 
 from __future__ import annotations
@@ -33,9 +34,8 @@ def rejected(problem: Problem, before: State, after: State, select: Oracle) -> S
     count = int(np.asarray(before.memory.get("rejected", 0))) + 1
     if count >= IN_A_ROW:
         count = 0
-        found: list[Indices] = []
-        select.counting(lambda: found.append(dependent_columns(problem, after)))
-        after = replace(after, dropped=np.concatenate([after.dropped, *found]))
+        more = select.counting(lambda: dependent_columns(problem, after))
+        after = replace(after, dropped=np.concatenate([after.dropped, more]))
     return replace(after, memory={**after.memory, "rejected": np.array(count)})
 
 

@@ -204,7 +204,7 @@ class Run:
         return Status.CALLBACK if isinstance(answer, (bool, np.bool_)) and answer else None
 
     def result(self) -> Result:
-        """The outcome for the caller, checked: predictions and objective must be those of the coefficients."""
+        """The outcome for the caller; predictions and objective must be those of the coefficients."""
         state, problem = self.state, self.problem
         consistent, objective = is_consistent(problem, state)
         if not consistent:

@@ -94,7 +94,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
         residual is taken, as in scikit-learn. Zero atoms are never used.
     n_nonzero_coefs : int or None, default=10
         Non-zeros of a code. More than there are atoms is cut down with a warning. None: a tenth of the
-        atoms, or no limit if `tol` is given.
+        atoms, or no limit if `tol` is given, but at most as many as a signal has entries.
     solver : {"omp", "cosamp"}, default="omp"
         Orthogonal matching pursuit, or CoSaMP (Needell, Tropp 2009): take the 2k best atoms, fit them
         together with the k present ones, keep the k largest weights.

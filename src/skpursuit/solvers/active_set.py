@@ -143,7 +143,7 @@ def pairwise_way(point: Point, toward: Atom) -> Way:
     worst, toward = point.extremes[0], better(point, toward)
     if worst.column == toward.column and worst.coef == toward.coef:
         return frank_wolfe_way(point, toward)
-    # Opposite vertices share one coefficient, which passes through zero and holds the new vertex's weight after.
+    # Opposite vertices share one coefficient: it passes through zero and is not emptied.
     emptied = ORIGIN if worst.column == toward.column else worst.column
     return Way(0.0, ends(toward) + ends(worst, -1.0), worst.weight, emptied)
 

@@ -90,7 +90,7 @@ class CoSaMP(Solver):
         found = self._select(problem, state, select, rng)
         random = rng.bit_generator.state != before
         merged = np.union1d(state.support, found)
-        if len(merged) == 0:  # nothing is excluded, so that only a gradient that is not finite has no top entries
+        if len(merged) == 0:  # no column is excluded, so the gradient is not finite
             return best(problem, state, Status.DIVERGED)
         key = digest(merged)
         seen = np.asarray(state.memory["seen"])

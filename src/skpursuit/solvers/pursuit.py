@@ -33,8 +33,8 @@ from skpursuit.state import State, Status
 class OMP(Solver):
     """Orthogonal matching pursuit (algorithm "gradient pursuit" of the paper).
 
-    Each step adds the column with the largest |gradient| and fits all coefficients again. Columns that depend on
-    those chosen before are left out; the run ends with Status.OPTIMAL when no other is left.
+    Each step adds the column with the largest |gradient| and fits all coefficients again. Columns that depend
+    on those chosen before are left out; the run ends with Status.OPTIMAL when no other is left.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class OMP(Solver):
         return bool(-g <= 0.0) if self.positive else not np.any(g)
 
     def _judged(self, problem: Problem, state: State) -> State:
-        """The state with a status if it fits well enough, has all its columns, or spans all there is to span."""
+        """The state, done if it fits well enough, has all its columns or spans all that can be spanned."""
         state = residual_status(problem, state, self.tol, self.rtol)
         if state.status is None and len(state.support) >= self.sparsity(problem):
             return replace(state, status=Status.COMPLETE)
