@@ -14,6 +14,7 @@ import numpy as np
 from skpursuit import checkpoint as files
 from skpursuit.blas import one_thread
 from skpursuit.checkpoint import Checkpoint, Snapshot
+from skpursuit.consistency import is_consistent
 from skpursuit.design import as_design, check_finite
 from skpursuit.design.base import Floats, Indices
 from skpursuit.losses import Loss
@@ -203,8 +204,11 @@ class Run:
         return Status.CALLBACK if isinstance(answer, (bool, np.bool_)) and answer else None
 
     def result(self) -> Result:
-        """The outcome for the caller."""
+        """The outcome for the caller; predictions and objective must be those of the coefficients."""
         state, problem = self.state, self.problem
+        consistent, objective = is_consistent(problem, state)
+        if not consistent:
+            state = replace(state, objective=objective, status=Status.INCONSISTENT)
         fits = np.abs(state.coef).max(initial=0.0) <= np.finfo(problem.design.dtype).max
         dtype = problem.design.dtype if fits else np.float64
         coef = np.zeros((problem.design.shape[1], *problem.targets), dtype=dtype)

@@ -172,7 +172,7 @@ def independent(scaled: Floats) -> tuple[Indices, Floats]:
     """The first columns that do not depend on earlier ones, and the Cholesky factor of their Gram matrix."""
     try:
         factor = np.linalg.cholesky(scaled)
-        if np.diag(factor).min() ** 2 > DOUBT:
+        if np.diag(factor).min(initial=1.0) ** 2 > DOUBT:
             return np.arange(len(scaled)), factor
     except np.linalg.LinAlgError:
         pass

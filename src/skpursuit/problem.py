@@ -82,6 +82,16 @@ class Problem:
         return float(np.linalg.norm(self.y / self.peak)) if self.peak > 0 else 1.0
 
     @cached_property
+    def row_weights(self) -> Floats:
+        """Weights of the rows; those that are in the design already count as ones."""
+        return np.ones(self.design.shape[0]) if self.weights is None else self.weights
+
+    @cached_property
+    def most_independent(self) -> int:
+        """The most columns that can be independent: rows with a weight."""
+        return min(self.design.shape[1], int(np.count_nonzero(self.row_weights)))
+
+    @cached_property
     def xty(self) -> Floats:
         """X^T y."""
         return self.design.correlate(self.y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import isqrt
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def orthogonalise(
     the rounding that x had before, `noise` the share of the rows of Q that comes from such rounding.
     """
     size = scaled_norm(x)
-    tiny = max(lost, 8 * max(16, len(x)) * EPS * size)
+    tiny = float(smallest_remainder(len(x), size, lost))
     h = np.zeros(len(Q) + 1)
     left, v = size, x
     for _ in range(3):
@@ -99,6 +100,31 @@ def orthogonalise(
     h[-1] = left
     v /= left
     return v, h
+
+
+def smallest_remainder(n: int, size: Any, lost: Any) -> Any:
+    """The norm at or below which the remainder of a column of that size is rounding."""
+    return np.maximum(lost, 8 * max(16, n) * EPS * size)
+
+
+def depend(Q: Floats, lines: Floats, lost: Floats, noise: Floats) -> np.ndarray:
+    """Which of the columns `lines` depend on the rows of Q, as `orthogonalise` decides it for one."""
+    tiny = smallest_remainder(lines.shape[1], row_norms(lines), lost)
+    h = np.zeros((len(lines), len(Q)))
+    found = np.zeros(len(lines), dtype=bool)
+    for _ in range(3):
+        part = lines @ Q.T
+        lines = lines - part @ Q
+        h += part
+        found |= row_norms(lines) <= np.maximum(tiny, row_norms(noise * h))
+        if found.all():
+            break
+    return found
+
+
+def row_norms(lines: Floats) -> Floats:
+    """Norms of rows that neither overflow nor underflow."""
+    return np.array([scaled_norm(line) for line in lines])
 
 
 def solve_packed(R: Floats, b: Floats) -> Floats:
@@ -161,6 +187,9 @@ class Newton:
 
         Targets that do not depend on each other are fitted one by one, each to its own end.
         """
+        if len(A) == 0:
+            z = np.zeros((problem.design.shape[0], *problem.targets))
+            return w, z, problem.value(z)
         if not problem.targets or couples(problem):
             return self._fit(problem, A, w)
         fits = [self._fit(one, A, w[:, t]) for t, one in enumerate(problem.single_targets())]

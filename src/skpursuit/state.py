@@ -27,11 +27,15 @@ class Status(Enum):
     TIME_LIMIT = "the time limit was reached"
     CALLBACK = "the callback asked to stop"
     DIVERGED = "an iterate was not finite or the objective grew; the best iterate is returned"
+    INCONSISTENT = "the coefficients do not give the predictions the solver reached; the objective is theirs"
 
     @property
     def ok(self) -> bool:
         """Whether the solver itself was done, rather than cut short."""
-        return self not in (Status.MAX_ITER, Status.TIME_LIMIT, Status.CALLBACK, Status.DIVERGED)
+        return self not in NOT_OK
+
+
+NOT_OK = (Status.MAX_ITER, Status.TIME_LIMIT, Status.CALLBACK, Status.DIVERGED, Status.INCONSISTENT)
 
 
 class Stack:
@@ -129,7 +133,7 @@ class Result:
         Bytes read once beforehand: norms, layouts, twins, gathered columns.
     history : list of Record
     dropped : ndarray of int
-        Columns that were chosen but depend on the others, and were left out.
+        Columns that were found to depend on the support, and were left out.
     selector : str
         The selector used, and for `auto` why.
     """

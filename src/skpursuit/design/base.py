@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from skpursuit.design.kept import ColumnCache, Floats, Indices, Reads
 
 MEAN_UNIT = 256 * float(np.finfo(np.float64).eps)  # rounding of means: at most 62 eps were seen
 BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many entries, so that Ctrl-C is prompt
+LOOK_ENTRIES = 2**20  # of a block of columns that are looked at once
 
 
 class Design(Grams, ABC):
@@ -145,6 +146,14 @@ class Design(Grams, ABC):
         if len(lines) == 1:
             return lines[0][None]
         return np.stack(lines, out=None if scratch is None else scratch[: len(lines)])
+
+    def blocks(self, cols: Indices) -> Iterator[tuple[Indices, Floats]]:
+        """Gather many columns for one look, some at a time: (columns, rows of float64). Counted, not kept."""
+        step = max(1, LOOK_ENTRIES // self.shape[0])
+        for start in range(0, len(cols), step):
+            part = cols[start : start + step]
+            self.reads.add(*self.cost(cols=part))
+            yield part, self._gather(part)
 
     def _lines(self, cols: Indices) -> tuple[list[Floats], Indices, Floats]:
         """Columns as one-dimensional arrays; which of them had to be gathered into the cache, and those."""

@@ -97,8 +97,9 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
     loss : {"logistic", "squared", "huber"} or Loss
         A loss of labels -1 and +1.
     n_nonzero_coefs : int, optional
-        Features of each support. Default: a tenth of the features, at least 10 if there are as many; no limit
-        with `tol`. More than there are features is clipped with a warning.
+        Features of each support. Default: a tenth of the features or 10, whichever is more, but not more than
+        there are samples or features, which is the limit with `tol`. More than there are features is clipped
+        with a warning.
     tol : float, optional
         Smallest relative decrease of the objective; for squared loss the largest squared norm of the
         residual; duality gap for "fw".

@@ -34,7 +34,7 @@ def make_plan(coder: Any, d: int, n: int) -> Plan:
     if tol is not None and not (isinstance(tol, Real) and 0 <= float(tol) < np.inf):
         raise ValueError(f"tol must be a finite squared norm of at least 0, or None, got {tol!r}")
     if k is None:
-        k = max(1, d // 10) if tol is None else min(n, d)
+        k = min(n, max(1, d // 10) if tol is None else d)
     elif k > d:
         warnings.warn(
             f"n_nonzero_coefs={k} is more than the {d} atoms of the dictionary; {d} is used",
@@ -94,7 +94,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
         residual is taken, as in scikit-learn. Zero atoms are never used.
     n_nonzero_coefs : int or None, default=10
         Non-zeros of a code. More than there are atoms is cut down with a warning. None: a tenth of the
-        atoms, or no limit if `tol` is given.
+        atoms, or no limit if `tol` is given, but at most as many as a signal has entries.
     solver : {"omp", "cosamp"}, default="omp"
         Orthogonal matching pursuit, or CoSaMP (Needell, Tropp 2009): take the 2k best atoms, fit them
         together with the k present ones, keep the k largest weights.

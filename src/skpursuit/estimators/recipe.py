@@ -64,11 +64,11 @@ class Recipe:
         check_size("ridge", self.ridge, optional=False)
         object.__setattr__(self, "loss", as_loss(self.loss))
 
-    def sparsity(self, d: int) -> int:
-        """The number of coefficients: by default a tenth of the columns, at least 10 if there are as many."""
+    def sparsity(self, n: int, d: int) -> int:
+        """The number of coefficients: by default min(n, d, max(10, d // 10)), or min(n, d) with `tol`."""
         if self.n_nonzero_coefs is not None:
             return clipped(self.n_nonzero_coefs, d)
-        return d if self.tol is not None else min(d, max(10, d // 10))
+        return min(n, d) if self.tol is not None else min(n, d, max(10, d // 10))
 
     def fit(
         self,
@@ -109,7 +109,7 @@ class Recipe:
                 forced=(*forced, *self.solver.forced),
                 n_nonzero_coefs=None if k is None else k + 1,
             )
-        k = self.sparsity(d)
+        k = self.sparsity(frame.design.shape[0], d)
         if self.solver == "omp":
             kept = () if start is None else tuple(int(j) for j in start[0][:k])
             return OMP(

@@ -60,8 +60,8 @@ class PursuitRegressor(RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
         How the best columns are found; see `minimize`.
     loss : {"squared", "huber", "poisson"} or Loss
     n_nonzero_coefs : int, optional
-        Default: a tenth of the features, at least 10 if there are as many; no limit with `tol`. More than
-        there are features is clipped with a warning.
+        Default: a tenth of the features or 10, whichever is more, but not more than there are samples or
+        features, which is the limit with `tol`. More than there are features is clipped with a warning.
     tol : float, optional
         Largest squared norm of the residual for squared loss; smallest relative decrease of the objective
         for others; duality gap for "fw".

@@ -143,7 +143,9 @@ def pairwise_way(point: Point, toward: Atom) -> Way:
     worst, toward = point.extremes[0], better(point, toward)
     if worst.column == toward.column and worst.coef == toward.coef:
         return frank_wolfe_way(point, toward)
-    return Way(0.0, ends(toward) + ends(worst, -1.0), worst.weight, worst.column)
+    # Opposite vertices share one coefficient: it passes through zero and is not emptied.
+    emptied = ORIGIN if worst.column == toward.column else worst.column
+    return Way(0.0, ends(toward) + ends(worst, -1.0), worst.weight, emptied)
 
 
 def blended_way(point: Point, toward: Atom) -> Way:

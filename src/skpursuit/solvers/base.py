@@ -81,6 +81,12 @@ def check_sparsity(problem: Problem, k: int) -> None:
         raise ValueError(f"n_nonzero_coefs is {k} but X has {d} columns; use at most {d}")
 
 
+def default_sparsity(problem: Problem) -> int:
+    """A tenth of the columns, but no more than there are rows: more cannot be independent."""
+    n, d = problem.design.shape
+    return max(1, min(n, d // 10))
+
+
 def empty_state(problem: Problem, **memory: Any) -> State:
     """The zero model."""
     z = np.zeros((problem.design.shape[0], *problem.targets))

@@ -19,6 +19,7 @@ from skpursuit.solvers.base import (
     check_size,
     check_sparsity,
     decrease_status,
+    default_sparsity,
     empty_state,
     residual_status,
 )
@@ -38,7 +39,7 @@ class CoSaMP(Solver):
     Parameters
     ----------
     n_nonzero_coefs : int, optional
-        k, the columns in the model. Default: a tenth of the columns.
+        k, the columns in the model. Default: a tenth of the columns, at most as many as rows.
     tol : float, optional
         Stop once the squared residual norm is at most this.
     rtol : float, optional
@@ -72,7 +73,7 @@ class CoSaMP(Solver):
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns in the model."""
-        return self.n_nonzero_coefs or max(1, problem.design.shape[1] // 10)
+        return self.n_nonzero_coefs or default_sparsity(problem)
 
     def work(self, problem: Problem) -> tuple[int, int]:
         """A few iterations settle it; each visits 2k columns, many of them again."""
@@ -89,6 +90,8 @@ class CoSaMP(Solver):
         found = self._select(problem, state, select, rng)
         random = rng.bit_generator.state != before
         merged = np.union1d(state.support, found)
+        if len(merged) == 0:  # no column is excluded, so the gradient is not finite
+            return best(problem, state, Status.DIVERGED)
         key = digest(merged)
         seen = np.asarray(state.memory["seen"])
         if key in seen and not random:
@@ -136,7 +139,7 @@ class GraSP(CoSaMP):
     Parameters
     ----------
     n_nonzero_coefs : int, optional
-        k, the columns in the model. Default: a tenth of the columns.
+        k, the columns in the model. Default: a tenth of the columns, at most as many as rows.
     tol : float, optional
         Stop once the squared residual norm is at most this (squared loss), or once a step lowers the
         objective by at most this relative amount (other losses).

@@ -10,6 +10,7 @@ from numbers import Integral
 import numpy as np
 
 from skpursuit.blas import one_thread
+from skpursuit.dependence import rejected
 from skpursuit.design.sums import scaled_norm
 from skpursuit.problem import Problem
 from skpursuit.refit import LeastSquares, Newton
@@ -21,6 +22,7 @@ from skpursuit.solvers.base import (
     check_size,
     check_sparsity,
     decrease_status,
+    default_sparsity,
     empty_state,
     residual_status,
 )
@@ -31,13 +33,14 @@ from skpursuit.state import State, Status
 class OMP(Solver):
     """Orthogonal matching pursuit (algorithm "gradient pursuit" of the paper).
 
-    Each step adds the column with the largest |gradient| and fits all coefficients again.
+    Each step adds the column with the largest |gradient| and fits all coefficients again. Columns that depend
+    on those chosen before are left out; the run ends with Status.OPTIMAL when no other is left.
 
     Parameters
     ----------
     n_nonzero_coefs : int, optional
-        Columns in the final model, `forced` included. Default: a tenth of the columns, or all of them
-        when `tol` or `rtol` is given.
+        Columns in the final model, `forced` included. Default: a tenth of the columns, at most as
+        many as rows; no limit when `tol` or `rtol` is given.
     tol : float, optional
         Stop once the squared residual norm is at most this (squared loss), or once a step lowers the
         objective by at most this relative amount (other losses).
@@ -77,10 +80,11 @@ class OMP(Solver):
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns this run may use."""
-        d = problem.design.shape[1]
         if self.n_nonzero_coefs is not None:
             return self.n_nonzero_coefs
-        return d if self.tol is not None or self.rtol is not None else max(1, d // 10, len(self.forced))
+        if self.tol is not None or self.rtol is not None:
+            return problem.design.shape[1]
+        return max(default_sparsity(problem), len(self.forced))
 
     def iterations(self, problem: Problem) -> int:
         """A step adds a column or drops a dependent one, and one more finds that none is left."""
@@ -122,7 +126,11 @@ class OMP(Solver):
         j = int(found[0])
         if self._useless(problem, query.r, j):
             return replace(state, status=Status.OPTIMAL)
-        after = self._judged(problem, self._refit(problem).add(problem, state, j))
+        after = self._refit(problem).add(problem, state, j)
+        if len(after.support) > len(state.support):
+            after = self._judged(problem, after)
+        else:
+            after = rejected(problem, state, after, select)
         return after if problem.quadratic else decrease_status(state, after, self.tol)
 
     def _useless(self, problem: Problem, r: np.ndarray, j: int) -> bool:
@@ -132,9 +140,12 @@ class OMP(Solver):
         return bool(-g <= 0.0) if self.positive else not np.any(g)
 
     def _judged(self, problem: Problem, state: State) -> State:
+        """The state, done if it fits well enough, has all its columns or spans all that can be spanned."""
         state = residual_status(problem, state, self.tol, self.rtol)
         if state.status is None and len(state.support) >= self.sparsity(problem):
             return replace(state, status=Status.COMPLETE)
+        if state.status is None and len(state.support) >= problem.most_independent:
+            return replace(state, status=Status.OPTIMAL)
         return state
 
 

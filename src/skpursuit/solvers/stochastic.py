@@ -10,7 +10,14 @@ from skpursuit.design.base import Floats, Indices
 from skpursuit.problem import Problem
 from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
 from skpursuit.selectors.score import top
-from skpursuit.solvers.base import Solver, check_count, check_size, check_sparsity, residual_status
+from skpursuit.solvers.base import (
+    Solver,
+    check_count,
+    check_size,
+    check_sparsity,
+    default_sparsity,
+    residual_status,
+)
 from skpursuit.solvers.cosamp import GraSP, start, watched
 from skpursuit.state import State
 
@@ -53,7 +60,7 @@ class StoIHT(Solver):
     Parameters
     ----------
     n_nonzero_coefs : int, optional
-        k. Default: a tenth of the columns.
+        k. Default: a tenth of the columns, at most as many as rows.
     tol, rtol : float, optional
         Stop once the squared residual norm is at most tol, or rtol ||y||^2. Squared loss only: the objective
         of a stochastic run is too rough for a relative test, so with other losses `max_iter` stops it.
@@ -81,7 +88,7 @@ class StoIHT(Solver):
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns in the model."""
-        return self.n_nonzero_coefs or max(1, problem.design.shape[1] // 10)
+        return self.n_nonzero_coefs or default_sparsity(problem)
 
     def work(self, problem: Problem) -> tuple[int, int]:
         return batch_work(problem, self.max_iter, self.batch_size or self.sparsity(problem))

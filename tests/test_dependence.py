@@ -1,0 +1,160 @@
+"""A pursuit that has spanned what X can span ends there, however many columns are left."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import aslinearoperator
+
+from skpursuit import (
+    OMP,
+    Checkpoint,
+    CoSaMP,
+    GraSP,
+    PursuitClassifier,
+    PursuitCoder,
+    PursuitRegressor,
+    Status,
+    StoIHT,
+    minimize,
+)
+from skpursuit.dependence import IN_A_ROW, dependent_columns
+from skpursuit.loop import make_run
+from skpursuit.refit import depend, orthogonalise
+
+LOSSES = ("squared", "logistic", "huber", "poisson")
+SOURCES = (np.ascontiguousarray, np.asfortranarray, csr_array, aslinearoperator)
+MANY = [*range(50), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(50, 600))]
+
+
+def of_rank(rng, n, d, rank):
+    """Columns of wildly different sizes in a space of `rank` dimensions."""
+    X = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, d))
+    return X * 10.0 ** rng.uniform(-2.0, 2.0, d)
+
+
+def labels(rng, n, loss):
+    """Targets that the zero model does not fit."""
+    odd = np.arange(n) % 2
+    if loss == "logistic":
+        return 2.0 * odd - 1.0
+    return rng.poisson(2.0, n) + 2.0 * odd if loss == "poisson" else rng.standard_normal(n)
+
+
+def left_over(X, support):
+    """Norm of what the support leaves of each column, relative to the column."""
+    Q = np.linalg.qr(X[:, support])[0]
+    rest = X - Q @ (Q.T @ X)
+    return np.linalg.norm(rest, axis=0) / np.linalg.norm(X, axis=0)
+
+
+@pytest.mark.parametrize("seed", MANY)
+def test_a_run_ends_once_its_support_spans_all_columns(seed):
+    rng = np.random.default_rng(seed)
+    n, loss = int(rng.integers(2, 16)), LOSSES[seed % 4]
+    rank = n if rng.random() < 0.4 else int(rng.integers(1, n + 1))
+    d = int(rng.integers(10 * n, 20 * n))
+    X = of_rank(rng, n, d, rank)
+    weights = rng.integers(1, 3, n) * 1.0 if rng.random() < 0.3 else None
+    solver = OMP(d, ridge=0.0 if loss == "squared" else 0.1)
+    selectors = ("exact", "auto") if loss != "squared" else ("exact", "auto", "gram", "certified")
+    make = SOURCES[seed // 4 % 4]
+    chosen = "exact" if make is aslinearoperator else selectors[seed % len(selectors)]
+    result = minimize(make(X), labels(rng, n, loss), solver, chosen, loss, sample_weight=weights)
+    assert result.status in (Status.OPTIMAL, Status.ZERO_RESIDUAL)
+    assert len(result.support) <= rank
+    assert result.n_iter <= rank + IN_A_ROW + 1
+    if result.status is Status.OPTIMAL:
+        assert len(result.support) == rank
+        assert left_over(X, result.support).max() < 1e-9
+    seen = np.append(result.support, result.dropped)
+    assert len(np.unique(seen)) == len(seen)
+
+
+@pytest.mark.parametrize("seed", MANY)
+def test_all_columns_that_depend_are_found_and_no_others(seed):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(4, 30)), int(rng.integers(1, 4))
+    kept = rng.standard_normal((n, k))
+    inside = kept @ rng.standard_normal((k, 15))
+    outside = kept @ rng.standard_normal((k, 15))
+    outside += rng.standard_normal((n, 15)) * 10.0 ** -rng.uniform(0.0, 8.0, 15)
+    X = np.hstack([kept, inside, outside, np.zeros((n, 1))])
+    weights = rng.uniform(0.5, 2.0, n) if seed % 2 else None
+    loss = "huber" if seed % 2 else "squared"
+    run = make_run(X, rng.standard_normal(n), OMP(k, forced=range(k)), "exact", loss, weights)
+    found = dependent_columns(run.problem, run.state)
+    assert found.tolist() == [*range(k, k + 15), k + 30]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_many_columns_are_decided_as_one_is(seed):
+    rng = np.random.default_rng(seed)
+    n, k = 20, int(rng.integers(1, 20))
+    Q = np.linalg.qr(rng.standard_normal((n, k)))[0].T.copy()
+    shares = 10.0 ** -rng.uniform(0.0, 16.0, (60, 1))
+    lines = rng.standard_normal((60, k)) @ Q + shares * rng.standard_normal((60, n))
+    lost, noise = np.abs(rng.standard_normal(60)) * 1e-9, np.abs(rng.standard_normal(k)) * 1e-8
+    lines *= 10.0 ** rng.integers(-160, 160)
+    one_by_one = [orthogonalise(Q, x, b, noise)[0] is None for x, b in zip(lines, lost)]
+    assert depend(Q, lines, lost, noise).tolist() == one_by_one
+
+
+def stops_at(last, record):
+    return record.iteration == last
+
+
+def test_a_resumed_run_rejects_the_same_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = of_rank(rng, 20, 300, 6), rng.standard_normal(20)
+    whole = minimize(X, y, OMP(50), "exact")
+    for last in range(5, 10):
+        file = Checkpoint(tmp_path / f"{last}.ckpt")
+        first = minimize(X, y, OMP(50), "exact", callback=partial(stops_at, last), checkpoint=file)
+        assert first.status is Status.CALLBACK
+        again = minimize(X, y, OMP(50), "exact", checkpoint=file)
+        assert (again.n_iter, again.status) == (whole.n_iter, whole.status)
+        assert np.array_equal(again.dropped, whole.dropped)
+        assert np.array_equal(again.coef, whole.coef)
+
+
+def test_the_look_at_all_columns_is_counted():
+    rng = np.random.default_rng(0)
+    X = of_rank(rng, 20, 300, 6)
+    result = minimize(X, rng.standard_normal(20), OMP(50), "exact")
+    assert result.entries_read > result.n_iter * X.size
+
+
+@pytest.mark.parametrize("k", [39, 40, 41, 400, None])
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_a_classifier_has_no_cliff_at_the_number_of_samples(loss, k):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 1600)), np.arange(40) % 2
+    model = PursuitClassifier(loss=loss, n_nonzero_coefs=k).fit(X, y)
+    assert model.n_iter_ <= 40 + IN_A_ROW
+    assert model.status_.ok
+    assert model.score(X, y) == 1.0
+
+
+@pytest.mark.parametrize(("n", "d"), [(5, 8), (5, 40), (12, 400), (60, 30)])
+def test_by_default_no_more_coefficients_than_rows_or_columns(n, d):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+    for solver in (OMP(), CoSaMP(), GraSP(), StoIHT()):
+        run = make_run(X, y, solver, "exact", "squared")
+        assert solver.sparsity(run.problem) <= min(n, d)
+    for name in ("omp", "mp", "cosamp", "grasp"):
+        for tol in (None, 1e-30):
+            assert len(PursuitRegressor(solver=name, tol=tol).fit(X, y).support_) <= min(n, d)
+    coder = PursuitCoder(rng.standard_normal((d, n)), n_nonzero_coefs=None)
+    codes = coder.fit_transform(rng.standard_normal((3, n)))
+    assert np.diff(codes.indptr).max() <= min(n, d)
+
+
+def test_a_column_that_is_left_by_rounding_alone_is_not_an_error():
+    rng = np.random.default_rng(0)
+    X, y = of_rank(rng, 30, 500, 5) + 1e6, rng.standard_normal(30)
+    model = PursuitRegressor(n_nonzero_coefs=300).fit(X, y)
+    assert model.n_iter_ <= 40
+    assert len(model.support_) <= 29
