@@ -100,6 +100,9 @@ class AffineDesign(Design):
         taken += self.inner.offsets(cols) * np.abs(self.root).max(initial=0.0)
         return taken / np.abs(self.scale[cols])
 
+    def given_sizes(self, cols: Indices) -> Floats:
+        return self.inner.given_sizes(cols) / np.abs(self.scale[cols])
+
     def mean_unit(self) -> float:
         return self.inner.mean_unit()
 

@@ -195,6 +195,10 @@ class Design(Grams, ABC):
         """Norms of what was taken out of columns by centring, which their rounding is relative to as well."""
         return np.zeros(len(cols))
 
+    def given_sizes(self, cols: Indices) -> Floats:
+        """The coefficients of X as given that coefficients of 1 here stand for; 0 for a constant column."""
+        return np.ones(len(cols))
+
     def lost(self, cols: Indices) -> Floats:
         """Norms below which what is left of centred columns is the rounding of their means."""
         return self.mean_unit() * self.offsets(cols)

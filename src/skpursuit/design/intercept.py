@@ -62,6 +62,12 @@ class InterceptDesign(Design):
         out[real] = self.inner.offsets(np.asarray(cols)[real])
         return out
 
+    def given_sizes(self, cols: Indices) -> Floats:
+        real = self._split(cols)[0]
+        out = np.zeros(len(cols))
+        out[real] = self.inner.given_sizes(np.asarray(cols)[real])
+        return out
+
     def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:
         if cols is None:
             self.inner._accumulate(rows, weights, out[:-1], None)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skpursuit.design import AffineDesign, Design, InterceptDesign, as_design, check_finite
+from skpursuit.design import AffineDesign, Design, InterceptDesign, as_design, check_finite, rows_that_count
 from skpursuit.design.base import Floats, Indices
 from skpursuit.losses import Loss, Squared
 from skpursuit.problem import checked_weights
@@ -95,9 +95,10 @@ def make_frame(
     fit_intercept: bool = True,
     normalize: bool = False,
 ) -> Frame:
-    """Centre, scale and weight without touching X."""
+    """Centre, scale and weight without touching X; rows of weight zero are left out."""
     d = base.shape[1]
     check_finite(base)
+    base, y, weights = rows_that_count(base, y, weights)
     centred = fit_intercept and (isinstance(loss, Squared) or normalize)
     centre = base.means(weights) if centred else np.zeros(d)
     root = None if weights is None else np.sqrt(weights)
@@ -106,7 +107,7 @@ def make_frame(
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
         plain = not (fit_intercept or normalize) and root is None
         view = base if plain else AffineDesign(base, centre, scale, root)
-        y = less_mean(np.asarray(y, dtype=np.float64), offset, weights)
+        y = less_mean(np.asarray(y, dtype=np.float64), offset)
         y = y if root is None else y * (root if y.ndim == 1 else root[:, None])
         return Frame(view, y, None, centre, scale, offset)
     view = AffineDesign(base, centre, scale) if normalize else base
@@ -115,12 +116,11 @@ def make_frame(
     return Frame(InterceptDesign(view), y, weights, centre, scale, 0.0, forced=(d,))
 
 
-def less_mean(y: Floats, offset: Any, weights: Floats | None) -> Floats:
+def less_mean(y: Floats, offset: Any) -> Floats:
     """Targets less their means; zero where nothing but the rounding of the mean would be left."""
     rest = y - offset
     tiny = 64 * np.finfo(np.float64).eps * np.abs(offset)
-    counted = rest if weights is None else rest[weights > 0]
-    return np.where(np.abs(counted).max(axis=0) > tiny, rest, 0.0)
+    return np.where(np.abs(rest).max(axis=0) > tiny, rest, 0.0)
 
 
 def _scale(base: Design, centre: Floats, root: Floats | None) -> Floats:

@@ -92,7 +92,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, B
     def _fit_design(self, base: Design, y: Floats, weights: Floats | None) -> Self:
         self.n_nonzero_coefs_ = self._sparsity(base.shape[1])
         frame = make_frame(base, y, Squared(), weights, self.fit_intercept)
-        columns = frame.y.reshape(len(y), -1)
+        columns = frame.y.reshape(len(frame.y), -1)
         paths = pursue_targets(
             frame.design, columns, self.n_nonzero_coefs_, self.tol, self.precompute, self.selector
         )

@@ -92,8 +92,8 @@ class Recipe:
         forced = isinstance(self.solver, OMP) or self.solver == "omp"
         if isinstance(loss, Squared) or forced or not self.fit_intercept:
             return Posed(make_frame(base, y, loss, weights, self.fit_intercept, self.normalize), loss)
-        shift = best_constant(loss, y, weights)
         frame = make_frame(base, y, loss, weights, False, self.normalize)
+        shift = best_constant(loss, frame.y, frame.weights)
         return Posed(frame, Shifted(loss, shift), shift)
 
     def solver_for(self, frame: Frame, start: Model | None) -> Solver:

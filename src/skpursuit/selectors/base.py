@@ -262,7 +262,8 @@ class Oracle:
     def counting(self, known: Callable[[], tuple[Floats, Floats]]) -> None:
         """Have a known gradient made outside a query, its reads counted like those of an answer."""
         entries, nbytes = self.design.reads.entries, self.design.reads.bytes
-        known()
+        with np.errstate(over="ignore", invalid="ignore"):  # as in `select`
+            known()
         reads = self.design.reads.entries - entries, self.design.reads.bytes - nbytes
         self.answers.append(Selection(NO_COLUMNS, np.empty(0), "exact", *reads))
 
