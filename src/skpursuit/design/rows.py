@@ -1,12 +1,13 @@
 """Some rows of a design. Rows of weight zero are left out by it, so that nothing can depend on them.
 
-A weight of zero must mean that the row is not there: not in a fit, a norm, a draw, nor in a rule that uses the number
-of rows. A factor of zero is not enough, because zero times an infinite loss is NaN. So the rows are left out for good:
-n, norms and residuals are those of the rows that are left.
+A weight of zero must mean that the row is not there: not in a fit, a norm or a draw, nor in a rule that uses
+the number of rows. A factor of zero is not enough, because zero times an infinite loss is NaN. So such rows
+are left out for good: n, norms and residuals are those of the others.
 
-X is not copied, and its norms, layouts and twins serve every choice of rows, those of all folds among them. A residual
-is spread over all rows of X with zeros in the others: X is finite, so that those add exactly nothing. Bounds on column
-norms are those of all rows, which makes error bounds wider than need be, never too narrow.
+X is not copied, and its norms, layouts and twins serve every choice of rows, those of all folds among them. A
+residual is spread over all rows of X, with zeros in those that are left out: X is finite, so that these add
+exactly nothing. Bounds on column norms are those of all rows: error bounds may be wider than need be, never
+too narrow.
 """
 
 from __future__ import annotations

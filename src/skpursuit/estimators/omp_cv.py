@@ -96,10 +96,10 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, LinearMixin, RegressorMi
             For the splitter; needs scikit-learn's metadata routing.
         """
         check_count("max_iter", self.max_iter or None)
-        base, y, weights = read_data(self, X, y, sample_weight, y_numeric=True, ensure_min_features=2)
+        base, y, weights, kept = read_data(self, X, y, sample_weight, y_numeric=True, ensure_min_features=2)
         d = base.shape[1]
         most = clipped(self.max_iter, d) if self.max_iter else min(max(int(0.1 * d), 5), d)
-        splits = self._splits(base, y, fit_params)
+        splits = self._splits(y, kept, fit_params)
         with limited(self.n_jobs):
             grams = self._grams(base, y, weights, most * len(splits))
             errors = Parallel(n_jobs=self.n_jobs, verbose=int(self.verbose), require="sharedmem")(

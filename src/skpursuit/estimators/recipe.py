@@ -20,6 +20,8 @@ from skpursuit.solvers.pursuit import OMP
 from skpursuit.state import Result, State
 
 SOLVERS = ("omp", "mp", "cosamp", "grasp", "fw")
+RIDGED = ("omp", "grasp")  # solvers whose fits have a penalty
+CLASS_RIDGE = 0.03  # chosen on text collections, see the README
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Recipe:
     normalize: bool = False
     max_iter: int | None = None
     radius: float = 1.0
-    ridge: float = 0.0
+    ridge: float | None = None
     random_state: Any = None
 
     @classmethod
@@ -61,8 +63,30 @@ class Recipe:
         check_count("max_iter", self.max_iter)
         check_size("tol", self.tol)
         check_size("radius", self.radius, optional=False)
-        check_size("ridge", self.ridge, optional=False)
+        check_size("ridge", self.ridge)
         object.__setattr__(self, "loss", as_loss(self.loss))
+        self._check_ridge()
+
+    def _check_ridge(self) -> None:
+        """Refuse a ridge that was given and would have no effect."""
+        if not self.ridge:
+            return
+        useless = f"ridge={self.ridge:g} has no effect with"
+        if isinstance(self.solver, Solver):
+            raise ValueError(f"{useless} a solver object; give it to the solver, as in OMP(ridge=0.1)")
+        if self.solver not in RIDGED:
+            raise ValueError(f"{useless} solver {self.solver!r}; leave it out or use {' or '.join(RIDGED)}")
+        if isinstance(self.loss, Squared):
+            raise ValueError(f"{useless} squared loss; leave it out")
+
+    @property
+    def penalty(self) -> float:
+        """The ridge that was given, or a little for losses of classes, which may be separable."""
+        if self.ridge is not None:
+            return self.ridge
+        return (
+            CLASS_RIDGE if hasattr(self.loss, "probability") or hasattr(self.loss, "probabilities") else 0.0
+        )
 
     def sparsity(self, d: int) -> int:
         """The number of coefficients: by default a tenth of the columns, at least 10 if there are as many."""
@@ -113,7 +137,7 @@ class Recipe:
         if self.solver == "omp":
             kept = () if start is None else tuple(int(j) for j in start[0][:k])
             return OMP(
-                k + len(forced), self.tol, max_iter=self.max_iter, forced=(*forced, *kept), ridge=self.ridge
+                k + len(forced), self.tol, max_iter=self.max_iter, forced=(*forced, *kept), ridge=self.penalty
             )
         return _OTHERS[self.solver](self, k)
 
@@ -155,6 +179,6 @@ def _limited(recipe: Recipe, **given: Any) -> dict[str, Any]:
 _OTHERS: dict[str, Callable[[Recipe, int], Solver]] = {
     "mp": lambda r, k: skpursuit.MatchingPursuit(**_limited(r, n_nonzero_coefs=k, tol=r.tol)),
     "cosamp": lambda r, k: skpursuit.CoSaMP(**_limited(r, n_nonzero_coefs=k, tol=r.tol)),
-    "grasp": lambda r, k: skpursuit.GraSP(**_limited(r, n_nonzero_coefs=k, tol=r.tol, ridge=r.ridge)),
+    "grasp": lambda r, k: skpursuit.GraSP(**_limited(r, n_nonzero_coefs=k, tol=r.tol, ridge=r.penalty)),
     "fw": lambda r, k: skpursuit.FrankWolfe(skpursuit.L1Ball(r.radius), **_limited(r, tol=r.tol)),
 }

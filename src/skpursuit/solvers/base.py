@@ -81,6 +81,12 @@ def check_sparsity(problem: Problem, k: int) -> None:
         raise ValueError(f"n_nonzero_coefs is {k} but X has {d} columns; use at most {d}")
 
 
+def check_ridge(problem: Problem, ridge: float) -> None:
+    """Refuse a ridge that would have no effect."""
+    if ridge and problem.quadratic:
+        raise ValueError(f"ridge={ridge:g} has no effect with squared loss; leave it out")
+
+
 def empty_state(problem: Problem, **memory: Any) -> State:
     """The zero model."""
     z = np.zeros((problem.design.shape[0], *problem.targets))
