@@ -55,7 +55,7 @@ def views(X):
     rng = np.random.default_rng(8)
     centre, scale, root = rng.standard_normal(d), rng.uniform(0.5, 2.0, d), rng.uniform(0.0, 2.0, n)
     viewed = root[:, None] * (X - centre) / scale
-    more = np.insert(X, [0, 5, n], 1e3, axis=0)  # rows 0, 6 and n + 2 are to be left out
+    more = np.insert(X, [0, 5, n], 3.0, axis=0)  # rows 0, 6 and n + 2 are to be left out
     rows = np.delete(np.arange(n + 3), [0, 6, n + 2])
     return {
         "view": (AffineDesign(as_design(X), centre, scale, root), viewed),

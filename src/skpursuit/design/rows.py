@@ -4,7 +4,7 @@ A weight of zero must mean that the row is not there: not in a fit, a norm or a 
 the number of rows. A factor of zero is not enough, because zero times an infinite loss is NaN. So such rows
 are left out for good: n, norms and residuals are those of the others.
 
-X is not copied, and its norms, layouts and twins serve every choice of rows, those of all folds among them. A
+X is not copied, and its norms, layouts and codes serve every choice of rows, those of all folds among them. A
 residual is spread over all rows of X, with zeros in those that are left out: X is finite, so that these add
 exactly nothing. Bounds on column norms are those of all rows: error bounds may be wider than need be, never
 too narrow.
@@ -12,13 +12,14 @@ too narrow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from skpursuit.design.affine import AffineDesign
 from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.design.sums import line_norms
 
 
 class RowsDesign(Design):
@@ -96,12 +97,21 @@ class RowsDesign(Design):
     mean_unit = AffineDesign.mean_unit
     has_twin = AffineDesign.has_twin
     twin = AffineDesign.twin
-    sketch = AffineDesign.sketch
-    is_prepared = AffineDesign.is_prepared
     fetch = AffineDesign.fetch
 
-    def _sketch_guess(self, r: Floats, cols: Indices | None) -> Floats:
-        return self.inner._sketch_guess(self._lift(r), cols)
+    def is_prepared(self, kind: str) -> bool:
+        return super().is_prepared(kind) if kind == "sketch" else self.inner.is_prepared(kind)
+
+    def sketch(self) -> Any:
+        """A sketch of these rows: its levels are means over rows, and guesses from others are not bounded."""
+        key = ("sketch", None)
+        if key not in self.cache:
+            from skpursuit.design.sketch_twin import SketchTwin
+
+            self.inner.reads.prepare(*self.cost())
+            panels = (self._gather(cols).T.astype(self.dtype) for cols in self._panels(2**24))
+            self.cache[key] = SketchTwin.joined([SketchTwin.build(panel) for panel in panels])
+        return self.cache[key]
 
     def _estimate(
         self, r: Floats, seed: int | None, log_delta: float | None, cols: Indices | None
@@ -123,18 +133,18 @@ class RowsDesign(Design):
     def _gather(self, cols: Indices) -> Floats:
         return np.take(self.inner._gather(cols), self.rows, axis=1)
 
+    def _panels(self, entries: int) -> Iterator[Indices]:
+        """All columns, in groups of about this many entries."""
+        step = max(1, entries // self.inner.shape[0])
+        for start in range(0, self.shape[1], step):
+            yield np.arange(start, min(start + step, self.shape[1]))
+
     def _norms(self, axis: int, order: float) -> Floats:
         if axis == 1:
             return self.inner.norms(1, order)[self.rows]
         out = np.zeros(self.shape[1])
-        step = max(1, 2**20 // self.inner.shape[0])
-        for start in range(0, self.shape[1], step):
-            cols = np.arange(start, min(start + step, self.shape[1]))
-            lines = self._gather(cols)
-            tops = np.abs(lines).max(axis=1, initial=0.0)
-            out[cols] = tops
-            if order != np.inf:
-                out[cols] *= np.linalg.norm(lines / np.where(tops > 0, tops, 1.0)[:, None], axis=1)
+        for cols in self._panels(2**20):
+            out[cols] = line_norms(self._gather(cols), order)
         return out
 
     def _digest(self, digest: Any) -> None:
