@@ -31,9 +31,11 @@ class PursuitClassifierCV(PathCVMixin, ClassifierPredictMixin, BaseEstimator):
     criterion : {"cv", "aic", "bic", "ebic"}
         What chooses: cross-validation, or an information criterion of one run on all samples.
     cv : int, splitter or iterable, optional
-        Default: 5 stratified folds.
+        Default: 5 stratified folds. It splits the samples with a weight above zero.
     scoring : str or callable, optional
-        A scikit-learn scorer for the folds, such as "accuracy". Default: minus the mean loss.
+        A scikit-learn scorer such as "accuracy", or a function ``scorer(estimator, X, y)``, that judges each
+        number on the folds. It is given the test rows of X and an estimator fitted to the others, and the
+        weights of the test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
     fit_intercept, normalize : bool
         As in `PursuitClassifier`.
     max_iter : int, optional

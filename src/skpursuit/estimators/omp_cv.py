@@ -37,7 +37,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, LinearMixin, RegressorMi
     max_iter : int, optional
         The largest number of coefficients tried. Default: a tenth of the features, at least 5 if there are.
     cv : int, splitter or iterable, optional
-        Default: 5 folds.
+        Default: 5 folds. It splits the samples with a weight above zero.
     n_jobs : int, optional
         Folds fitted at once, in threads.
     verbose : bool or int

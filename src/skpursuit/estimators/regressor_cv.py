@@ -32,9 +32,11 @@ class PursuitRegressorCV(PathCVMixin, RegressorPredictMixin, MultiOutputMixin, B
     criterion : {"cv", "aic", "bic", "ebic"}
         What chooses: cross-validation, or an information criterion of one run on all samples.
     cv : int, splitter or iterable, optional
-        Default: 5 folds.
+        Default: 5 folds. It splits the samples with a weight above zero.
     scoring : str or callable, optional
-        A scikit-learn scorer for the folds. Default: minus the mean loss.
+        A scikit-learn scorer, or a function ``scorer(estimator, X, y)``, that judges each number on the
+        folds. It is given the test rows of X and an estimator fitted to the others, and the weights of the
+        test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
     fit_intercept, normalize : bool
         As in `PursuitRegressor`.
     max_iter : int, optional
