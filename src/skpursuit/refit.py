@@ -122,8 +122,7 @@ def unpacked(R: Floats) -> Floats:
 class Newton:
     """Damped Newton on the support with warm start; `ridge` keeps separable classes finite.
 
-    The penalty is ridge / 2 times the squared coefficients of X as given, whatever view of X the problem has.
-    A constant column, the intercept, is not penalised.
+    The penalty is ridge / 2 times the squared coefficients of the problem's design, without the intercept.
 
     Memory of the state: Q and noise as in `LeastSquares`, by which dependent columns are found.
     """
@@ -165,7 +164,7 @@ class Newton:
 
         Targets that do not depend on each other are fitted one by one, each to its own end.
         """
-        penalty = self._penalty(problem, support)
+        penalty = np.where(problem.design.is_intercept(support), 0.0, self.ridge)
         if couples(problem):
             return self._fit(problem, A, centred(w, penalty), penalty)
         if not problem.targets:
@@ -173,11 +172,6 @@ class Newton:
         fits = [self._fit(one, A, w[:, t], penalty) for t, one in enumerate(problem.single_targets())]
         coefs, zs, values = zip(*fits)
         return np.stack(coefs, axis=1), np.stack(zs, axis=1), float(sum(values))
-
-    def _penalty(self, problem: Problem, support: Indices) -> Floats:
-        """Factors of the squared coefficients; no larger than it takes to make a coefficient vanish."""
-        with np.errstate(over="ignore"):
-            return np.minimum(self.ridge * problem.design.given_sizes(support) ** 2, 1e150)
 
     def _fit(self, problem: Problem, A: Floats, w: Floats, penalty: Floats) -> tuple[Floats, Floats, float]:
         """Damped Newton.

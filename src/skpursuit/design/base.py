@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skpursuit.blas import one_thread
 from skpursuit.design.grams import Grams
@@ -195,9 +196,9 @@ class Design(Grams, ABC):
         """Norms of what was taken out of columns by centring, which their rounding is relative to as well."""
         return np.zeros(len(cols))
 
-    def given_sizes(self, cols: Indices) -> Floats:
-        """The coefficients of X as given that coefficients of 1 here stand for; 0 for a constant column."""
-        return np.ones(len(cols))
+    def is_intercept(self, cols: Indices) -> NDArray[np.bool_]:
+        """Which of these columns are the constant one that a view has added."""
+        return np.zeros(len(cols), dtype=bool)
 
     def lost(self, cols: Indices) -> Floats:
         """Norms below which what is left of centred columns is the rounding of their means."""

@@ -71,9 +71,6 @@ class RowsDesign(Design):
     def offsets(self, cols: Indices) -> Floats:
         return self.inner.offsets(cols)
 
-    def given_sizes(self, cols: Indices) -> Floats:
-        return self.inner.given_sizes(cols)
-
     def squares_fit(self) -> bool:
         return self.inner.squares_fit()
 
@@ -98,6 +95,7 @@ class RowsDesign(Design):
     has_twin = AffineDesign.has_twin
     twin = AffineDesign.twin
     fetch = AffineDesign.fetch
+    is_intercept = AffineDesign.is_intercept
 
     def is_prepared(self, kind: str) -> bool:
         return super().is_prepared(kind) if kind == "sketch" else self.inner.is_prepared(kind)

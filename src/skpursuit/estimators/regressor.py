@@ -75,7 +75,7 @@ class PursuitRegressor(RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
     radius : float
         Bound on the l1 norm of the coefficients, for "fw" only; of the scaled ones with `normalize`.
     ridge : float, optional
-        Penalty of ridge / 2 times the squared coefficients of the features as given, with `normalize` too,
+        Penalty of ridge / 2 times the squared coefficients, with `normalize` those of the scaled features,
         and never of the intercept. For "omp" and "grasp" with other losses than squared; refused where it
         would have no effect. Default: 0.03 for losses that give probabilities, where it keeps separable
         classes finite, else none.
