@@ -68,8 +68,8 @@ def _positions(part: Any, kept: NDArray[np.bool_]) -> Indices:
     part = np.flatnonzero(part) if part.dtype == bool else part
     if part.size and not -len(kept) <= part.min() <= part.max() < len(kept):
         raise ValueError(
-            f"cv names row {part.max()} of {len(kept)} rows; a splitter must split the rows it is given, "
-            "of which those of weight zero are none: give a list of splits to name rows of X"
+            f"cv names row {part.max()} of {len(kept)} rows; a splitter is given those with a weight above "
+            "zero, and a list of splits names rows of X"
         )
     found = (np.cumsum(kept) - 1)[part[kept[part]]] if part.size else part
     if len(found) == 0:

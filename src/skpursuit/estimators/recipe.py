@@ -84,9 +84,8 @@ class Recipe:
         """The ridge that was given, or a little for losses of classes, which may be separable."""
         if self.ridge is not None:
             return self.ridge
-        return (
-            CLASS_RIDGE if hasattr(self.loss, "probability") or hasattr(self.loss, "probabilities") else 0.0
-        )
+        classes = hasattr(self.loss, "probability") or hasattr(self.loss, "probabilities")
+        return CLASS_RIDGE if classes else 0.0
 
     def sparsity(self, d: int) -> int:
         """The number of coefficients: by default a tenth of the columns, at least 10 if there are as many."""
