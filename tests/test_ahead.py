@@ -6,7 +6,7 @@ from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, MatchingPursuit, as_design, datasets, minimize
 from skpursuit.ahead import WIDTH, Ahead
-from skpursuit.design import AffineDesign
+from skpursuit.design import AffineDesign, RowsDesign
 from skpursuit.selectors import Absolute, Group
 
 
@@ -21,17 +21,18 @@ def small_designs_too(monkeypatch):
 
 def views(rng, X):
     n, d = X.shape
-    base = as_design(X)
+    base, more = as_design(X), as_design(np.insert(X, [0, 100], 7.0, axis=0))
     return {
         "plain": base,
         "float32": as_design(X.astype(np.float32)),
         "Fortran": as_design(np.asfortranarray(X)),
         "view": AffineDesign(base, X.mean(axis=0), rng.uniform(0.5, 2.0, d), rng.uniform(0.0, 1.0, n)),
+        "rows": RowsDesign(more, np.delete(np.arange(n + 2), [0, 101])),
     }
 
 
 @pytest.mark.parametrize("targets", [(), (3,)])
-@pytest.mark.parametrize("kind", ["plain", "float32", "Fortran", "view"])
+@pytest.mark.parametrize("kind", ["plain", "float32", "Fortran", "view", "rows"])
 def test_bounds_hold_for_sums_of_products(kind, targets):
     rng = np.random.default_rng(len(targets))
     for trial in range(12):

@@ -24,4 +24,4 @@ def test_coupled_curvature_is_the_hessian_on_the_support(density, weighted):
     H = np.einsum("is,sab,js->aibj", A, rows, A).reshape(m * k, m * k) + 0.1 * np.eye(m * k)
     g = rng.standard_normal((k, m))
     expected = np.linalg.solve(H, g.T.ravel()).reshape(m, k).T
-    np.testing.assert_allclose(curvature_at(problem, A, z, 0.1).solve(g), expected, rtol=1e-9)
+    np.testing.assert_allclose(curvature_at(problem, A, z, np.full(k, 0.1)).solve(g), expected, rtol=1e-9)

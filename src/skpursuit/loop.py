@@ -54,6 +54,7 @@ def minimize(
     loss : str or Loss
         "squared", "logistic", "huber" or "poisson".
     sample_weight : array-like of shape (n,), optional
+        A row of weight zero is as good as not there.
     random_state : int, Generator or None
         Seed of randomised selectors and solvers.
     callback : callable, optional

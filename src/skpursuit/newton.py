@@ -15,8 +15,8 @@ SLICE_ENTRIES = 2**22  # curvatures of rows held at a time, all pairs of classes
 class Curvature:
     """Second derivatives of a loss of one target at predictions z, in the coefficients of the rows of A."""
 
-    def __init__(self, problem: Problem, A: Floats, z: Floats, ridge: float) -> None:
-        self.factor = factor((A * problem.curvature(z)) @ A.T, ridge)
+    def __init__(self, problem: Problem, A: Floats, z: Floats, penalty: Floats) -> None:
+        self.factor = factor((A * problem.curvature(z)) @ A.T, penalty)
 
     def solve(self, g: Floats) -> Floats:
         """The direction p with (curvature) p = g."""
@@ -26,11 +26,15 @@ class Curvature:
 class CoupledCurvature:
     """Where the loss couples the targets: the whole k m x k m matrix of diag(p) - p p^T in each row.
 
+    Adding one number to the coefficients of a column in all classes changes nothing, so that without a
+    penalty the matrix is singular in that direction. There it gets the curvature of the square of their mean,
+    which is zero where `centred` coefficients start, and so stays zero.
+
     Block (i, j) of two columns is a sum over the samples that have both, for all pairs of classes at once:
     the price follows the non-zeros of the sparser column.
     """
 
-    def __init__(self, problem: Problem, A: Floats, z: Floats, ridge: float) -> None:
+    def __init__(self, problem: Problem, A: Floats, z: Floats, penalty: Floats) -> None:
         loss: Any = problem.loss
         p = loss.probabilities(z)
         m = p.shape[1]
@@ -45,7 +49,9 @@ class CoupledCurvature:
         H = np.empty((*self.shape, *self.shape))
         for a, b, block in zip(first, second, blocks):
             H[a, :, b] = H[b, :, a] = block
-        self.factor = factor(H.reshape(m * len(A), -1), ridge)
+        for i in np.flatnonzero(penalty == 0):
+            H[:, i, :, i] += np.trace(H[:, i, :, i]) / m**2
+        self.factor = factor(H.reshape(m * len(A), -1), np.tile(penalty, m))
 
     def solve(self, g: Floats) -> Floats:
         """The direction p with (curvature) p = g."""
@@ -76,10 +82,15 @@ def pair_products(A: Floats, D: Floats) -> Floats:
     return blocks
 
 
-def curvature_at(problem: Problem, A: Floats, z: Floats, ridge: float) -> Curvature | CoupledCurvature:
+def curvature_at(problem: Problem, A: Floats, z: Floats, penalty: Floats) -> Curvature | CoupledCurvature:
     """The curvature in the form the loss allows."""
     kind = CoupledCurvature if couples(problem) else Curvature
-    return kind(problem, A, z, ridge)
+    return kind(problem, A, z, penalty)
+
+
+def centred(w: Floats, penalty: Floats) -> Floats:
+    """Coefficients of coupled classes, less their mean over the classes where nothing else determines it."""
+    return np.where((penalty == 0)[:, None], w - w.mean(axis=1, keepdims=True), w)
 
 
 def couples(problem: Problem) -> bool:
@@ -87,11 +98,11 @@ def couples(problem: Problem) -> bool:
     return hasattr(problem.loss, "probabilities")
 
 
-def factor(H: Floats, ridge: float) -> Any:
-    """A solver of (H + ridge) p = g for a positive semi-definite H, damped as little as Cholesky needs."""
+def factor(H: Floats, penalty: Floats) -> Any:
+    """A solver of (H + diag(penalty)) p = g for a positive semi-definite H, damped as Cholesky needs."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-    H.flat[:: len(H) + 1] += ridge
+    H.flat[:: len(H) + 1] += penalty
     scale = float(np.trace(H)) / len(H)
     if not scale > 0:
         return lambda g: g

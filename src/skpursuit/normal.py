@@ -107,15 +107,16 @@ class NewtonMerged:
         start[np.searchsorted(merged, state.support)] = state.coef
         coef = np.zeros_like(start)
         with one_thread():
-            coef[keep] = self.newton.fit(problem, A[keep], start[keep])[0]
+            coef[keep] = self.newton.fit(problem, merged[keep], A[keep], start[keep])[0]
         columns = Columns(((np.arange(len(merged)), A),))
         return Fit(columns, coef, np.delete(merged, keep), {"merged": merged})
 
     def again(self, problem: Problem, fit: Fit, keep: Indices) -> Floats:
         """Coefficients fitted on some of the merged columns only (positions)."""
-        A = problem.design.columns(fit.memory["merged"][keep])
+        columns = fit.memory["merged"][keep]
+        A = problem.design.columns(columns)
         with one_thread():
-            return self.newton.fit(problem, A, fit.coef[keep])[0]
+            return self.newton.fit(problem, columns, A, fit.coef[keep])[0]
 
     def _independent(self, A: Floats, lost: Floats) -> Indices:
         """Positions of the columns that are not combinations of earlier ones, nor rounding alone."""

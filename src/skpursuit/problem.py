@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg.blas import daxpy
 
 from skpursuit.ahead import Ahead
-from skpursuit.design import AffineDesign, Design
+from skpursuit.design import AffineDesign, Design, rows_that_count
 from skpursuit.design.base import Floats, Indices
 from skpursuit.design.grams import GRAM_WIDTH
 from skpursuit.design.sums import PIECE
@@ -22,7 +22,9 @@ from skpursuit.state import State
 
 @dataclass(frozen=True)
 class Problem:
-    """Minimise sum_i weight_i * loss(y_i, x_i . w). Weights of squared loss are already in the design.
+    """Minimise sum_i weight_i * loss(y_i, x_i . w); all weights are positive.
+
+    Weights of squared loss are already in the design, and rows of weight zero are not in it.
 
     `targets` is the trailing shape of predictions: () for one target, (m,) for several.
     """
@@ -160,8 +162,10 @@ def _scaled(values: Floats, weights: Floats) -> Floats:
 def make_problem(design: Design, y: Any, loss: str | Loss, sample_weight: Any = None) -> Problem:
     """Check y, loss and weights against the design."""
     loss = as_loss(loss)
-    y = loss.check_targets(_checked_targets(design, y))
+    y = _checked_targets(design, y)
     weights = None if sample_weight is None else checked_weights(sample_weight, design.shape[0])
+    design, y, weights = rows_that_count(design, y, weights)
+    y = loss.check_targets(y)
     if weights is not None and isinstance(loss, Squared):
         root = np.sqrt(weights)
         design, y, weights = AffineDesign(design, root=root), _scaled(y, root), None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import isqrt
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from skpursuit.blas import one_thread
-from skpursuit.design.base import Floats
+from skpursuit.design.base import Floats, Indices
 from skpursuit.design.sums import scaled_norm
-from skpursuit.newton import couples, curvature_at
+from skpursuit.newton import centred, couples, curvature_at
 from skpursuit.problem import Problem
 from skpursuit.state import Stack, State
 
@@ -147,6 +148,8 @@ def unpacked(R: Floats) -> Floats:
 class Newton:
     """Damped Newton on the support with warm start; `ridge` keeps separable classes finite.
 
+    The penalty is ridge / 2 times the squared coefficients of the problem's design, without the intercept.
+
     Memory of the state: Q and noise as in `LeastSquares`, by which dependent columns are found.
     """
 
@@ -178,41 +181,48 @@ class Newton:
             return replace(state, dropped=np.append(state.dropped, j))
         first = approach(problem, columns[-1], state)
         start = np.concatenate([state.coef, first[None]])
-        coef, z, objective = self.fit(problem, columns, start)
+        coef, z, objective = self.fit(problem, support, columns, start)
         memory = {"Q": stack.push(q), "noise": noise.push(lost / h[-1])}
         return replace(state, support=support, coef=coef, z=z, objective=objective, memory=memory)
 
-    def fit(self, problem: Problem, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:
-        """Minimise over the coefficients of the rows of A (gathered columns), from w.
+    def fit(self, problem: Problem, support: Indices, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:
+        """Minimise over the coefficients of the columns `support`, gathered as the rows of A, from w.
 
         Targets that do not depend on each other are fitted one by one, each to its own end.
         """
         if len(A) == 0:
             z = np.zeros((problem.design.shape[0], *problem.targets))
             return w, z, problem.value(z)
-        if not problem.targets or couples(problem):
-            return self._fit(problem, A, w)
-        fits = [self._fit(one, A, w[:, t]) for t, one in enumerate(problem.single_targets())]
+        penalty = np.where(problem.design.is_intercept(support), 0.0, self.ridge)
+        if couples(problem):
+            return self._fit(problem, A, centred(w, penalty), penalty)
+        if not problem.targets:
+            return self._fit(problem, A, w, penalty)
+        fits = [self._fit(one, A, w[:, t], penalty) for t, one in enumerate(problem.single_targets())]
         coefs, zs, values = zip(*fits)
         return np.stack(coefs, axis=1), np.stack(zs, axis=1), float(sum(values))
 
-    def _fit(self, problem: Problem, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:
+    def _fit(self, problem: Problem, A: Floats, w: Floats, penalty: Floats) -> tuple[Floats, Floats, float]:
         """Damped Newton.
 
         Curvature is what costs: it is kept from step to step while each gains at least a factor of 3.
         """
+
+        def objective(z: Floats, w: Floats) -> float:
+            return problem.value(z) + 0.5 * float(np.sum(penalty * (w * w).T))
+
         z: Floats = A.T @ w
-        f = self._objective(problem, z, w)
+        f = objective(z, w)
         bend, last = None, np.inf
         for _ in range(self.max_iter):
-            g = A @ problem.residual(z) + self.ridge * w
+            g = A @ problem.residual(z) + (penalty * w.T).T
             fresh = bend is None
-            bend = bend or curvature_at(problem, A, z, self.ridge)
+            bend = bend or curvature_at(problem, A, z, penalty)
             p = bend.solve(g)
             decrement = float(np.sum(g * p))
             if not decrement > self.precision * max(abs(f), 1e-300):
                 break
-            w, z, f, moved = self._line_search(problem, A, (w, z, f), p, decrement)
+            w, z, f, moved = line_search(objective, A, (w, z, f), p, decrement)
             if not moved and fresh:
                 break
             if not moved or decrement > 0.3 * last:
@@ -220,22 +230,25 @@ class Newton:
             last = decrement
         return w, z, problem.value(z)
 
-    def _objective(self, problem: Problem, z: Floats, w: Floats) -> float:
-        return problem.value(z) + 0.5 * self.ridge * float(np.sum(w * w))
 
-    def _line_search(
-        self, problem: Problem, A: Floats, point: tuple[Floats, Floats, float], p: Floats, decrement: float
-    ) -> tuple[Floats, Floats, float, bool]:
-        w, z, f = point
-        dz = A.T @ p
-        t = 1.0
-        for _ in range(60):
-            w_new, z_new = w - t * p, z - t * dz
-            f_new = self._objective(problem, z_new, w_new)
-            if f_new <= f - 1e-4 * t * decrement:
-                return w_new, z_new, f_new, True
-            t *= 0.5
-        return w, z, f, False
+def line_search(
+    objective: Callable[[Floats, Floats], float],
+    A: Floats,
+    point: tuple[Floats, Floats, float],
+    p: Floats,
+    decrement: float,
+) -> tuple[Floats, Floats, float, bool]:
+    """The first of the steps 1, 1/2, 1/4, ... along -p that lowers the objective enough, if there is one."""
+    w, z, f = point
+    dz = A.T @ p
+    t = 1.0
+    for _ in range(60):
+        w_new, z_new = w - t * p, z - t * dz
+        f_new = objective(z_new, w_new)
+        if f_new <= f - 1e-4 * t * decrement:
+            return w_new, z_new, f_new, True
+        t *= 0.5
+    return w, z, f, False
 
 
 def approach(problem: Problem, column: Floats, state: State) -> Floats:

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from skpursuit.design import AffineDesign, InterceptDesign, as_design
+from skpursuit.design import AffineDesign, InterceptDesign, RowsDesign, as_design
 
 
 def matrix(n=23, d=17, seed=7):
@@ -55,6 +55,8 @@ def views(X):
     rng = np.random.default_rng(8)
     centre, scale, root = rng.standard_normal(d), rng.uniform(0.5, 2.0, d), rng.uniform(0.0, 2.0, n)
     viewed = root[:, None] * (X - centre) / scale
+    more = np.insert(X, [0, 5, n], 3.0, axis=0)  # rows 0, 6 and n + 2 are to be left out
+    rows = np.delete(np.arange(n + 3), [0, 6, n + 2])
     return {
         "view": (AffineDesign(as_design(X), centre, scale, root), viewed),
         "view_csr": (AffineDesign(as_design(sp.csr_array(X)), centre, scale, root), viewed),
@@ -62,11 +64,14 @@ def views(X):
         "scaled_csc": (AffineDesign(as_design(sp.csc_array(X)), scale=scale), X / scale),
         "intercept": (InterceptDesign(as_design(X)), np.column_stack([X, np.ones(n)])),
         "intercept_csr": (InterceptDesign(as_design(sp.csr_array(X))), np.column_stack([X, np.ones(n)])),
+        "rows": (RowsDesign(as_design(more), rows), X),
+        "rows_csr": (RowsDesign(as_design(sp.csr_array(more)), rows), X),
+        "rows_view": (AffineDesign(RowsDesign(as_design(more), rows), centre, scale, root), viewed),
     }
 
 
 NAMES = [
     "C", "F", "strided", "readonly", "memmap", "float32", "integers", "list", "csr", "csr64", "csr_float32",
     "csc", "csc_matrix", "coo", "operator", "view", "view_csr", "weighted", "scaled_csc", "intercept",
-    "intercept_csr",
+    "intercept_csr", "rows", "rows_csr", "rows_view",
 ]  # fmt: skip

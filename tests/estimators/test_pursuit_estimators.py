@@ -148,12 +148,11 @@ def test_multinomial_is_the_optimum_on_its_shared_features(classes):
     ridge = 1e-2
     model = PursuitClassifier(n_nonzero_coefs=4, multi_class="multinomial", ridge=ridge).fit(X, y)
     assert len(model.support_) == 4
-    # The ridge is on the intercept too here; scikit-learn's is not: a column of ones makes them the same.
-    design = np.hstack([X[:, model.support_], np.ones((len(y), 1))])
-    reference = LogisticRegression(C=1 / ridge, tol=1e-10, max_iter=5000, fit_intercept=False).fit(design, y)
-    np.testing.assert_allclose(model.coef_[:, model.support_], reference.coef_[:, :-1], atol=1e-5)
-    np.testing.assert_allclose(model.intercept_, reference.coef_[:, -1], atol=1e-5)
-    np.testing.assert_allclose(model.predict_proba(X), reference.predict_proba(design), atol=1e-6)
+    reference = LogisticRegression(C=1 / ridge, tol=1e-10, max_iter=5000).fit(X[:, model.support_], y)
+    np.testing.assert_allclose(model.coef_[:, model.support_], reference.coef_, atol=1e-5)
+    np.testing.assert_allclose(model.intercept_, reference.intercept_, atol=1e-5)
+    probabilities = reference.predict_proba(X[:, model.support_])
+    np.testing.assert_allclose(model.predict_proba(X), probabilities, atol=1e-6)
 
 
 def test_one_vs_rest_is_one_binary_problem_a_class(classes):

@@ -65,7 +65,7 @@ class TestTwin:
         self.patch.setattr(halving, "WORTH_CODING", 0 if yes else np.inf)
 
     @pytest.mark.parametrize(
-        "name", ["C", "F", "strided", "float32", "integers", "view", "weighted", "intercept"]
+        "name", ["C", "F", "strided", "float32", "integers", "view", "weighted", "intercept", "rows"]
     )
     def test_answers_are_those_without(self, name, tmp_path):
         X = matrix(150, 70)

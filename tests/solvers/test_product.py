@@ -1,6 +1,7 @@
 """Every solver with every loss, every data source and every selector: pairs of them always, all on demand."""
 
 import itertools
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -64,6 +65,12 @@ def pairwise_cases():
     return cases
 
 
+def solver_for(name, loss):
+    """The solver; a ridge is refused with squared loss."""
+    solver = SOLVERS[name]
+    return replace(solver, ridge=0.0) if loss == "squared" and hasattr(solver, "ridge") else solver
+
+
 def targets(loss, n):
     z = np.random.default_rng(3).standard_normal(n)
     return {"logistic": np.where(z > 0, 1.0, -1.0), "poisson": np.floor(np.exp(z))}.get(loss, z)
@@ -81,24 +88,24 @@ def undefined(solver, loss, selector):
 def check(case, designs):
     solver, loss, source, selector = case
     design, dense = designs[source]
-    y = targets(loss, len(dense))
+    y, chosen = targets(loss, len(dense)), solver_for(solver, loss)
     refusal = undefined(solver, loss, selector)
     if refusal:
         with pytest.raises(ValueError, match=refusal):
-            minimize(design, y, SOLVERS[solver], selector, loss, random_state=0)
+            minimize(design, y, chosen, selector, loss, random_state=0)
         return
-    result = minimize(design, y, SOLVERS[solver], selector, loss, random_state=0)
+    result = minimize(design, y, chosen, selector, loss, random_state=0)
     w = result.coef
     assert np.isfinite(w).all()
     assert set(np.flatnonzero(w)) <= set(result.support)
     z = dense @ w
     assert result.objective == pytest.approx(value(loss, y, z), rel=1e-5, abs=1e-9)
-    if "constraint" in vars(SOLVERS[solver]):
+    if "constraint" in vars(chosen):
         assert np.abs(w).sum() <= RADIUS * (1 + 1e-6)
     else:
         assert len(result.support) <= K
     if selector in READ_ALL:
-        expected = minimize(dense, y, SOLVERS[solver], "exact", loss, random_state=0)
+        expected = minimize(dense, y, chosen, "exact", loss, random_state=0)
         np.testing.assert_allclose(w, expected.coef, rtol=1e-4, atol=1e-6)
         assert all(record.certificate in ("exact", "none") for record in result.history)
 

@@ -12,9 +12,10 @@ from skpursuit.design.base import Design, Floats
 from skpursuit.design.dense import DenseDesign
 from skpursuit.design.intercept import InterceptDesign
 from skpursuit.design.operator import OperatorDesign
+from skpursuit.design.rows import RowsDesign, rows_that_count
 from skpursuit.design.sparse import SparseDesign
 
-__all__ = ["AffineDesign", "Design", "InterceptDesign", "as_design"]
+__all__ = ["AffineDesign", "Design", "InterceptDesign", "RowsDesign", "as_design", "rows_that_count"]
 
 
 def as_design(X: Any, check: bool = True) -> Design:
@@ -138,7 +139,7 @@ def _checked_operator(X: Any) -> Any:
 
 def check_finite(design: Design) -> None:
     """Refuse NaN and infinity. Norms that are needed anyway tell."""
-    if isinstance(design, (AffineDesign, InterceptDesign)):
+    if isinstance(design, (AffineDesign, InterceptDesign, RowsDesign)):
         return check_finite(design.inner)
     if isinstance(design, OperatorDesign) or design.cache.get("finite"):
         return

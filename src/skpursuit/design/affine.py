@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skpursuit.design.base import Design, Floats, Indices, Reads
 
@@ -99,6 +100,9 @@ class AffineDesign(Design):
         taken = np.abs(self.centre[cols]) * np.linalg.norm(self.root)
         taken += self.inner.offsets(cols) * np.abs(self.root).max(initial=0.0)
         return taken / np.abs(self.scale[cols])
+
+    def is_intercept(self, cols: Indices) -> NDArray[np.bool_]:
+        return self.inner.is_intercept(cols)
 
     def mean_unit(self) -> float:
         return self.inner.mean_unit()

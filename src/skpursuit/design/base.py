@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skpursuit.blas import one_thread
 from skpursuit.design.grams import Grams
@@ -203,6 +204,10 @@ class Design(Grams, ABC):
     def offsets(self, cols: Indices) -> Floats:
         """Norms of what was taken out of columns by centring, which their rounding is relative to as well."""
         return np.zeros(len(cols))
+
+    def is_intercept(self, cols: Indices) -> NDArray[np.bool_]:
+        """Which of these columns are the constant one that a view has added."""
+        return np.zeros(len(cols), dtype=bool)
 
     def lost(self, cols: Indices) -> Floats:
         """Norms below which what is left of centred columns is the rounding of their means."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skpursuit.design.affine import AffineDesign
 from skpursuit.design.base import Design, Floats, Indices
@@ -61,6 +62,9 @@ class InterceptDesign(Design):
         out = np.zeros(len(cols))
         out[real] = self.inner.offsets(np.asarray(cols)[real])
         return out
+
+    def is_intercept(self, cols: Indices) -> NDArray[np.bool_]:
+        return np.asarray(cols) == self.inner.shape[1]
 
     def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:
         if cols is None:

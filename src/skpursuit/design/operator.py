@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.design.sums import line_norms
 
 
 class OperatorDesign(Design):
@@ -50,7 +51,7 @@ class OperatorDesign(Design):
         lines = self._gather if axis == 0 else self._gather_rows
         for start in range(0, len(out), 64):
             part = np.arange(start, min(start + 64, len(out)))
-            out[part] = np.linalg.norm(lines(part), ord=order, axis=1)
+            out[part] = line_norms(lines(part), order)
         return out
 
     def _gather_rows(self, rows: Indices) -> Floats:

@@ -63,6 +63,15 @@ class SketchTwin:
             over_ranges(task, d, kernel.WIDTH, X.size, ())
         return cls(signs, sizes, fit, (n, d))
 
+    @classmethod
+    def joined(cls, parts: list[Self]) -> Self:
+        """The sketch of matrices side by side, from theirs."""
+        signs, sizes = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("signs", "sizes")
+        )
+        fit = np.concatenate([part.fit for part in parts], axis=1)
+        return cls(signs, sizes, fit, (parts[0].shape[0], fit.shape[1]))
+
     @property
     def nbytes(self) -> int:
         """Memory held: a quarter of a byte an entry and 32 bytes a column."""

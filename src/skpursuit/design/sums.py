@@ -43,3 +43,13 @@ def scaled_norm(x: Floats) -> float:
         return size
     top = float(np.abs(x).max(initial=0.0))
     return top * float(np.linalg.norm(x / top)) if 0 < top < np.inf else top
+
+
+def line_norms(lines: Floats, order: float) -> Floats:
+    """Norms of the rows of an array, order 2 or infinity, that neither overflow nor underflow."""
+    tops = np.abs(lines).max(axis=1, initial=0.0)
+    if order == np.inf:
+        return tops
+    exponents = np.frexp(tops)[1]
+    with np.errstate(under="ignore"):
+        return np.ldexp(np.linalg.norm(np.ldexp(lines, -exponents[:, None]), axis=1), exponents)

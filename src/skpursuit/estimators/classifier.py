@@ -11,11 +11,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from skpursuit.blas import one_thread
-from skpursuit.design import Design
-from skpursuit.design.base import Floats, Indices
+from skpursuit.design.base import Design, Floats, Indices
 from skpursuit.estimators.fitted import FittedMixin
-from skpursuit.estimators.linear import read_data
-from skpursuit.estimators.recipe import Recipe
+from skpursuit.estimators.linear import Samples, read_data
+from skpursuit.estimators.recipe import Fit, Recipe
 from skpursuit.losses import Logistic, Loss, as_loss
 from skpursuit.multinomial import Multinomial
 from skpursuit.selectors import Selector
@@ -39,21 +38,25 @@ class ClassifierPredictMixin(FittedMixin, ClassifierMixin):
     class_weight: Any
     classes_: Any
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Design, Indices, Floats | None]:
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         """Checked data, with class codes 0, 1, ... for y and the class weights in the sample weights."""
         if self.multi_class not in MULTI_CLASS:
             raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
-        base, y, weights = read_data(self, X, y, sample_weight)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        samples = read_data(self, X, y, sample_weight)
+        check_classification_targets(samples.y)
         if self.class_weight is not None:
-            balance = compute_sample_weight(self.class_weight, y)
-            weights = balance if weights is None else weights * balance
-        seen = codes if weights is None else codes[weights > 0]
-        if len(np.unique(seen)) < 2:
-            weighted = "" if weights is None else " with a weight above zero"
+            balance = compute_sample_weight(self.class_weight, samples.y)
+            weights = samples.weights
+            samples = samples.weighted(balance if weights is None else weights * balance)
+        self.classes_, codes = np.unique(samples.y, return_inverse=True)
+        if len(self.classes_) < 2:
+            weighted = "" if samples.weights is None else " with a weight above zero"
             raise ValueError(f"y has one class only{weighted}; a classifier needs at least two")
-        return base, codes, weights
+        return samples._replace(y=codes)
+
+    def _keep(self, fits: list[Fit], base: Design, joint: bool) -> None:
+        super()._keep(fits, base, joint)
+        self.coef_, self.intercept_ = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
 
     def decision_function(self, X: Any) -> Floats:
         """X w + b: positive for the second of two classes, else one column per class."""
@@ -116,9 +119,11 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
         Whether the problems of "ovr" share their features.
     radius : float
         Bound on the l1 norm of the coefficients, for "fw" only; of the scaled ones with `normalize`.
-    ridge : float
-        Quadratic penalty of the fits of "omp" and "grasp", on the intercept too; keeps separable classes
-        finite.
+    ridge : float, optional
+        Penalty of ridge / 2 times the squared coefficients, with `normalize` those of the scaled features,
+        and never of the intercept. For "omp" and "grasp" with other losses than squared; refused where it
+        would have no effect. Default: 0.03 for losses that give probabilities, where it keeps separable
+        classes finite, else none.
     class_weight : dict, "balanced" or None
     random_state : int, RandomState, Generator or None
         Seed of randomised selectors.
@@ -166,7 +171,7 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
         multi_class: str = "ovr",
         shared_support: bool = False,
         radius: float = 1.0,
-        ridge: float = 0.03,
+        ridge: float | None = None,
         class_weight: Any = None,
         random_state: Any = None,
         warm_start: bool = False,
@@ -198,13 +203,12 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
         """
-        base, codes, weights = self._read(X, y, sample_weight)
+        base, codes, weights, _ = self._read(X, y, sample_weight)
         recipe = class_recipe(self, len(self.classes_))
         problems = class_problems(self, codes, len(self.classes_))
         starts = self._starts(problems, (1 if len(self.classes_) == 2 else len(self.classes_), base.shape[1]))
         fits = [recipe.fit(base, target, weights, start) for target, start in zip(problems, starts)]
         self._keep(fits, base, joint=len(problems) == 1)
-        self.coef_, self.intercept_ = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
         return self
 
 

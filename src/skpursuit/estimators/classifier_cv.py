@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from skpursuit.blas import one_thread
@@ -32,9 +31,11 @@ class PursuitClassifierCV(PathCVMixin, ClassifierPredictMixin, BaseEstimator):
     criterion : {"cv", "aic", "bic", "ebic"}
         What chooses: cross-validation, or an information criterion of one run on all samples.
     cv : int, splitter or iterable, optional
-        Default: 5 stratified folds.
+        Default: 5 stratified folds. It splits the samples with a weight above zero.
     scoring : str or callable, optional
-        A scikit-learn scorer for the folds, such as "accuracy". Default: minus the mean loss.
+        A scikit-learn scorer such as "accuracy", or a function ``scorer(estimator, X, y)``, that judges each
+        number on the folds. It is given the test rows of X and an estimator fitted to the others, and the
+        weights of the test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
     fit_intercept, normalize : bool
         As in `PursuitClassifier`.
     max_iter : int, optional
@@ -96,7 +97,7 @@ class PursuitClassifierCV(PathCVMixin, ClassifierPredictMixin, BaseEstimator):
         max_iter: int | None = None,
         multi_class: str = "ovr",
         shared_support: bool = False,
-        ridge: float = 0.03,
+        ridge: float | None = None,
         class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -131,13 +132,13 @@ class PursuitClassifierCV(PathCVMixin, ClassifierPredictMixin, BaseEstimator):
         **fit_params : dict
             For the splitter; needs scikit-learn's metadata routing.
         """
-        base, codes, weights = self._read(X, y, sample_weight)
+        samples = self._read(X, y, sample_weight)
+        base, codes, _, kept = samples
         recipe = class_recipe(self, len(self.classes_), random_state=seed_of(self.random_state))
         problems = class_problems(self, codes, len(self.classes_))
         labels = self.classes_[codes]
         joint = len(problems) == 1
-        study = Study(base, labels, problems, weights, recipe, self._most(base), joint)
-        splits = self._splits(base, labels, fit_params, classifier=True) if self.criterion == "cv" else []
+        study = Study(X, samples, labels, problems, recipe, self._most(base), joint)
+        splits = self._splits(labels, kept, fit_params, classifier=True) if self.criterion == "cv" else []
         self._choose(study, splits)
-        self.coef_, self.intercept_ = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
         return self

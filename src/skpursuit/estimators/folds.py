@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.model_selection import check_cv
+from numpy.typing import NDArray
+from sklearn.model_selection import PredefinedSplit, check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from skpursuit.design import Design
@@ -25,8 +27,17 @@ class SplitterRoutingMixin:
         mapping = MethodMapping().add(caller="fit", callee="split")
         return MetadataRouter(owner=self).add_self_request(self).add(splitter=self.cv, method_mapping=mapping)
 
-    def _splits(self, base: Design, y: Any, params: dict[str, Any], classifier: bool = False) -> list[Any]:
+    def _splits(
+        self, y: Any, kept: NDArray[np.bool_], params: dict[str, Any], classifier: bool = False
+    ) -> list[tuple[Indices, Indices]]:
+        """Training and test parts as positions in y, the targets of the rows of X that are `kept`.
+
+        The splitter is shown these rows alone, as if there were no others. A `PredefinedSplit` or an iterable
+        names rows of X itself: rows that are not kept are taken out of its parts.
+        """
         splitter = check_cv(self.cv, y, classifier=classifier)
+        named = isinstance(splitter, PredefinedSplit) or not (_counted(self.cv) or hasattr(self.cv, "split"))
+        shown = np.ones_like(kept) if named else kept
         routed: dict[str, Any] = {}
         if params:
             if not sklearn.get_config()["enable_metadata_routing"]:
@@ -34,15 +45,41 @@ class SplitterRoutingMixin:
                     f"fit got {sorted(params)}, which needs sklearn.set_config(enable_metadata_routing=True)"
                 )
             routed = process_routing(self, "fit", **params).splitter.split
-        return list(splitter.split(np.zeros((base.shape[0], 1)), y, **routed))
+        routed = {name: _shown(value, shown) for name, value in routed.items()}
+        targets = None if named else y
+        splits = splitter.split(np.zeros((np.count_nonzero(shown), 1)), targets, **routed)
+        return [(_positions(train, kept[shown]), _positions(test, kept[shown])) for train, test in splits]
 
 
-def fold_weights(train: Any, n: int, weights: Floats | None) -> Floats:
+def _counted(cv: Any) -> bool:
+    """Whether cv is a number of folds, or the default one."""
+    return cv is None or isinstance(cv, Integral)
+
+
+def _shown(value: Any, rows: NDArray[np.bool_]) -> Any:
+    """The entries of these rows, where the value has one for each row of X."""
+    values = np.asarray(value)
+    return values[rows] if values.ndim and len(values) == len(rows) else value
+
+
+def _positions(part: Any, kept: NDArray[np.bool_]) -> Indices:
+    """Positions among the kept rows of the rows in a part, which are given by number or by a mask."""
+    part = np.asarray(part)
+    part = np.flatnonzero(part) if part.dtype == bool else part
+    if part.size and not -len(kept) <= part.min() <= part.max() < len(kept):
+        raise ValueError(
+            f"cv names row {part.max()} of {len(kept)} rows; a splitter is given those with a weight above "
+            "zero, and a list of splits names rows of X"
+        )
+    found = (np.cumsum(kept) - 1)[part[kept[part]]] if part.size else part
+    if len(found) == 0:
+        raise ValueError("a training or test part of cv has no sample with a weight above zero; use others")
+    return found
+
+
+def fold_weights(train: Indices, n: int, weights: Floats | None) -> Floats:
     """Weights of the rows in a training part: zero off it, multiples where an index is repeated."""
-    train = np.asarray(train)
-    counts = (
-        train.astype(np.float64) if train.dtype == bool else np.bincount(train, minlength=n).astype(float)
-    )
+    counts = np.bincount(train, minlength=n).astype(float)
     return counts if weights is None else counts * weights
 
 

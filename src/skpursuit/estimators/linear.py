@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skpursuit.design import AffineDesign, Design, InterceptDesign, as_design, check_finite
+from skpursuit.design import AffineDesign, Design, InterceptDesign, as_design, check_finite, rows_that_count
 from skpursuit.design.base import Floats, Indices
 from skpursuit.losses import Loss, Squared
 from skpursuit.problem import checked_weights
@@ -29,15 +31,52 @@ class LinearMixin:
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], dtype=FLOATS, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score as scikit-learn's estimators of this kind do; samples of weight zero are not looked at.
+
+        Parameters
+        ----------
+        X : array-like or sparse array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        score : float
+            R squared of a regressor, accuracy of a classifier.
+        """
+        if sample_weight is not None and np.ndim(sample_weight) == 1 and not np.all(sample_weight):
+            rows = np.flatnonzero(sample_weight)
+            X, y, sample_weight = (some_rows(part, rows) for part in (X, y, sample_weight))
+        return super().score(X, y, sample_weight)  # type: ignore[misc]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
 
-def read_data(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, **checks: Any
-) -> tuple[Design, Any, Floats | None]:
+class Samples(NamedTuple):
+    """Checked samples with a weight above zero; `kept` marks the rows of the X given that they are."""
+
+    base: Design
+    y: Any
+    weights: Floats | None
+    kept: NDArray[np.bool_]
+
+    def weighted(self, weights: Floats) -> Samples:
+        """The samples with these weights; those of weight zero are left out."""
+        kept = self.kept.copy()
+        kept[kept] = weights > 0
+        return Samples(*rows_that_count(self.base, self.y, weights), kept)
+
+
+def some_rows(X: Any, rows: Indices) -> Any:
+    """Rows of anything that scikit-learn takes for data."""
+    return _safe_indexing(X.tocsr() if hasattr(X, "tocsr") else X, rows)
+
+
+def read_data(estimator: Any, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Samples:
     """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
     X, y = validate_data(
         estimator,
@@ -49,11 +88,12 @@ def read_data(
         **checks,
     )
     design = as_design(X)
+    samples = Samples(design, y, None, np.ones(design.shape[0], dtype=bool))
     if sample_weight is None:
-        return design, y, None
+        return samples
     if isinstance(sample_weight, Real):
         sample_weight = np.full(design.shape[0], sample_weight)
-    return design, y, checked_weights(sample_weight, design.shape[0])
+    return samples.weighted(checked_weights(sample_weight, design.shape[0]))
 
 
 @dataclass(frozen=True)
@@ -95,9 +135,10 @@ def make_frame(
     fit_intercept: bool = True,
     normalize: bool = False,
 ) -> Frame:
-    """Centre, scale and weight without touching X."""
+    """Centre, scale and weight without touching X; rows of weight zero are left out."""
     d = base.shape[1]
     check_finite(base)
+    base, y, weights = rows_that_count(base, y, weights)
     centred = fit_intercept and (isinstance(loss, Squared) or normalize)
     centre = base.means(weights) if centred else np.zeros(d)
     root = None if weights is None else np.sqrt(weights)
@@ -106,7 +147,7 @@ def make_frame(
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
         plain = not (fit_intercept or normalize) and root is None
         view = base if plain else AffineDesign(base, centre, scale, root)
-        y = less_mean(np.asarray(y, dtype=np.float64), offset, weights)
+        y = less_mean(np.asarray(y, dtype=np.float64), offset)
         y = y if root is None else y * (root if y.ndim == 1 else root[:, None])
         return Frame(view, y, None, centre, scale, offset)
     view = AffineDesign(base, centre, scale) if normalize else base
@@ -115,12 +156,11 @@ def make_frame(
     return Frame(InterceptDesign(view), y, weights, centre, scale, 0.0, forced=(d,))
 
 
-def less_mean(y: Floats, offset: Any, weights: Floats | None) -> Floats:
+def less_mean(y: Floats, offset: Any) -> Floats:
     """Targets less their means; zero where nothing but the rounding of the mean would be left."""
     rest = y - offset
     tiny = 64 * np.finfo(np.float64).eps * np.abs(offset)
-    counted = rest if weights is None else rest[weights > 0]
-    return np.where(np.abs(counted).max(axis=0) > tiny, rest, 0.0)
+    return np.where(np.abs(rest).max(axis=0) > tiny, rest, 0.0)
 
 
 def _scale(base: Design, centre: Floats, root: Floats | None) -> Floats:

@@ -86,13 +86,13 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, B
         check_size("tol", self.tol)
         if self.precompute not in (True, False, "auto"):
             raise ValueError(f"precompute must be True, False or 'auto', got {self.precompute!r}")
-        base, y, weights = read_data(self, X, y, sample_weight, multi_output=True, y_numeric=True)
+        base, y, weights, _ = read_data(self, X, y, sample_weight, multi_output=True, y_numeric=True)
         return self._fit_design(base, y, weights)
 
     def _fit_design(self, base: Design, y: Floats, weights: Floats | None) -> Self:
         self.n_nonzero_coefs_ = self._sparsity(base.shape[1])
         frame = make_frame(base, y, Squared(), weights, self.fit_intercept)
-        columns = frame.y.reshape(len(y), -1)
+        columns = frame.y.reshape(len(frame.y), -1)
         paths = pursue_targets(
             frame.design, columns, self.n_nonzero_coefs_, self.tol, self.precompute, self.selector
         )

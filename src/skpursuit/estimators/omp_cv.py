@@ -37,7 +37,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, LinearMixin, RegressorMi
     max_iter : int, optional
         The largest number of coefficients tried. Default: a tenth of the features, at least 5 if there are.
     cv : int, splitter or iterable, optional
-        Default: 5 folds.
+        Default: 5 folds. It splits the samples with a weight above zero.
     n_jobs : int, optional
         Folds fitted at once, in threads.
     verbose : bool or int
@@ -96,10 +96,10 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, LinearMixin, RegressorMi
             For the splitter; needs scikit-learn's metadata routing.
         """
         check_count("max_iter", self.max_iter or None)
-        base, y, weights = read_data(self, X, y, sample_weight, y_numeric=True, ensure_min_features=2)
+        base, y, weights, kept = read_data(self, X, y, sample_weight, y_numeric=True, ensure_min_features=2)
         d = base.shape[1]
         most = clipped(self.max_iter, d) if self.max_iter else min(max(int(0.1 * d), 5), d)
-        splits = self._splits(base, y, fit_params)
+        splits = self._splits(y, kept, fit_params)
         with limited(self.n_jobs):
             grams = self._grams(base, y, weights, most * len(splits))
             errors = Parallel(n_jobs=self.n_jobs, verbose=int(self.verbose), require="sharedmem")(

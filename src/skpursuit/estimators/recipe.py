@@ -20,6 +20,8 @@ from skpursuit.solvers.pursuit import OMP
 from skpursuit.state import Result, State
 
 SOLVERS = ("omp", "mp", "cosamp", "grasp", "fw")
+RIDGED = ("omp", "grasp")  # solvers whose fits have a penalty
+CLASS_RIDGE = 0.03  # chosen on text collections, see the README
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Recipe:
     normalize: bool = False
     max_iter: int | None = None
     radius: float = 1.0
-    ridge: float = 0.0
+    ridge: float | None = None
     random_state: Any = None
 
     @classmethod
@@ -61,8 +63,29 @@ class Recipe:
         check_count("max_iter", self.max_iter)
         check_size("tol", self.tol)
         check_size("radius", self.radius, optional=False)
-        check_size("ridge", self.ridge, optional=False)
+        check_size("ridge", self.ridge)
         object.__setattr__(self, "loss", as_loss(self.loss))
+        self._check_ridge()
+
+    def _check_ridge(self) -> None:
+        """Refuse a ridge that was given and would have no effect."""
+        if not self.ridge:
+            return
+        useless = f"ridge={self.ridge:g} has no effect with"
+        if isinstance(self.solver, Solver):
+            raise ValueError(f"{useless} a solver object; give it to the solver, as in OMP(ridge=0.1)")
+        if self.solver not in RIDGED:
+            raise ValueError(f"{useless} solver {self.solver!r}; leave it out or use {' or '.join(RIDGED)}")
+        if isinstance(self.loss, Squared):
+            raise ValueError(f"{useless} squared loss; leave it out")
+
+    @property
+    def penalty(self) -> float:
+        """The ridge that was given, or a little for losses of classes, which may be separable."""
+        if self.ridge is not None:
+            return self.ridge
+        classes = hasattr(self.loss, "probability") or hasattr(self.loss, "probabilities")
+        return CLASS_RIDGE if classes else 0.0
 
     def sparsity(self, n: int, d: int) -> int:
         """The number of coefficients: by default min(n, d, max(10, d // 10)), or min(n, d) with `tol`."""
@@ -92,8 +115,8 @@ class Recipe:
         forced = isinstance(self.solver, OMP) or self.solver == "omp"
         if isinstance(loss, Squared) or forced or not self.fit_intercept:
             return Posed(make_frame(base, y, loss, weights, self.fit_intercept, self.normalize), loss)
-        shift = best_constant(loss, y, weights)
         frame = make_frame(base, y, loss, weights, False, self.normalize)
+        shift = best_constant(loss, frame.y, frame.weights)
         return Posed(frame, Shifted(loss, shift), shift)
 
     def solver_for(self, frame: Frame, start: Model | None) -> Solver:
@@ -113,7 +136,7 @@ class Recipe:
         if self.solver == "omp":
             kept = () if start is None else tuple(int(j) for j in start[0][:k])
             return OMP(
-                k + len(forced), self.tol, max_iter=self.max_iter, forced=(*forced, *kept), ridge=self.ridge
+                k + len(forced), self.tol, max_iter=self.max_iter, forced=(*forced, *kept), ridge=self.penalty
             )
         return _OTHERS[self.solver](self, k)
 
@@ -155,6 +178,6 @@ def _limited(recipe: Recipe, **given: Any) -> dict[str, Any]:
 _OTHERS: dict[str, Callable[[Recipe, int], Solver]] = {
     "mp": lambda r, k: skpursuit.MatchingPursuit(**_limited(r, n_nonzero_coefs=k, tol=r.tol)),
     "cosamp": lambda r, k: skpursuit.CoSaMP(**_limited(r, n_nonzero_coefs=k, tol=r.tol)),
-    "grasp": lambda r, k: skpursuit.GraSP(**_limited(r, n_nonzero_coefs=k, tol=r.tol, ridge=r.ridge)),
+    "grasp": lambda r, k: skpursuit.GraSP(**_limited(r, n_nonzero_coefs=k, tol=r.tol, ridge=r.penalty)),
     "fw": lambda r, k: skpursuit.FrankWolfe(skpursuit.L1Ball(r.radius), **_limited(r, tol=r.tol)),
 }

@@ -8,10 +8,9 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
 from skpursuit.blas import one_thread
-from skpursuit.design import Design
 from skpursuit.design.base import Floats
 from skpursuit.estimators.fitted import FittedMixin
-from skpursuit.estimators.linear import read_data
+from skpursuit.estimators.linear import Samples, read_data
 from skpursuit.estimators.recipe import Recipe
 from skpursuit.losses import Loss, Poisson, as_loss
 from skpursuit.selectors import Selector
@@ -23,12 +22,12 @@ class RegressorPredictMixin(FittedMixin, RegressorMixin):
 
     loss: str | Loss
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Design, Floats, Floats | None]:
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         """Checked data; one column of counts is a vector, as in scikit-learn's Poisson regression."""
-        base, y, weights = read_data(self, X, y, sample_weight, multi_output=True, y_numeric=True)
-        if _counts(self.loss) and y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        return base, y, weights
+        samples = read_data(self, X, y, sample_weight, multi_output=True, y_numeric=True)
+        if _counts(self.loss) and samples.y.ndim == 2 and samples.y.shape[1] == 1:
+            return samples._replace(y=column_or_1d(samples.y, warn=True))
+        return samples
 
     def predict(self, X: Any) -> Floats:
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
@@ -75,8 +74,11 @@ class PursuitRegressor(RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
         With several targets: one set of features for all, or one for each.
     radius : float
         Bound on the l1 norm of the coefficients, for "fw" only; of the scaled ones with `normalize`.
-    ridge : float
-        Quadratic penalty of the fits of "omp" and "grasp" with other losses than squared.
+    ridge : float, optional
+        Penalty of ridge / 2 times the squared coefficients, with `normalize` those of the scaled features,
+        and never of the intercept. For "omp" and "grasp" with other losses than squared; refused where it
+        would have no effect. Default: 0.03 for losses that give probabilities, where it keeps separable
+        classes finite, else none.
     random_state : int, RandomState, Generator or None
         Seed of randomised selectors.
     warm_start : bool
@@ -121,7 +123,7 @@ class PursuitRegressor(RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
         max_iter: int | None = None,
         shared_support: bool = False,
         radius: float = 1.0,
-        ridge: float = 0.0,
+        ridge: float | None = None,
         random_state: Any = None,
         warm_start: bool = False,
     ) -> None:
@@ -150,7 +152,7 @@ class PursuitRegressor(RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
         """
         recipe = Recipe.of(self)
-        base, y, weights = self._read(X, y, sample_weight)
+        base, y, weights, _ = self._read(X, y, sample_weight)
         targets = [y] if y.ndim == 1 or self.shared_support else list(y.T)
         starts = self._starts(targets, (y.size // len(y), base.shape[1]))
         fits = [recipe.fit(base, t, weights, start) for t, start in zip(targets, starts)]

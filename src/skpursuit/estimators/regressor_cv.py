@@ -32,15 +32,20 @@ class PursuitRegressorCV(PathCVMixin, RegressorPredictMixin, MultiOutputMixin, B
     criterion : {"cv", "aic", "bic", "ebic"}
         What chooses: cross-validation, or an information criterion of one run on all samples.
     cv : int, splitter or iterable, optional
-        Default: 5 folds.
+        Default: 5 folds. It splits the samples with a weight above zero.
     scoring : str or callable, optional
-        A scikit-learn scorer for the folds. Default: minus the mean loss.
+        A scikit-learn scorer, or a function ``scorer(estimator, X, y)``, that judges each number on the
+        folds. It is given the test rows of X and an estimator fitted to the others, and the weights of the
+        test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
     fit_intercept, normalize : bool
         As in `PursuitRegressor`.
     max_iter : int, optional
         Limit on iterations of a run; the default is the solver's.
-    ridge : float
-        Quadratic penalty of the fits of "omp" and "grasp" with other losses than squared.
+    ridge : float, optional
+        Penalty of ridge / 2 times the squared coefficients, with `normalize` those of the scaled features,
+        and never of the intercept. For "omp" and "grasp" with other losses than squared; refused where it
+        would have no effect. Default: 0.03 for losses that give probabilities, where it keeps separable
+        classes finite, else none.
     n_jobs : int, optional
         Folds fitted at once, in threads.
     random_state : int, RandomState, Generator or None
@@ -92,7 +97,7 @@ class PursuitRegressorCV(PathCVMixin, RegressorPredictMixin, MultiOutputMixin, B
         fit_intercept: bool = True,
         normalize: bool = False,
         max_iter: int | None = None,
-        ridge: float = 0.0,
+        ridge: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -123,8 +128,9 @@ class PursuitRegressorCV(PathCVMixin, RegressorPredictMixin, MultiOutputMixin, B
             For the splitter; needs scikit-learn's metadata routing.
         """
         recipe = Recipe.of(self, random_state=seed_of(self.random_state))
-        base, y, weights = self._read(X, y, sample_weight)
-        study = Study(base, y, [y], weights, recipe, self._most(base), joint=True)
-        splits = self._splits(base, y, fit_params) if self.criterion == "cv" else []
+        samples = self._read(X, y, sample_weight)
+        base, y, _, kept = samples
+        study = Study(X, samples, y, [y], recipe, self._most(base), joint=True)
+        splits = self._splits(y, kept, fit_params) if self.criterion == "cv" else []
         self._choose(study, splits)
         return self

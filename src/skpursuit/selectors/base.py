@@ -262,7 +262,8 @@ class Oracle:
     def counting(self, look: Callable[[], Any]) -> Any:
         """What a look at X outside a query gives, its reads counted like those of an answer."""
         entries, nbytes = self.design.reads.entries, self.design.reads.bytes
-        found = look()
+        with np.errstate(over="ignore", invalid="ignore"):  # as in `select`
+            found = look()
         reads = self.design.reads.entries - entries, self.design.reads.bytes - nbytes
         self.answers.append(Selection(NO_COLUMNS, np.empty(0), "exact", *reads))
         return found

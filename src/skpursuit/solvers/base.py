@@ -87,6 +87,12 @@ def default_sparsity(problem: Problem) -> int:
     return max(1, min(n, d // 10))
 
 
+def check_ridge(problem: Problem, ridge: float) -> None:
+    """Refuse a ridge that would have no effect."""
+    if ridge and problem.quadratic:
+        raise ValueError(f"ridge={ridge:g} has no effect with squared loss; leave it out")
+
+
 def empty_state(problem: Problem, **memory: Any) -> State:
     """The zero model."""
     z = np.zeros((problem.design.shape[0], *problem.targets))

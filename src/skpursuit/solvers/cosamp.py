@@ -16,6 +16,7 @@ from skpursuit.selectors.score import top
 from skpursuit.solvers.base import (
     Solver,
     check_count,
+    check_ridge,
     check_size,
     check_sparsity,
     decrease_status,
@@ -151,7 +152,8 @@ class GraSP(CoSaMP):
     refit : bool
         Fit the kept coefficients again after pruning.
     ridge : float
-        Quadratic penalty of fits with other losses than squared; a little keeps separable classes finite.
+        Penalty of ridge / 2 times the squared coefficients in fits with other losses than squared, with which
+        it is refused; a little keeps separable classes finite.
 
     Examples
     --------
@@ -168,7 +170,7 @@ class GraSP(CoSaMP):
         check_size("ridge", self.ridge, optional=False)
 
     def _check(self, problem: Problem) -> None:
-        """Any loss will do."""
+        check_ridge(problem, self.ridge)
 
     def _refit(self, problem: Problem) -> NormalEquations | NewtonMerged:
         return NormalEquations() if problem.quadratic else NewtonMerged(self.ridge)

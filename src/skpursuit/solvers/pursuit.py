@@ -19,6 +19,7 @@ from skpursuit.selectors.score import Score, Signed
 from skpursuit.solvers.base import (
     Solver,
     check_count,
+    check_ridge,
     check_size,
     check_sparsity,
     decrease_status,
@@ -53,7 +54,8 @@ class OMP(Solver):
     forced : sequence of int
         Columns in the model from the start.
     ridge : float
-        Quadratic penalty of fits with other losses than squared; a little keeps separable classes finite.
+        Penalty of ridge / 2 times the squared coefficients in fits with other losses than squared, with which
+        it is refused; a little keeps separable classes finite.
 
     Examples
     --------
@@ -103,11 +105,12 @@ class OMP(Solver):
             return state
         with one_thread():
             columns = problem.design.columns(state.support)
-            coef, z, objective = Newton(self.ridge).fit(problem, columns, state.coef)
+            coef, z, objective = Newton(self.ridge).fit(problem, state.support, columns, state.coef)
         return replace(state, coef=coef, z=z, objective=objective)
 
     def init(self, problem: Problem) -> State:
         check_sparsity(problem, self.sparsity(problem))
+        check_ridge(problem, self.ridge)
         if self.positive and (not problem.quadratic or problem.targets):
             raise ValueError("positive=True needs squared loss and one target")
         refit = self._refit(problem)

@@ -1,0 +1,237 @@
+"""A row of weight zero is not there: every fit with such rows equals the fit without them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn
+from scipy.sparse.linalg import aslinearoperator
+from sklearn.base import clone
+from sklearn.model_selection import KFold, LeaveOneGroupOut, PredefinedSplit
+
+from skpursuit import (
+    OMP,
+    CoSaMP,
+    FrankWolfe,
+    GraSP,
+    L1Ball,
+    MatchingPursuit,
+    OrthogonalMatchingPursuit,
+    OrthogonalMatchingPursuitCV,
+    PursuitClassifier,
+    PursuitClassifierCV,
+    PursuitRegressor,
+    PursuitRegressorCV,
+    Simplex,
+    StoGradMP,
+    StoIHT,
+    as_design,
+    minimize,
+)
+from skpursuit.design import InterceptDesign
+from skpursuit.multinomial import Multinomial
+from skpursuit.selectors import NAMES as SELECTORS
+
+SOLVERS = (
+    OMP(3),
+    OMP(3, forced=(1,)),
+    OMP(tol=1e-3),
+    MatchingPursuit(3, max_iter=6),
+    CoSaMP(2, max_iter=5),
+    GraSP(2, max_iter=5),
+    FrankWolfe(L1Ball(2.0), 10),
+    FrankWolfe(Simplex(2.0), 10, "open-loop"),
+    FrankWolfe(L1Ball(2.0), 10, "backtracking", "away"),
+    FrankWolfe(Simplex(2.0), 10, "exact", "pairwise", lazy=True),
+    FrankWolfe(L1Ball(2.0), 10, "exact", "blended"),
+    StoIHT(3, max_iter=8),
+    StoGradMP(2, max_iter=4),
+)
+LOSSES = ("squared", "logistic", "huber", "poisson", Multinomial())
+SOURCES = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "csr": sp.csr_array,
+    "csc": sp.csc_array,
+    "operator": aslinearoperator,
+    "intercept": lambda X: InterceptDesign(as_design(X)),
+}
+ESTIMATORS = (
+    OrthogonalMatchingPursuit(n_nonzero_coefs=3),
+    OrthogonalMatchingPursuit(n_nonzero_coefs=3, fit_intercept=False, precompute=False),
+    OrthogonalMatchingPursuitCV(max_iter=3, cv=3),
+    PursuitRegressor(n_nonzero_coefs=3, normalize=True),
+    PursuitRegressor(n_nonzero_coefs=3, solver="fw", loss="huber", max_iter=10),
+    PursuitRegressor(n_nonzero_coefs=3, solver="mp", loss="poisson", max_iter=6),
+    PursuitRegressor(n_nonzero_coefs=3, solver="grasp", loss="poisson", max_iter=4, ridge=0.1),
+    PursuitRegressor(n_nonzero_coefs=3, loss="poisson", normalize=True, ridge=0.1),
+    PursuitRegressorCV(cv=3),
+    PursuitRegressorCV(cv=3, scoring="r2", normalize=True),
+    PursuitRegressorCV(
+        max_nonzero_coefs=3, cv=KFold(3, shuffle=True, random_state=0), loss="poisson", ridge=0.1
+    ),
+    PursuitRegressorCV(criterion="bic", loss="huber"),
+    PursuitClassifier(n_nonzero_coefs=3, class_weight="balanced"),
+    PursuitClassifier(n_nonzero_coefs=3, multi_class="multinomial", normalize=True),
+    PursuitClassifier(n_nonzero_coefs=3, solver="cosamp", loss="squared", max_iter=4),
+    PursuitClassifierCV(max_nonzero_coefs=3, cv=3, class_weight="balanced"),
+    PursuitClassifierCV(max_nonzero_coefs=3, cv=3, multi_class="multinomial", scoring="neg_log_loss"),
+    PursuitClassifierCV(criterion="ebic", max_nonzero_coefs=3),
+)
+
+
+def pick(rng, choices):
+    return choices[rng.integers(len(choices))]
+
+
+def data(rng, largest):
+    """X, y, weights and the rows of weight zero, whose entries may be very large."""
+    n, d = int(rng.integers(20, 40)), int(rng.integers(5, 12))
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.7)
+    weights = rng.uniform(0.5, 2.0, n)
+    absent = rng.choice(n, rng.integers(1, 6), replace=False)
+    weights[absent] = 0.0
+    z = X[:, :2].sum(axis=1) + 0.5 * rng.standard_normal(n)
+    X[absent] *= pick(rng, (1.0, 1e3, 1e20, largest))
+    return X, z, weights, absent
+
+
+def classes_of(rng, z, absent):
+    """Three classes of about the same size; absent rows may have one of their own."""
+    y = np.digitize(z, np.quantile(np.delete(z, absent), [1 / 3, 2 / 3]))
+    y[absent] = pick(rng, (y[absent], 7))
+    return y
+
+
+def targets(rng, loss, z, absent):
+    """Targets of this loss; those of absent rows are far off, where a loss would take them at all or not."""
+    y = {"logistic": np.sign(z), "poisson": np.floor(np.exp(np.minimum(z, 3.0)))}.get(loss, z.copy())
+    y = np.digitize(z, [-0.5, 0.5]).astype(float) if isinstance(loss, Multinomial) else y
+    y[absent] = pick(rng, (y[absent], 1e300, -7.5))
+    return y
+
+
+def check_solver(seed):
+    rng = np.random.default_rng(seed)
+    solver, loss, source, selector = (pick(rng, x) for x in (SOLVERS, LOSSES, list(SOURCES), list(SELECTORS)))
+    if type(solver) is CoSaMP or selector == "gram":
+        loss = "squared"
+    if isinstance(loss, Multinomial) and isinstance(solver, FrankWolfe):
+        loss = "poisson"
+    if loss != "squared" and hasattr(solver, "ridge"):  # without it separable classes have no best fit
+        solver = replace(solver, ridge=0.1)
+    X, z, weights, absent = data(rng, 1e30 if source == "float32" else 1e300)
+    y = targets(rng, loss, z, absent)
+    there = weights > 0
+
+    def fit(rows):
+        X_rows, given = SOURCES[source](X[rows]), {"sample_weight": weights[rows], "random_state": 0}
+        return minimize(X_rows, y[rows], solver, selector, loss, **given)
+
+    ours, expected = fit(slice(None)), fit(there)
+    case = (seed, solver, loss, source, selector)
+    assert ours.support.tolist() == expected.support.tolist(), case
+    assert ours.status is expected.status, case
+    assert ours.objective == pytest.approx(expected.objective, rel=1e-9, abs=1e-12), case
+    size = np.abs(expected.coef).max(initial=0.0)
+    np.testing.assert_allclose(ours.coef, expected.coef, rtol=0, atol=1e-9 * size, err_msg=str(case))
+
+
+def check_estimator(seed):
+    rng = np.random.default_rng(seed)
+    model = ESTIMATORS[seed % len(ESTIMATORS)]
+    kind = pick(rng, ("C", "F", "csr", "csc"))
+    X, z, weights, absent = data(rng, 1e300)
+    if hasattr(model, "class_weight"):
+        y = classes_of(rng, z, absent)
+    else:
+        y = targets(rng, getattr(model, "loss", "squared"), z, absent)
+    there = weights > 0
+    ours, expected = (
+        clone(model).fit(SOURCES[kind](X[rows]), y[rows], sample_weight=weights[rows])
+        for rows in (slice(None), there)
+    )
+    for name in ("coef_", "intercept_", "scores_", "classes_"):
+        if hasattr(expected, name):
+            value, other = getattr(ours, name), getattr(expected, name)
+            close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(other).max()}
+            np.testing.assert_allclose(value, other, **close, err_msg=f"{seed} {model} {name}")
+    scores = [
+        ours.score(SOURCES[kind](X[rows]), y[rows], sample_weight=weights[rows])
+        for rows in (slice(None), there)
+    ]
+    assert scores[0] == pytest.approx(scores[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("start", range(0, 60, 20))
+def test_solvers_do_not_see_rows_of_weight_zero(start):
+    for seed in range(start, start + 20):
+        check_solver(seed)
+
+
+@pytest.mark.parametrize("start", range(0, 2 * len(ESTIMATORS), len(ESTIMATORS)))
+def test_estimators_do_not_see_rows_of_weight_zero(start):
+    for seed in range(start, start + len(ESTIMATORS)):
+        check_estimator(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(1000, 3000, 100))
+def test_nobody_sees_rows_of_weight_zero(start):
+    for seed in range(start, start + 100):
+        check_solver(seed)
+        check_estimator(seed)
+
+
+def test_what_poisson_loss_makes_of_a_large_row_of_weight_zero():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 8)), rng.poisson(1.0, 50)
+    longer, weights = np.vstack([X, np.full(8, 1e4)]), np.append(np.ones(50), 0.0)
+    with_row = minimize(longer, np.append(y, 3), OMP(4), loss="poisson", sample_weight=weights)
+    without = minimize(X, y, OMP(4), loss="poisson")
+    assert with_row.support.tolist() == without.support.tolist()
+    assert with_row.objective == pytest.approx(without.objective, rel=1e-12)
+
+
+class Stubborn(KFold):
+    """Splits as many rows as it likes."""
+
+    def split(self, X, y=None, groups=None):
+        return super().split(np.zeros((30, 1)))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        OrthogonalMatchingPursuitCV(max_iter=3),
+        PursuitRegressorCV(max_nonzero_coefs=3),
+        PursuitClassifierCV(max_nonzero_coefs=3),
+    ],
+)
+def test_folds_given_by_rows_name_rows_of_X(model):
+    rng = np.random.default_rng(1)
+    X, weights = rng.standard_normal((30, 6)), np.ones(30)
+    z = X[:, 0] + 0.1 * rng.standard_normal(30)
+    y = np.where(z > 0, "a", "b") if isinstance(model, PursuitClassifierCV) else z
+    absent = [2, 11, 12, 29]
+    weights[absent] = 0.0
+    there = np.delete(np.arange(30), absent)
+    fold = np.arange(30) % 3
+    expected = clone(model).set_params(cv=PredefinedSplit(fold[there])).fit(X[there], y[there])
+    lists = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(3)]
+    masks = [(fold != f, fold == f) for f in range(3)]
+    for cv in (PredefinedSplit(fold), lists, masks):
+        ours = clone(model).set_params(cv=cv).fit(X, y, sample_weight=weights)
+        np.testing.assert_allclose(ours.coef_, expected.coef_, atol=1e-12)
+        if hasattr(ours, "scores_"):
+            np.testing.assert_allclose(ours.scores_, expected.scores_, rtol=1e-9)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = clone(model).set_params(cv=LeaveOneGroupOut()).set_fit_request(sample_weight=True)
+        routed.fit(X, y, sample_weight=weights, groups=fold)
+        np.testing.assert_allclose(routed.coef_, expected.coef_, atol=1e-12)
+    with pytest.raises(ValueError, match="cv names row 29 of 26 rows"):
+        clone(model).set_params(cv=Stubborn(3)).fit(X, y, sample_weight=weights)
+    with pytest.raises(ValueError, match="no sample with a weight above zero"):
+        clone(model).set_params(cv=[(there, absent)]).fit(X, y, sample_weight=weights)
