@@ -7,7 +7,6 @@ import io
 import json
 import os
 from dataclasses import asdict, dataclass, fields
-from numbers import Real
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -15,6 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from skpursuit._files import write_atomically
+from skpursuit.parameters import check_number, check_path
 from skpursuit.state import Record, State, Status
 
 MAGIC = b"skpursuit checkpoint 3\n"
@@ -36,10 +36,8 @@ class Checkpoint:
     every: float = 60.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.path, (str, os.PathLike)):
-            raise TypeError(f"checkpoint must be the path of a file, got {self.path!r}")
-        if not isinstance(self.every, Real) or not self.every >= 0:
-            raise ValueError(f"every must be a number of seconds, at least 0, got {self.every!r}")
+        check_path("checkpoint path", self.path)
+        check_number("every", self.every, "[0, inf]")
 
 
 @dataclass

@@ -11,6 +11,7 @@ import numpy as np
 from skpursuit.design.base import BLOCK_ENTRIES, MEAN_UNIT, Design, Floats, Indices
 from skpursuit.design.sums import PIECE, as_precision, fixed_order_dot, scaled_norm
 from skpursuit.kernels.threads import share
+from skpursuit.design.witness import dense_witness
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
 GATHER_BLOCK = 2**14  # entries: copied rows of a few columns that stay in the cache until they are transposed
@@ -278,6 +279,9 @@ class DenseDesign(Design):
             if top > 0:
                 norms[j] = float(top) * float(np.linalg.norm(line / top)) if np.isfinite(top) else np.inf
         return norms
+
+    def watch(self) -> None:
+        self.cache["witness"] = dense_witness(self.X)
 
     def _digest(self, digest: Any) -> None:
         for _, block in self._blocks(max(1, SMALL_BLOCK // max(1, self.shape[1]))):

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from skpursuit.blas import one_thread
 from skpursuit.design import Design
 from skpursuit.design.base import Floats, Indices
+from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.fitted import FittedMixin
 from skpursuit.estimators.linear import read_data
 from skpursuit.estimators.recipe import Recipe
@@ -20,8 +21,6 @@ from skpursuit.losses import Logistic, Loss, as_loss
 from skpursuit.multinomial import Multinomial
 from skpursuit.selectors import Selector
 from skpursuit.solvers.base import Solver
-
-MULTI_CLASS = ("ovr", "multinomial")
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -41,8 +40,6 @@ class ClassifierPredictMixin(FittedMixin, ClassifierMixin):
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Design, Indices, Floats | None]:
         """Checked data, with class codes 0, 1, ... for y and the class weights in the sample weights."""
-        if self.multi_class not in MULTI_CLASS:
-            raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
         base, y, weights = read_data(self, X, y, sample_weight)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -197,6 +194,7 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
         """
+        check_parameters(self)
         base, codes, weights = self._read(X, y, sample_weight)
         recipe = class_recipe(self, len(self.classes_))
         problems = class_problems(self, codes, len(self.classes_))

@@ -34,7 +34,13 @@ class SplitterRoutingMixin:
                     f"fit got {sorted(params)}, which needs sklearn.set_config(enable_metadata_routing=True)"
                 )
             routed = process_routing(self, "fit", **params).splitter.split
-        return list(splitter.split(np.zeros((base.shape[0], 1)), y, **routed))
+        try:
+            splits = list(splitter.split(np.zeros((base.shape[0], 1)), y, **routed))
+        except TypeError as error:
+            raise TypeError(f"cv must give pairs of training and test rows ({error})") from error
+        if not splits:
+            raise ValueError("cv gives no split; it needs at least one pair of training and test rows")
+        return splits
 
 
 def fold_weights(train: Any, n: int, weights: Floats | None) -> Floats:

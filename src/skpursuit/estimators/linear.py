@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skpursuit.design import AffineDesign, Design, InterceptDesign, as_design, check_finite
+from skpursuit.design import AffineDesign, Design, InterceptDesign, check_finite, make_design
 from skpursuit.design.base import Floats, Indices
 from skpursuit.losses import Loss, Squared
+from skpursuit.parameters import check_unmasked
 from skpursuit.problem import checked_weights
 
 FLOATS = (np.float64, np.float32)
@@ -26,6 +27,7 @@ class LinearMixin:
 
     def _linear(self, X: Any) -> Floats:
         check_is_fitted(self, "coef_")
+        check_unmasked(X=X)
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], dtype=FLOATS, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
@@ -39,6 +41,7 @@ def read_data(
     estimator: Any, X: Any, y: Any, sample_weight: Any, **checks: Any
 ) -> tuple[Design, Any, Floats | None]:
     """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
+    check_unmasked(X=X, y=y)
     X, y = validate_data(
         estimator,
         X,
@@ -48,7 +51,7 @@ def read_data(
         ensure_all_finite=False,  # the column norms tell, and every method needs them anyway
         **checks,
     )
-    design = as_design(X)
+    design = make_design(X)
     if sample_weight is None:
         return design, y, None
     if isinstance(sample_weight, Real):
@@ -130,12 +133,12 @@ def _scale(base: Design, centre: Floats, root: Floats | None) -> Floats:
     return np.where(norms > view.lost(np.arange(len(norms))), norms, 1.0)
 
 
-def clipped(n_nonzero_coefs: int, limit: int) -> int:
-    """The number of coefficients, not more than there are columns."""
-    if n_nonzero_coefs <= limit:
-        return int(n_nonzero_coefs)
+def clipped(name: str, wanted: int, limit: int) -> int:
+    """The number of coefficients that a parameter asks for, not more than there are columns."""
+    if wanted <= limit:
+        return int(wanted)
     warnings.warn(
-        f"n_nonzero_coefs is {n_nonzero_coefs} but X has {limit} columns; using {limit}",
+        f"{name} is {wanted} but X has {limit} columns; using {limit}",
         UserWarning,
         stacklevel=3,
     )

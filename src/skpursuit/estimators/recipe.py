@@ -15,11 +15,9 @@ from skpursuit.estimators.linear import Frame, clipped, make_frame
 from skpursuit.loop import Run, make_run
 from skpursuit.losses import Loss, Squared, as_loss
 from skpursuit.selectors import Selector
-from skpursuit.solvers.base import Solver, check_count, check_size
+from skpursuit.solvers.base import Solver
 from skpursuit.solvers.pursuit import OMP
 from skpursuit.state import Result, State
-
-SOLVERS = ("omp", "mp", "cosamp", "grasp", "fw")
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the pursuit estimators are asked to do, whatever the data."""
+    """What the pursuit estimators are asked to do, whatever the data. Whoever makes one checks the values."""
 
     solver: str | Solver = "omp"
     selector: str | Selector = "auto"
@@ -55,19 +53,12 @@ class Recipe:
         return cls(**({name: getattr(estimator, name) for name in names} | changes))
 
     def __post_init__(self) -> None:
-        if not isinstance(self.solver, Solver) and self.solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(SOLVERS)} or a Solver, got {self.solver!r}")
-        check_count("n_nonzero_coefs", self.n_nonzero_coefs)
-        check_count("max_iter", self.max_iter)
-        check_size("tol", self.tol)
-        check_size("radius", self.radius, optional=False)
-        check_size("ridge", self.ridge, optional=False)
         object.__setattr__(self, "loss", as_loss(self.loss))
 
     def sparsity(self, d: int) -> int:
         """The number of coefficients: by default a tenth of the columns, at least 10 if there are as many."""
         if self.n_nonzero_coefs is not None:
-            return clipped(self.n_nonzero_coefs, d)
+            return clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
         return d if self.tol is not None else min(d, max(10, d // 10))
 
     def fit(

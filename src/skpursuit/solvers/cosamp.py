@@ -10,13 +10,12 @@ import numpy as np
 
 from skpursuit.design.base import Indices
 from skpursuit.normal import NewtonMerged, NormalEquations
+from skpursuit.parameters import check_count, check_flag, check_size
 from skpursuit.problem import Problem
 from skpursuit.selectors.base import NO_COLUMNS, Oracle
 from skpursuit.selectors.score import top
 from skpursuit.solvers.base import (
     Solver,
-    check_count,
-    check_size,
     check_sparsity,
     decrease_status,
     empty_state,
@@ -69,6 +68,7 @@ class CoSaMP(Solver):
         check_count("max_iter", self.max_iter, optional=False)
         for name in ("tol", "rtol"):
             check_size(name, getattr(self, name))
+        check_flag("refit", self.refit)
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns in the model."""

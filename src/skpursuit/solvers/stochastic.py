@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skpursuit.design.base import Floats, Indices
+from skpursuit.parameters import check_count, check_size
 from skpursuit.problem import Problem
 from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
 from skpursuit.selectors.score import top
-from skpursuit.solvers.base import Solver, check_count, check_size, check_sparsity, residual_status
+from skpursuit.solvers.base import Solver, check_sparsity, residual_status
 from skpursuit.solvers.cosamp import GraSP, start, watched
 from skpursuit.state import State
 
