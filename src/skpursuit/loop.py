@@ -234,6 +234,8 @@ class Run:
             raise ValueError(f"checkpoint {path}: the folder {path.parent} does not exist; make it first")
         if path.is_dir():
             raise ValueError(f"checkpoint {path} is a folder; name a file in it")
+        if path.exists() and not path.is_file():
+            raise ValueError(f"checkpoint {path} is a device or a pipe; name a plain file")
         self.fingerprints = {
             "X": self.problem.design.fingerprint(),
             "y": files.fingerprint(self.problem.y),
@@ -248,6 +250,7 @@ class Run:
             files.check_same(path, saved.fingerprints, self.fingerprints)
             if seeded:
                 files.check_same(path, {"random_state": str(saved.seed)}, {"random_state": str(self.seed)})
+            files.check_state(path, saved.state, self.state, self.problem.design.shape[1])
             self.state, self.history, self.seed = saved.state, saved.history, saved.seed
         self.checkpoint = checkpoint
 

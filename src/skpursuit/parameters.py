@@ -15,17 +15,19 @@ from typing import Any
 
 import numpy as np
 
+MOST_COUNTED = 2**63 - 1
 MOST_SHOWN = 80  # characters of a value in a message
 
 
 def check_count(name: str, value: Any, optional: bool = True, least: int = 1) -> None:
-    """Refuse anything but a whole number of at least `least` (or None)."""
+    """Refuse anything but a whole number of at least `least` that NumPy can hold (or None)."""
     if value is None and optional:
         return
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number{_or_none(optional)}, got {shown(value)}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
+    if not least <= value <= MOST_COUNTED:
+        wrong = f"at least {least}" if value < least else f"at most {MOST_COUNTED}"
+        raise ValueError(f"{name} must be {wrong}, got {shown(value)}")
 
 
 def check_number(name: str, value: Any, interval: str = "[0, inf)", optional: bool = False) -> None:
@@ -34,10 +36,7 @@ def check_number(name: str, value: Any, interval: str = "[0, inf)", optional: bo
         return
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number{_or_none(optional)}, got {shown(value)}")
-    try:
-        number = float(value)
-    except OverflowError:  # a whole number beyond the range of floats
-        number = float(np.sign(value)) * np.inf
+    number = _as_float(value)
     low, high = (float(end) for end in interval[1:-1].split(","))
     above = low <= number if interval[0] == "[" else low < number
     below = number <= high if interval[-1] == "]" else number < high
@@ -67,7 +66,8 @@ def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
 
 def check_indices(name: str, value: Any) -> None:
     """Refuse anything but a collection of distinct whole numbers of at least 0."""
-    if not isinstance(value, (Collection, np.ndarray)) or getattr(value, "ndim", 1) != 1:
+    listed = isinstance(value, (Collection, np.ndarray)) and not isinstance(value, (str, bytes))
+    if not listed or getattr(value, "ndim", 1) != 1:
         raise TypeError(f"{name} must be a list of column numbers, got {shown(value)}")
     if any(isinstance(j, (bool, np.bool_)) or not isinstance(j, Integral) for j in value):
         raise TypeError(f"{name} must hold whole numbers, got {shown(value)}")
@@ -143,6 +143,13 @@ def shown(value: Any) -> str:
     """The value in one short line of a message."""
     text = " ".join(repr(value).split())
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 4]} ..."
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond the range of floats
+        return np.inf if value > 0 else -np.inf
 
 
 def _or_none(optional: bool) -> str:

@@ -176,9 +176,10 @@ def _checked_targets(design: Design, y: Any) -> Floats:
 
 def checked_weights(sample_weight: Any, n: int) -> Floats:
     """Sample weights as float64: finite, not negative, not all zero."""
+    weights = as_array("sample_weight", sample_weight)
     try:
-        weights = as_array("sample_weight", sample_weight).astype(np.float64)
-    except ValueError:
+        weights = weights.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"sample_weight must be an array of numbers, got {shown(sample_weight)}") from None
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}")

@@ -128,8 +128,10 @@ def _checked_sparse(X: Any) -> Any:
     from skpursuit.design.sparse_input import compressed
 
     _checked_shape(X.shape)
+    dtype = getattr(X, "dtype", None)  # which a format may have from values that it lacks
+    wanted = None if dtype is None else _float_dtype(dtype)
     matrix = compressed(X)
-    matrix.data = matrix.data.astype(_float_dtype(matrix.dtype), copy=False)
+    matrix.data = matrix.data.astype(wanted or _float_dtype(matrix.dtype), copy=False)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()

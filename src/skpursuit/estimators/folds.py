@@ -37,7 +37,9 @@ class SplitterRoutingMixin:
         try:
             splits = list(splitter.split(np.zeros((base.shape[0], 1)), y, **routed))
         except TypeError as error:
-            raise TypeError(f"cv must give pairs of training and test rows ({error})") from error
+            raise TypeError(f"cv must give pairs of training and test rows: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"cv cannot split the samples: {error}") from error
         if not splits:
             raise ValueError("cv gives no split; it needs at least one pair of training and test rows")
         return splits

@@ -8,15 +8,23 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skpursuit.design import AffineDesign, Design, InterceptDesign, check_finite, make_design
 from skpursuit.design.base import Floats, Indices
+from skpursuit.design.sparse_input import compressed
 from skpursuit.losses import Loss, Squared
 from skpursuit.parameters import check_unmasked
 from skpursuit.problem import checked_weights
 
 FLOATS = (np.float64, np.float32)
+
+
+def trusted(X: Any) -> Any:
+    """X for scikit-learn's checks, which follow the indices of a sparse matrix without looking at them."""
+    check_unmasked(X=X)
+    return compressed(X) if issparse(X) and X.ndim == 2 else X
 
 
 class LinearMixin:
@@ -27,8 +35,7 @@ class LinearMixin:
 
     def _linear(self, X: Any) -> Floats:
         check_is_fitted(self, "coef_")
-        check_unmasked(X=X)
-        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], dtype=FLOATS, reset=False)
+        X = validate_data(self, trusted(X), accept_sparse=["csr", "csc", "coo"], dtype=FLOATS, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
@@ -41,10 +48,10 @@ def read_data(
     estimator: Any, X: Any, y: Any, sample_weight: Any, **checks: Any
 ) -> tuple[Design, Any, Floats | None]:
     """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
-    check_unmasked(X=X, y=y)
+    check_unmasked(y=y)
     X, y = validate_data(
         estimator,
-        X,
+        trusted(X),
         y,
         accept_sparse=["csr", "csc"],
         dtype=FLOATS,

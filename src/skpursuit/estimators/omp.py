@@ -100,11 +100,9 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, B
     def _sparsity(self, d: int) -> int | None:
         if self.tol is not None:
             return None
-        return (
-            default_sparsity(d)
-            if self.n_nonzero_coefs is None
-            else clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
-        )
+        if self.n_nonzero_coefs is None:
+            return default_sparsity(d)
+        return clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
 
     def _set(self, paths: list[FactorPath], base: Design, centre: Floats, offset: Floats) -> None:
         coef = np.zeros((len(paths), base.shape[1]), dtype=base.dtype)

@@ -13,9 +13,9 @@ from skpursuit.design import Design, make_design
 from skpursuit.design.base import Floats
 from skpursuit.estimators.checks import check_precompute
 from skpursuit.estimators.gram_omp import FactorPath, gram_omp
-from skpursuit.estimators.linear import FLOATS, clipped
+from skpursuit.estimators.linear import FLOATS, clipped, trusted
 from skpursuit.loop import make_run
-from skpursuit.parameters import as_array, check_count, check_flag, check_size, check_unmasked, shown
+from skpursuit.parameters import as_array, check_count, check_flag, check_size, shown
 from skpursuit.refit import unpacked
 from skpursuit.selectors import Selector
 from skpursuit.solvers.pursuit import OMP
@@ -78,7 +78,6 @@ def orthogonal_mp(
     _check_limits(n_nonzero_coefs, tol)
     check_precompute("precompute", precompute)
     _check_flags(copy_X=copy_X, return_path=return_path, return_n_iter=return_n_iter)
-    check_unmasked(X=X)
     design = make_design(X if isinstance(X, Design) else _checked(X))
     y = _as_columns("y", y)
     targets = pursue_targets(design, y, n_nonzero_coefs, tol, precompute, selector)
@@ -223,9 +222,10 @@ def _checked_energies(norms_squared: Any, targets: int) -> Floats:
     """Squared norms of the targets, zeros if there are none."""
     if norms_squared is None:
         return np.zeros(targets)
+    energies = np.atleast_1d(as_array("norms_squared", norms_squared)).ravel()
     try:
-        energies = np.atleast_1d(as_array("norms_squared", norms_squared)).ravel().astype(np.float64)
-    except (TypeError, ValueError) as error:
+        energies = energies.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"norms_squared must hold one number for each target: {error}") from None
     if len(energies) != targets:
         raise ValueError(
@@ -237,7 +237,7 @@ def _checked_energies(norms_squared: Any, targets: int) -> Floats:
 
 
 def _checked(X: Any) -> Any:
-    return check_array(X, accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
+    return check_array(trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
 
 
 def default_sparsity(d: int) -> int:

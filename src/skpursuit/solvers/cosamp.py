@@ -72,7 +72,7 @@ class CoSaMP(Solver):
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns in the model."""
-        return self.n_nonzero_coefs or max(1, problem.design.shape[1] // 10)
+        return int(self.n_nonzero_coefs or max(1, problem.design.shape[1] // 10))
 
     def work(self, problem: Problem) -> tuple[int, int]:
         """A few iterations settle it; each visits 2k columns, many of them again."""

@@ -79,7 +79,7 @@ class OMP(Solver):
         """The number of columns this run may use."""
         d = problem.design.shape[1]
         if self.n_nonzero_coefs is not None:
-            return self.n_nonzero_coefs
+            return int(self.n_nonzero_coefs)
         return d if self.tol is not None or self.rtol is not None else max(1, d // 10, len(self.forced))
 
     def iterations(self, problem: Problem) -> int:

@@ -82,7 +82,7 @@ class StoIHT(Solver):
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns in the model."""
-        return self.n_nonzero_coefs or max(1, problem.design.shape[1] // 10)
+        return int(self.n_nonzero_coefs or max(1, problem.design.shape[1] // 10))
 
     def work(self, problem: Problem) -> tuple[int, int]:
         return batch_work(problem, self.max_iter, self.batch_size or self.sparsity(problem))
