@@ -25,9 +25,10 @@ def check_count(name: str, value: Any, optional: bool = True, least: int = 1) ->
         return
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number{_or_none(optional)}, got {shown(value)}")
-    if not least <= value <= MOST_COUNTED:
-        wrong = f"at least {least}" if value < least else f"at most {MOST_COUNTED}"
-        raise ValueError(f"{name} must be {wrong}, got {shown(value)}")
+    if int(value) < least:
+        raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
+    if int(value) > MOST_COUNTED:
+        raise ValueError(f"{name} must be at most {MOST_COUNTED}, got {shown(value)}")
 
 
 def check_number(name: str, value: Any, interval: str = "[0, inf)", optional: bool = False) -> None:
