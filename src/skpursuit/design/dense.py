@@ -10,8 +10,8 @@ import numpy as np
 
 from skpursuit.design.base import BLOCK_ENTRIES, MEAN_UNIT, Design, Floats, Indices
 from skpursuit.design.sums import PIECE, as_precision, fixed_order_dot, scaled_norm
-from skpursuit.kernels.threads import share
 from skpursuit.design.witness import dense_witness
+from skpursuit.kernels.threads import share
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
 GATHER_BLOCK = 2**14  # entries: copied rows of a few columns that stay in the cache until they are transposed
