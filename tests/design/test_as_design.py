@@ -149,6 +149,13 @@ def test_every_sparse_format_is_taken_and_left_as_it_was(form, kind):
     assert as_design(empty).matrix.nnz == 0
 
 
+def test_what_lies_behind_the_last_pointer_is_nothing():
+    X = sp.csr_array(np.eye(3))
+    X.data, X.indices = np.append(X.data, np.nan), np.append(X.indices, 999)
+    np.testing.assert_array_equal(as_design(X).matrix.toarray(), np.eye(3))
+    assert len(X.indices) == 4
+
+
 def test_diagonals_outside_the_matrix_are_nothing():
     X = sp.dia_array((np.ones((3, 4)), [0, 50, -50]), shape=(4, 4))
     np.testing.assert_array_equal(as_design(X).matrix.toarray(), np.eye(4))

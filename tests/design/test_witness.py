@@ -1,5 +1,8 @@
 """A design notices that its X was changed in place."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -118,6 +121,14 @@ def test_a_design_for_one_call_watches_nothing():
         minimize(X, X[:, 2], OMP(1))
         PursuitRegressor(n_nonzero_coefs=1).fit(X, X[:, 2])
         X += 1
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array])
+def test_a_copy_of_a_design_watches_its_own_x(form):
+    X = form(np.random.default_rng(0).standard_normal((6, 5)))
+    for copied in (copy.deepcopy(as_design(X)), pickle.loads(pickle.dumps(as_design(X)))):
+        X *= 2
+        as_design(copied)
 
 
 def test_nan_is_what_it_was():

@@ -52,9 +52,6 @@ class AffineDesign(Design):
         other.inner = self.inner.counted()
         return other
 
-    def watch(self) -> None:
-        self.inner.watch()
-
     def check_unchanged(self) -> None:
         self.inner.check_unchanged()
 

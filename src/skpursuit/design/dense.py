@@ -10,7 +10,7 @@ import numpy as np
 
 from skpursuit.design.base import BLOCK_ENTRIES, MEAN_UNIT, Design, Floats, Indices
 from skpursuit.design.sums import PIECE, as_precision, fixed_order_dot, scaled_norm
-from skpursuit.design.witness import dense_witness
+from skpursuit.design.witness import DenseWitness
 from skpursuit.kernels.threads import share
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
@@ -281,7 +281,7 @@ class DenseDesign(Design):
         return norms
 
     def watch(self) -> None:
-        self.cache["witness"] = dense_witness(self.X)
+        self.cache["witness"] = DenseWitness(self.X)
 
     def _digest(self, digest: Any) -> None:
         for _, block in self._blocks(max(1, SMALL_BLOCK // max(1, self.shape[1]))):

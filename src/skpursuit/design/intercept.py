@@ -87,7 +87,6 @@ class InterceptDesign(Design):
         super().prepare_rows()
         self.inner.prepare_rows()
 
-    watch = AffineDesign.watch
     check_unchanged = AffineDesign.check_unchanged
     row_layout_bytes = AffineDesign.row_layout_bytes
     mean_unit = AffineDesign.mean_unit

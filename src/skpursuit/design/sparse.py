@@ -9,7 +9,7 @@ import numpy as np
 from skpursuit.design.base import MEAN_UNIT, Design, Floats, Indices
 from skpursuit.design.grams import GATHERED_ENTRIES
 from skpursuit.design.sums import as_precision
-from skpursuit.design.witness import sparse_witness
+from skpursuit.design.witness import SparseWitness
 
 
 class SparseDesign(Design):
@@ -135,7 +135,7 @@ class SparseDesign(Design):
         return self.matrix.indices
 
     def watch(self) -> None:
-        self.cache["witness"] = sparse_witness(self.matrix)
+        self.cache["witness"] = SparseWitness(self.matrix)
 
     def _digest(self, digest: Any) -> None:
         csr = self.layout("csr")

@@ -30,12 +30,13 @@ def _compressed_fields(X: Any) -> Any:
     """CSR or CSC: lines between pointers that do not decrease, numbers within the width of a line."""
     lines, width = X.shape if X.format == "csr" else X.shape[::-1]
     data = _line("data", X.data)
-    pointers, numbers = _pointers(X, lines, len(data)), _numbers("indices", X.indices, width)
-    if len(numbers) != len(data):
-        raise ValueError(f"it has {len(data)} values and {len(numbers)} indices")
+    pointers = _pointers(X, lines, len(data))
     used = int(pointers[-1])  # what lies behind the last pointer belongs to no line
+    numbers = _numbers("indices", X.indices[:used], width)
+    if len(X.indices) != len(data):
+        raise ValueError(f"it has {len(data)} values and {len(X.indices)} indices")
     kind = sparse.csr_array if X.format == "csr" else sparse.csc_array
-    return kind((data[:used], numbers[:used], pointers), shape=X.shape)
+    return kind((data[:used], numbers, pointers), shape=X.shape)
 
 
 def _block_fields(X: Any) -> Any:

@@ -8,7 +8,7 @@ row, a column or a matrix that was written anew; a change of a few single entrie
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -18,21 +18,18 @@ from skpursuit.design.kept import Floats, Indices
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # its multiples, cut to 64 bits, are spread evenly
 
 
-class Witness:
-    """Some numbers of X as they were.
+class Witness(ABC):
+    """Some numbers of X as they were."""
 
-    Parameters
-    ----------
-    read : callable
-        Reads them from X.
-    place : callable
-        Says where the number at an index of that reading is in X.
-    """
+    before: Floats
 
-    def __init__(self, read: Callable[[], Floats], place: Callable[[int], str]) -> None:
-        self.read = read
-        self.place = place
-        self.before = read()
+    @abstractmethod
+    def read(self) -> Floats:
+        """The numbers as they are now."""
+
+    @abstractmethod
+    def place(self, k: int) -> str:
+        """Where the k-th of them is in X."""
 
     def compare(self) -> None:
         """Raise ValueError if one of the numbers is another one now."""
@@ -45,35 +42,50 @@ class Witness:
             )
 
 
-def dense_witness(X: Floats) -> Witness:
+class DenseWitness(Witness):
     """One entry of every row and of every column of an array."""
-    n, d = X.shape
-    rows = np.concatenate([np.arange(n), spread(d, n)])
-    cols = np.concatenate([spread(n, d), np.arange(d)])
-    return Witness(lambda: X[rows, cols], lambda k: f"row {rows[k]}, column {cols[k]}")
+
+    def __init__(self, X: Floats) -> None:
+        n, d = X.shape
+        self.X = X
+        self.rows = np.concatenate([np.arange(n), spread(d, n)])
+        self.cols = np.concatenate([spread(n, d), np.arange(d)])
+        self.before = self.read()
+
+    def read(self) -> Floats:
+        return self.X[self.rows, self.cols]
+
+    def place(self, k: int) -> str:
+        return f"row {self.rows[k]}, column {self.cols[k]}"
 
 
-def sparse_witness(matrix: Any) -> Witness:
+class SparseWitness(Witness):
     """One stored entry of every line and of every index of a CSR or CSC array, and where its lines end."""
-    line, index = ("row", "column") if matrix.format == "csr" else ("column", "row")
-    data, indices, pointers = matrix.data, matrix.indices, matrix.indptr
-    counts = np.diff(pointers)
-    filled = np.flatnonzero(counts)
-    last = np.full(matrix.shape[1] if line == "row" else matrix.shape[0], -1, dtype=np.intp)
-    last[indices] = np.arange(len(indices))  # the last entry of each index
-    places = np.concatenate([pointers[filled] + spread(len(filled), 2**31) % counts[filled], last[last >= 0]])
-    lines = np.searchsorted(pointers, places, side="right") - 1
-    before = indices[places]
 
-    def read() -> Floats:
-        return np.concatenate([data[places], indices[places], pointers], dtype=np.float64)
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+        pointers, indices = matrix.indptr, matrix.indices
+        counts = np.diff(pointers)
+        filled = np.flatnonzero(counts)
+        last = np.full(max(matrix.shape), -1, dtype=np.intp)
+        last[indices] = np.arange(len(indices))  # the last entry of each index
+        some = pointers[filled] + spread(len(filled), 2**31) % counts[filled]
+        self.entries = np.concatenate([some, last[last >= 0]])
+        self.lines = np.searchsorted(pointers, self.entries, side="right") - 1
+        self.indices = indices[self.entries]
+        self.before = self.read()
 
-    def place(k: int) -> str:
-        if k >= 2 * len(places):
-            return f"{line} {max(0, k - 2 * len(places) - 1)}"
-        return f"{line} {lines[k % len(places)]}, {index} {before[k % len(places)]}"
+    def read(self) -> Floats:
+        data, indices = self.matrix.data[self.entries], self.matrix.indices[self.entries]
+        return np.concatenate([data, indices, self.matrix.indptr], dtype=np.float64)
 
-    return Witness(read, place)
+    def place(self, k: int) -> str:
+        line, index = ("row", "column") if self.matrix.format == "csr" else ("column", "row")
+        past = k - 2 * len(self.entries)  # the number of a pointer, which ends the line before it
+        if past >= 0:
+            return f"{line} {max(0, past - 1)}"
+        entry = k % len(self.entries)
+        return f"{line} {self.lines[entry]}, {index} {self.indices[entry]}"
 
 
 def spread(count: int, size: int) -> Indices:
