@@ -58,7 +58,7 @@ def check_flag(name: str, value: Any) -> None:
 
 def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
     """Refuse anything but one of the known names."""
-    options = ", ".join(repr(option) for option in known)
+    options = ", ".join(known)
     if not isinstance(value, str):
         raise TypeError(f"{name} must be one of {options}, got {shown(value)}")
     if value not in known:

@@ -58,8 +58,10 @@ def check_solver(name: str, value: Any) -> None:
 
 def check_precompute(name: str, value: Any) -> None:
     """True, False or "auto"."""
-    if not (isinstance(value, str) and value == "auto"):
+    if not isinstance(value, str):
         check_flag(name, value)
+    elif value != "auto":
+        raise ValueError(f"{name} must be True, False or 'auto', got {shown(value)}")
 
 
 def check_class_weight(name: str, value: Any) -> None:

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any
 
 from skpursuit.design.base import Floats
-from skpursuit.parameters import check_choice, check_count, check_number
+from skpursuit.parameters import check_count, check_number, shown
 from skpursuit.selectors.base import Query
 from skpursuit.selectors.score import top
 
@@ -135,7 +135,8 @@ class ErrorBound(StopRule):
 
     def __post_init__(self) -> None:
         if isinstance(self.eps, str):
-            check_choice("eps", self.eps, ("auto",))
+            if self.eps != "auto":
+                raise ValueError(f"eps must be a number or 'auto', got {shown(self.eps)}")
         else:
             check_number("eps", self.eps, "[0, inf]")
         check_number("delta", self.delta, "(0, inf)")
