@@ -99,7 +99,7 @@ def test_logistic_labels_follow_the_model():
         ((0, 5, 1), "at least 1"),
         ((5, 0, 0), "at least 1"),
         ((5, 5, 6), "between 0 and d=5"),
-        ((5, 5, -1), "between 0 and d=5"),
+        ((5, 5, -1), "k must be at least 0"),
     ],
 )
 def test_sizes_are_checked(make, arguments, message):

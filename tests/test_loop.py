@@ -2,17 +2,31 @@
 
 import hashlib
 import io
+import json
 import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy.sparse.linalg import LinearOperator
 
-from skpursuit import OMP, Checkpoint, CoSaMP, MatchingPursuit, Status, as_design, minimize
+from skpursuit import (
+    OMP,
+    Checkpoint,
+    CoSaMP,
+    MatchingPursuit,
+    PursuitClassifier,
+    PursuitRegressor,
+    Status,
+    as_design,
+    minimize,
+    orthogonal_mp,
+)
+from skpursuit import checkpoint as files
 from skpursuit.checkpoint import MAGIC
 from skpursuit.losses import Squared
 from skpursuit.selectors.greedy import by_energy
@@ -156,13 +170,15 @@ def test_checkpoint_into_no_folder(tmp_path):
         (lambda: minimize(X, Y, OMP(n_nonzero_coefs=91)), ValueError, "at most 90"),
         (lambda: OMP(n_nonzero_coefs=0), ValueError, "at least 1"),
         (lambda: OMP(n_nonzero_coefs=2.5), TypeError, "whole number"),
-        (lambda: OMP(tol=-1.0), ValueError, "not negative"),
+        (lambda: OMP(tol=-1.0), ValueError, "at least 0"),
         (lambda: OMP(tol="x"), TypeError, "number"),
         (lambda: MatchingPursuit(max_iter=0), ValueError, "at least 1"),
         (lambda: minimize(X, Y, OMP(forced=[90])), ValueError, "forced"),
-        (lambda: minimize(X, Y, OMP(forced=[1, 1])), ValueError, "forced"),
+        (lambda: OMP(forced=[1, 1]), ValueError, "forced"),
+        (lambda: OMP(forced=[2.7]), TypeError, "forced"),
+        (lambda: OMP(forced=5), TypeError, "forced"),
         (lambda: minimize(X, Y, OMP(n_nonzero_coefs=1, forced=[1, 2])), ValueError, "forced"),
-        (lambda: minimize(X, Y, OMP(), "fastest"), ValueError, "not known"),
+        (lambda: minimize(X, Y, OMP(), "fastest"), ValueError, "selector must be"),
         (lambda: minimize(X, Y, OMP(), 3), TypeError, "selector"),
         (lambda: minimize(X, Y, OMP(), loss="hinge"), ValueError, "hinge"),
         (lambda: minimize(X, Y, OMP(), loss="logistic"), ValueError, "labels -1 and"),
@@ -276,8 +292,7 @@ def test_however_a_pursuit_of_another_loss_ends_its_coefficients_are_fitted(solv
         ({"callback": 3}, TypeError, "callback"),
         ({"checkpoint": 3}, TypeError, "checkpoint"),
         ({"sample_weight": "balanced"}, TypeError, "sample_weight"),
-        ({"random_state": True}, ValueError, "random_state"),
-        ({"solver": OMP(3, forced=[2.7])}, TypeError, "forced"),
+        ({"random_state": True}, TypeError, "random_state"),
     ],
 )
 def test_arguments_of_the_wrong_kind_are_named(given, error, words):
@@ -296,6 +311,121 @@ def test_a_checkpoint_with_a_right_checksum_and_wrong_content_is_refused(tmp_pat
             run(checkpoint=path)
     with pytest.raises(ValueError, match="is a folder"):
         run(checkpoint=tmp_path)
+
+
+def forged(state, name, value):
+    if name == "memory":
+        return replace(state, memory={**state.memory, **value})
+    return replace(state, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("coef", lambda s: s.coef * np.nan, "coefficients are not finite"),
+        ("coef", lambda s: s.coef[:-1], "coefficients are not finite numbers, one for each"),
+        ("coef", lambda s: s.coef[:, None], "coefficients"),
+        ("coef", lambda s: s.coef.astype(str), "coefficients"),
+        ("support", lambda s: s.support + 10**6, "support"),
+        ("support", lambda s: s.support - 10**6, "support"),
+        ("support", lambda s: np.repeat(s.support[:1], len(s.support)), "distinct"),
+        ("support", lambda s: s.support.astype(float), "support"),
+        ("support", lambda s: s.support[:-1], "one for each column"),
+        ("dropped", lambda s: np.array([90]), "dropped"),
+        ("z", lambda s: s.z[:-1], "one for each row"),
+        ("z", lambda s: np.where(np.arange(len(s.z)) == 5, np.inf, s.z), "predictions are not finite"),
+        ("objective", lambda s: np.nan, "objective"),
+        ("memory", lambda s: {"Q": np.ones((3, 5))}, "remembers"),
+    ],
+)
+def test_a_state_that_no_run_can_have_is_refused(tmp_path, name, change, words):
+    path = tmp_path / "run.ckpt"
+    run(checkpoint=path, callback=lambda r: r.iteration == 4)
+    saved = files.load(path)
+    files.save(path, replace(saved, state=forged(saved.state, name, change(saved.state))))
+    content = path.read_bytes()
+    with pytest.raises(ValueError, match=rf"run.ckpt does not hold a run.*{words}.*delete it"):
+        run(checkpoint=path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("header", [{"seed": -1}, {"seed": "x"}, {"history": [{}]}, {"fingerprints": 3}])
+def test_a_header_that_no_run_has_is_refused(tmp_path, header):
+    path = tmp_path / "run.ckpt"
+    run(checkpoint=path, callback=lambda r: r.iteration == 1)
+    with np.load(io.BytesIO(path.read_bytes().split(b"\n", 2)[2])) as file:
+        arrays = dict(file)
+    changed = json.loads(arrays["header"].tobytes()) | header
+    body = io.BytesIO()
+    np.savez(body, **arrays | {"header": np.frombuffer(json.dumps(changed).encode(), dtype=np.uint8)})
+    path.write_bytes(MAGIC + hashlib.sha256(body.getvalue()).hexdigest().encode() + b"\n" + body.getvalue())
+    with pytest.raises(ValueError, match="does not hold a run"):
+        run(checkpoint=path)
+
+
+@pytest.mark.parametrize("name", ["y", "sample_weight"])
+def test_masked_targets_and_weights_are_refused(name):
+    masked = np.ma.masked_array(np.abs(Y), mask=np.arange(60) == 7)
+    given = {"y": Y, name: masked}
+    for call in (
+        lambda: minimize(X, solver=OMP(2), **given),
+        lambda: PursuitRegressor().fit(X, **given),
+        lambda: PursuitClassifier().fit(X, **{"y": Y > 0} | {name: masked}),
+    ):
+        with pytest.raises(TypeError, match=f"{name} is a masked array"):
+            call()
+    unmasked = np.ma.masked_array(np.abs(Y))
+    assert minimize(X, solver=OMP(2), **given | {name: unmasked}).n_iter == 2
+
+
+def test_masked_x_and_complex_numbers_are_refused_by_estimators_too():
+    masked = np.ma.masked_array(X, mask=X > 2)
+    for call in (
+        lambda: minimize(masked, Y, OMP(2)),
+        lambda: PursuitRegressor().fit(masked, Y),
+        lambda: PursuitRegressor(n_nonzero_coefs=1).fit(X, Y).predict(masked),
+        lambda: orthogonal_mp(masked, Y),
+        lambda: orthogonal_mp(X, np.ma.masked_array(Y, mask=Y > 0)),
+    ):
+        with pytest.raises(TypeError, match="masked"):
+            call()
+    for call in (
+        lambda: minimize(X, Y, OMP(2), sample_weight=np.ones(60) * 1j),
+        lambda: minimize(X, Y * 1j, OMP(2)),
+        lambda: minimize(X * 1j, Y, OMP(2)),
+        lambda: orthogonal_mp(X, Y * 1j),
+    ):
+        with pytest.raises(TypeError, match="complex data is not supported"):
+            call()
+
+
+def operator(matvec=lambda v: X @ v, rmatvec=lambda v: X.T @ v, dtype=float):
+    return LinearOperator(X.shape, matvec=matvec, rmatvec=rmatvec, dtype=dtype)
+
+
+class Half:
+    """Knows no product with its transpose."""
+
+    shape = X.shape
+    matvec = staticmethod(lambda v: X @ v)
+
+
+@pytest.mark.parametrize("targets", [Y, np.column_stack([Y, Y])], ids=["one", "two"])
+@pytest.mark.parametrize(
+    ("source", "error", "words"),
+    [
+        (operator(rmatvec=None), TypeError, "rmatvec"),
+        (Half(), TypeError, "rmatvec"),
+        (operator(rmatvec=lambda v: np.ones(7)), ValueError, "rmat"),
+        (operator(matvec=lambda v: np.ones(7)), ValueError, "matmat"),
+        (operator(dtype=complex), TypeError, "complex data is not supported"),
+        (operator(rmatvec=lambda v: X.T @ v * 1j), TypeError, "complex data is not supported"),
+        (operator(matvec=lambda v: X @ v * 1j), TypeError, "complex data is not supported"),
+    ],
+)
+def test_operators_that_cannot_be_used_are_named(source, error, words, targets):
+    with pytest.raises(error, match=f"X.*{words}"):
+        minimize(source, targets, OMP(2))
 
 
 def test_a_run_whose_columns_are_all_used_up_is_optimal():

@@ -7,7 +7,6 @@ import io
 import json
 import os
 from dataclasses import asdict, dataclass, fields
-from numbers import Real
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -15,6 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from skpursuit._files import write_atomically
+from skpursuit.parameters import check_count, check_number, check_path
 from skpursuit.state import Record, State, Status
 
 MAGIC = b"skpursuit checkpoint 3\n"
@@ -36,10 +36,8 @@ class Checkpoint:
     every: float = 60.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.path, (str, os.PathLike)):
-            raise TypeError(f"checkpoint must be the path of a file, got {self.path!r}")
-        if not isinstance(self.every, Real) or not self.every >= 0:
-            raise ValueError(f"every must be a number of seconds, at least 0, got {self.every!r}")
+        check_path("checkpoint path", self.path)
+        check_number("every", self.every, "[0, inf]")
 
 
 @dataclass
@@ -101,7 +99,41 @@ def _parsed(body: bytes) -> Snapshot:
         status=Status[header["status"]] if header["status"] else None,
     )
     history = [Record(**record | {"selected": tuple(record["selected"])}) for record in header["history"]]
-    return Snapshot(state, history, header["seed"], header["fingerprints"])
+    if [record.iteration for record in history] != list(range(len(history))):
+        raise ValueError("its iterations are not in order")
+    check_count("seed", header["seed"], optional=False, least=0)
+    return Snapshot(state, history, header["seed"], dict(header["fingerprints"]))
+
+
+def check_state(path: Path, state: State, first: State, d: int) -> None:
+    """Refuse a saved state that no run on d columns which began with the state `first` can have."""
+    faults = {
+        "its support does not name distinct columns of X": _are_columns(state.support, d)
+        and len(np.unique(state.support)) == len(state.support),
+        "its dropped columns are not columns of X": _are_columns(state.dropped, d),
+        "its coefficients are not finite numbers, one for each column of the support": _are_finite(
+            state.coef, (len(np.atleast_1d(state.support)), *first.coef.shape[1:])
+        ),
+        "its predictions are not finite numbers, one for each row of X": _are_finite(state.z, first.z.shape),
+        "its objective is not a number": not np.isnan(state.objective),
+        "what its solver remembers has another shape": all(
+            name in state.memory and np.shape(state.memory[name])[1:] == np.shape(value)[1:]
+            for name, value in first.memory.items()
+        ),
+    }
+    for fault, good in faults.items():
+        if not good:
+            raise ValueError(f"{path} does not hold a run on this X and y: {fault}; delete it to start again")
+
+
+def _are_columns(values: np.ndarray, d: int) -> bool:
+    if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
+        return False
+    return bool(((values >= 0) & (values < d)).all())
+
+
+def _are_finite(values: np.ndarray, shape: tuple[int, ...]) -> bool:
+    return values.shape == shape and values.dtype.kind == "f" and bool(np.isfinite(values).all())
 
 
 def check_same(path: Path, saved: dict[str, str], now: dict[str, str]) -> None:

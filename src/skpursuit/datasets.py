@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from skpursuit.parameters import check_count, check_number
 
 Array = NDArray[Any]
 Seed = int | np.random.Generator | np.random.SeedSequence | None
@@ -48,8 +49,7 @@ def make_sparse_signal(
     w : ndarray of shape (d,)
     """
     n, d, k, kind = _checked(n, d, k, dtype)
-    if np.isnan(snr) or snr == -np.inf:
-        raise ValueError(f"snr must be a number of decibels or inf, got {snr}")
+    check_number("snr", snr, "(-inf, inf]")
     rng = np.random.default_rng(random_state)
     positions, values = _coefficients(d, k, rng)
     noise = rng.standard_normal(n)
@@ -86,8 +86,7 @@ def make_logistic_signal(
     w : ndarray of shape (d,)
     """
     n, d, k, kind = _checked(n, d, k, dtype)
-    if not 0 <= strength < np.inf:
-        raise ValueError(f"strength must be >= 0 and finite, got {strength}")
+    check_number("strength", strength)
     rng = np.random.default_rng(random_state)
     positions, values = _coefficients(d, k, rng)
     noise = rng.logistic(size=n)
@@ -100,10 +99,10 @@ def make_logistic_signal(
 
 
 def _checked(n: int, d: int, k: int, dtype: DTypeLike) -> tuple[int, int, int, np.dtype[Any]]:
-    n, d, k, kind = index(n), index(d), index(k), np.dtype(dtype)
-    if n < 1 or d < 1:
-        raise ValueError(f"n and d must be at least 1, got {n} and {d}")
-    if not 0 <= k <= d:
+    for name, value, least in (("n", n, 1), ("d", d, 1), ("k", k, 0)):
+        check_count(name, value, optional=False, least=least)
+    n, d, k, kind = int(n), int(d), int(k), np.dtype(dtype)
+    if k > d:
         raise ValueError(f"k must be between 0 and d={d}, got {k}")
     if kind not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {kind}")

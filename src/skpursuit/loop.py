@@ -15,13 +15,14 @@ from skpursuit import checkpoint as files
 from skpursuit.blas import one_thread
 from skpursuit.checkpoint import Checkpoint, Snapshot
 from skpursuit.consistency import is_consistent
-from skpursuit.design import as_design, check_finite
+from skpursuit.design import check_finite, make_design
 from skpursuit.design.base import Floats, Indices
 from skpursuit.losses import Loss
+from skpursuit.parameters import check_function, check_instance, check_seed, check_size
 from skpursuit.problem import Problem, make_problem
 from skpursuit.selectors import Oracle, Selection, Selector, as_selector
 from skpursuit.selectors.base import Shortlist
-from skpursuit.solvers.base import Solver, check_size
+from skpursuit.solvers.base import Solver
 from skpursuit.state import Record, Result, State, Status
 
 STRENGTH = ("none", "exact", "delta", "heuristic")
@@ -77,13 +78,13 @@ def minimize(
     ('COMPLETE', 1.0)
     """
     check_size("time_limit", time_limit)
-    if not (callback is None or callable(callback)):
-        raise TypeError(f"callback must be a function of a Record, got {callback!r}")
+    check_function("callback", callback)
+    if not (checkpoint is None or isinstance(checkpoint, Checkpoint)):
+        checkpoint = Checkpoint(checkpoint)
     run = make_run(X, y, solver, selector, loss, sample_weight, random_state)
     run.callback, run.time_limit = callback, time_limit
     if checkpoint is not None:
-        file = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
-        run.resume(file, seeded=isinstance(random_state, (int, np.integer)))
+        run.resume(checkpoint, seeded=isinstance(random_state, (int, np.integer)))
     run.go()
     return run.result()
 
@@ -99,30 +100,28 @@ def make_run(
     random_state: Any = None,
 ) -> Run:
     """A run that is checked and ready to go; parameters as in `minimize`."""
-    if not isinstance(solver, Solver):
-        raise TypeError(f"solver must be an object such as OMP(n_nonzero_coefs=10), got {solver!r}")
-    base = as_design(X, check=False).counted()
+    check_instance("solver", solver, Solver, "OMP(n_nonzero_coefs=10)")
+    chosen, seed = as_selector(selector), seed_of(random_state)
+    base = make_design(X, check=False).counted()
     problem = make_problem(base, y, loss, sample_weight)
-    chosen = as_selector(selector).resolve(problem, solver)
+    chosen = chosen.resolve(problem, solver)
     try:
         chosen.prepare(problem.design)
     finally:  # what cannot be prepared is often not finite, and this says where
         check_finite(base)
-    return Run(problem, solver, chosen, seed_of(random_state))
+    return Run(problem, solver, chosen, seed)
 
 
 def seed_of(random_state: Any) -> int:
     """One whole number from anything that can seed."""
+    check_seed("random_state", random_state)
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**32))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
-    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
-    if whole and random_state >= 0:
-        return int(random_state)
-    raise ValueError(f"random_state must be None, a whole number >= 0 or a Generator, got {random_state!r}")
+    return int(random_state)
 
 
 class Draws:
@@ -240,6 +239,8 @@ class Run:
             raise ValueError(f"checkpoint {path}: the folder {path.parent} does not exist; make it first")
         if path.is_dir():
             raise ValueError(f"checkpoint {path} is a folder; name a file in it")
+        if path.exists() and not path.is_file():
+            raise ValueError(f"checkpoint {path} is a device or a pipe; name a plain file")
         self.fingerprints = {
             "X": self.problem.design.fingerprint(),
             "y": files.fingerprint(self.problem.y),
@@ -254,6 +255,7 @@ class Run:
             files.check_same(path, saved.fingerprints, self.fingerprints)
             if seeded:
                 files.check_same(path, {"random_state": str(saved.seed)}, {"random_state": str(self.seed)})
+            files.check_state(path, saved.state, self.state, self.problem.design.shape[1])
             self.state, self.history, self.seed = saved.state, saved.history, saved.seed
         self.checkpoint = checkpoint
 

@@ -8,13 +8,12 @@ that is too large gives ``inf``, which a line search rejects.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
-from numbers import Real
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .parameters import check_number
 from .poisson import Poisson
 from .targets import Array, finite_targets
 
@@ -128,8 +127,7 @@ class Huber:
     smoothness: ClassVar[float | None] = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.delta, Real) or not (isfinite(self.delta) and self.delta > 0):
-            raise ValueError(f"delta must be a positive and finite number, got {self.delta!r}")
+        check_number("delta", self.delta, "(0, inf)")
         # A NumPy scalar would turn float32 predictions into float64.
         object.__setattr__(self, "delta", float(self.delta))
 

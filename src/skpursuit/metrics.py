@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skpursuit.parameters import check_number
+
 
 def f_measure(w: ArrayLike, coef: ArrayLike, threshold: float = 1e-3) -> float:
     """F-measure between the supports of two coefficient arrays.
@@ -24,8 +26,7 @@ def f_measure(w: ArrayLike, coef: ArrayLike, threshold: float = 1e-3) -> float:
     truth, found = np.asarray(w, dtype=np.float64), np.asarray(coef, dtype=np.float64)
     if truth.shape != found.shape:
         raise ValueError(f"w and coef must have the same shape, got {truth.shape} and {found.shape}")
-    if not threshold >= 0:
-        raise ValueError(f"threshold must be >= 0, got {threshold}")
+    check_number("threshold", threshold, "[0, inf]")
     A, B = _support(truth, "w", threshold), _support(found, "coef", threshold)
     total = np.count_nonzero(A) + np.count_nonzero(B)
     return float(2.0 * np.count_nonzero(A & B) / total) if total else 1.0

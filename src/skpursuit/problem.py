@@ -15,6 +15,7 @@ from skpursuit.design.base import Floats, Indices
 from skpursuit.design.grams import GRAM_WIDTH
 from skpursuit.design.sums import PIECE
 from skpursuit.losses import Loss, Squared, as_loss
+from skpursuit.parameters import as_array, shown
 from skpursuit.selectors.base import Query, exclude
 from skpursuit.selectors.score import Absolute, Group, Score, top
 from skpursuit.state import State
@@ -174,9 +175,7 @@ def make_problem(design: Design, y: Any, loss: str | Loss, sample_weight: Any = 
 
 
 def _checked_targets(design: Design, y: Any) -> Floats:
-    y = np.asarray(y)
-    if y.dtype.kind == "c":
-        raise TypeError("y is complex; split it into real and imaginary parts")
+    y = as_array("y", y)
     if y.dtype.kind not in "fiub":
         raise TypeError(f"y has dtype {y.dtype}; it needs numbers: encode labels first")
     if y.ndim not in (1, 2) or y.size == 0:
@@ -191,10 +190,11 @@ def _checked_targets(design: Design, y: Any) -> Floats:
 
 def checked_weights(sample_weight: Any, n: int) -> Floats:
     """Sample weights as float64: finite, not negative, not all zero."""
+    weights = as_array("sample_weight", sample_weight)
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"sample_weight must be an array of numbers, got {sample_weight!r}") from None
+        weights = weights.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"sample_weight must be an array of numbers, got {shown(sample_weight)}") from None
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():

@@ -8,9 +8,11 @@ from typing import Protocol
 import numpy as np
 
 from skpursuit.design.base import Floats, Indices
+from skpursuit.parameters import check_number
 from skpursuit.selectors.score import Absolute, Score, Signed
 
 ROUNDED = 1 + 1e-12
+SET_METHODS = ("radius", "score", "vertex", "start", "contains", "origin_weight")  # of a ConvexSet
 
 
 class ConvexSet(Protocol):
@@ -55,7 +57,7 @@ class L1Ball:
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        check_radius(self.radius)
+        check_number("radius", self.radius, "(0, inf)")
 
     @property
     def score(self) -> Score:
@@ -91,7 +93,7 @@ class Simplex:
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        check_radius(self.radius)
+        check_number("radius", self.radius, "(0, inf)")
 
     @property
     def score(self) -> Score:
@@ -114,11 +116,3 @@ class Simplex:
     def origin_weight(self, coef: Floats) -> float:
         """The origin is outside."""
         return 0.0
-
-
-def check_radius(radius: float) -> None:
-    """Refuse a radius that is not a positive, finite number."""
-    if isinstance(radius, bool) or not isinstance(radius, (int, float, np.integer, np.floating)):
-        raise TypeError(f"radius must be a number, got {radius!r}")
-    if not 0 < radius < np.inf:
-        raise ValueError(f"radius must be positive and finite, got {radius}")

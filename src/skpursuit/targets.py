@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .parameters import as_array
+
 Array = NDArray[Any]
 
 
 def finite_targets(y: ArrayLike) -> Array:
     """Return y as float32 (if it is) or float64, refusing what is not a finite number."""
-    checked = np.asarray(y)
-    if checked.dtype.kind == "c":
-        raise ValueError("y must be real, got complex numbers")
+    checked = as_array("y", y)
     if checked.dtype not in (np.float32, np.float64):
         try:
             checked = checked.astype(np.float64)

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skpursuit.design import Design, as_design
+from skpursuit.parameters import as_array, check_count, check_number, shown
 
 Floats = NDArray[np.float64]
 
@@ -81,9 +82,9 @@ def success_probability(T: float, H2: float, d: int) -> float:
     x_j and -x_j at once and drops them together; for T pulls of columns the same proof gives
     1 - 6 log2(c) exp(-T / (8 H2 log2 c)).
     """
-    _check(d >= 2, "d must be at least 2", d)
-    _check(T >= 0, "T must be >= 0", T)
-    _check(H2 > 0, "H2 must be positive", H2)
+    check_count("d", d, optional=False, least=2)
+    check_number("T", T, "[0, inf]")
+    check_number("H2", H2, "(0, inf]")
     return 1 - 3 * log2(d) * exp(-T / (8 * H2 * log2(d)))
 
 
@@ -102,8 +103,8 @@ def sequence_probability(K: int, P: float) -> float:
     float
         Negative where nothing is promised.
     """
-    _check(K >= 0, "K must be >= 0", K)
-    _check(P >= 0, "P must be >= 0", P)
+    check_count("K", K, optional=False, least=0)
+    check_number("P", P, "[0, inf]")
     return 1 - K * P
 
 
@@ -127,10 +128,10 @@ def budget(delta: float, H2: float, d: int, K: int = 1) -> float:
     -------
     float
     """
-    _check(0 < delta < 1, "delta must be between 0 and 1", delta)
-    _check(H2 > 0, "H2 must be positive", H2)
-    _check(d >= 2, "d must be at least 2", d)
-    _check(K >= 1, "K must be at least 1", K)
+    check_number("delta", delta, "(0, 1)")
+    check_number("H2", H2, "(0, inf]")
+    check_count("d", d, optional=False, least=2)
+    check_count("K", K, optional=False)
     return 8 * H2 * log2(d) * log(3 * K * log2(d) / delta)
 
 
@@ -156,9 +157,9 @@ def envelope(X: Any, r: ArrayLike, order: ArrayLike | None = None) -> Floats:
     if order is None:
         rows = np.argsort(-np.abs(r) * design.norms(1), kind="stable")
     else:
-        rows = np.asarray(order)
-        whole = rows.dtype.kind in "iu" and np.array_equal(np.sort(rows), np.arange(len(r)))
-        _check(whole, "order must be a permutation of the rows, in whole numbers", order)
+        rows = as_array("order", order)
+        if rows.dtype.kind not in "iu" or not np.array_equal(np.sort(rows, axis=None), np.arange(len(r))):
+            raise ValueError(f"order must be a permutation of the rows, in whole numbers, got {shown(order)}")
     steps = (np.abs(r) * design.norms(1, np.inf))[rows]
     return np.append(np.cumsum(steps[::-1])[::-1], 0.0)
 
@@ -219,7 +220,7 @@ def nonstochastic_gap(T: float, X: Any, r: ArrayLike, order: ArrayLike | None = 
     float
         Zero means that the column found is a best one.
     """
-    _check(T >= 0, "T must be >= 0", T)
+    check_number("T", T, "[0, inf]")
     design, _ = _problem(X, r)
     gamma, arms, rows, total = envelope(design, r, order), design.shape[1], 0, 0.0
     rounds = _rounds(arms)
@@ -238,14 +239,9 @@ def _rounds(arms: int) -> int:
 
 def _problem(X: Any, r: ArrayLike) -> tuple[Design, Floats]:
     """X as a design whose reads are counted apart, and r as a vector that fits it."""
-    design, vector = as_design(X).counted(), np.asarray(r, np.float64)
+    design, vector = as_design(X).counted(), as_array("r", r).astype(np.float64)
     if vector.shape != (design.shape[0],):
         raise ValueError(f"r must have shape ({design.shape[0]},), got {vector.shape}")
     if not np.isfinite(vector).all():
         raise ValueError("r contains NaN or infinity")
     return design, vector
-
-
-def _check(good: bool, message: str, value: object) -> None:
-    if not good:
-        raise ValueError(f"{message}, got {value}")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skpursuit import OMP, as_design, minimize
+from skpursuit import OMP, PursuitCoder, PursuitRegressor, as_design, minimize, orthogonal_mp
 
 
 def test_dense_input_is_not_copied():
@@ -61,6 +61,104 @@ def test_corrupt_csr_is_refused(indices, indptr):
     X.indices, X.indptr = np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32)
     with pytest.raises(ValueError, match="corrupt"):
         as_design(X)
+
+
+def corrupted(form, field, change):
+    X = sp.random_array((6, 8), density=0.4, rng=np.random.default_rng(0)).asformat(form)
+    value = getattr(X, field)
+    setattr(X, field, change(value))
+    return X
+
+
+def first(value, to):
+    value = value.copy()
+    value[0] = to
+    return value
+
+
+CORRUPT = [
+    ("coo", "row", lambda v: first(v, 10**6)),
+    ("coo", "row", lambda v: first(v, -1)),
+    ("coo", "col", lambda v: first(v, 8)),
+    ("coo", "col", lambda v: v[:-1]),
+    ("coo", "coords", lambda v: (v[0], v[1].astype(float))),
+    ("coo", "data", lambda v: v[:-1]),
+    ("coo", "data", lambda v: None),
+    ("csc", "indices", lambda v: first(v, 6)),
+    ("csr", "indices", lambda v: v.astype(float)),
+    ("csr", "indptr", lambda v: np.array([0, 5, 0, 0, 0, 0, 0])),
+    ("csr", "data", lambda v: v[:-1]),
+    ("bsr", "indices", lambda v: first(v, 10**6)),
+    ("bsr", "indptr", lambda v: first(v, 10**6)),
+    ("bsr", "data", lambda v: v[:1]),
+    ("bsr", "data", lambda v: np.ones((len(v), 4, 4))),
+    ("dia", "offsets", lambda v: v[:2]),
+    ("dia", "offsets", lambda v: v * 0),
+    ("dia", "data", lambda v: v[0]),
+    ("lil", "rows", lambda v: first(v, [100] * len(v[0]))),
+    ("lil", "rows", lambda v: first(v, [1] * 50)),
+    ("lil", "rows", lambda v: first(v, None)),
+    ("lil", "data", lambda v: first(v, ["a"] * len(v[0]))),
+    ("lil", "data", lambda v: v[:2]),
+    ("dok", "_dict", lambda v: {**v, (10**6, 1): 1.0}),
+    ("dok", "_dict", lambda v: {**v, (1, -5): 1.0}),
+    ("dok", "_dict", lambda v: {**v, ("a", 1): 1.0}),
+]
+
+
+@pytest.mark.parametrize(("form", "field", "change"), CORRUPT)
+def test_no_field_of_a_sparse_matrix_is_trusted(form, field, change):
+    y = np.ones(6)
+    model = PursuitRegressor(n_nonzero_coefs=1).fit(np.eye(6, 8), y)
+    for use in (
+        as_design,
+        lambda X: minimize(X, y, OMP(1)),
+        lambda X: PursuitRegressor().fit(X, y),
+        model.predict,
+        lambda X: orthogonal_mp(X, y),
+        PursuitCoder(np.eye(8)).inverse_transform,
+    ):
+        with pytest.raises(ValueError, match=f"corrupt {form} matrix.*rebuild it"):
+            use(corrupted(form, field, change))
+
+
+def test_random_coordinates_are_taken_or_refused():
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        rows, cols = rng.integers(-1, 6, 12), rng.integers(-1, 8, 12)
+        X = sp.coo_array((rng.standard_normal(12), (rows % 5, cols % 7)), shape=(5, 7))
+        X.row, X.col = rows, cols
+        good = (rows >= 0).all() and (rows < 5).all() and (cols >= 0).all() and (cols < 7).all()
+        if good:
+            dense = np.zeros((5, 7))
+            np.add.at(dense, (rows, cols), X.data)
+            np.testing.assert_allclose(as_design(X).matrix.toarray(), dense)
+        else:
+            with pytest.raises(ValueError, match="corrupt coo"):
+                as_design(X)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix])
+def test_every_sparse_format_is_taken_and_left_as_it_was(form, kind):
+    X = kind(sp.random_array((6, 8), density=0.4, rng=np.random.default_rng(0))).asformat(form)
+    dense = X.toarray()
+    np.testing.assert_array_equal(as_design(X).matrix.toarray(), dense)
+    np.testing.assert_array_equal(X.toarray(), dense)
+    empty = kind((3, 4)).asformat(form)
+    assert as_design(empty).matrix.nnz == 0
+
+
+def test_what_lies_behind_the_last_pointer_is_nothing():
+    X = sp.csr_array(np.eye(3))
+    X.data, X.indices = np.append(X.data, np.nan), np.append(X.indices, 999)
+    np.testing.assert_array_equal(as_design(X).matrix.toarray(), np.eye(3))
+    assert len(X.indices) == 4
+
+
+def test_diagonals_outside_the_matrix_are_nothing():
+    X = sp.dia_array((np.ones((3, 4)), [0, 50, -50]), shape=(4, 4))
+    np.testing.assert_array_equal(as_design(X).matrix.toarray(), np.eye(4))
 
 
 def test_truncated_memory_map_is_refused(tmp_path):

@@ -189,7 +189,7 @@ def test_wrong_arguments_are_refused():
     X, y = np.eye(4), np.arange(4.0)
     with pytest.raises(ValueError, match="n_nonzero_coefs must be at least 1"):
         sp.OrthogonalMatchingPursuit(n_nonzero_coefs=0).fit(X, y)
-    with pytest.raises(ValueError, match="tol must be finite and not negative"):
+    with pytest.raises(ValueError, match="tol must be at least 0 and finite"):
         sp.orthogonal_mp(X, y, tol=-1.0)
     with pytest.raises(ValueError, match="precompute must be"):
         sp.OrthogonalMatchingPursuit(precompute="never").fit(X, y)

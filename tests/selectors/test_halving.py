@@ -324,16 +324,16 @@ def test_group_scores_of_one_target_are_absolute_ones():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"order": "sorted"}, "order must be 'energy' or 'random'"),
-        ({"budget": 0.0}, "budget must be a positive fraction"),
+        ({"order": "sorted"}, "order must be one of energy, random"),
+        ({"budget": 0.0}, "budget must be above 0 and finite"),
         ({"budget": np.inf}, "budget must be"),
         ({"budget": np.nan}, "budget must be"),
         ({"budget": "much"}, "budget must be"),
-        ({"finish": -0.1}, "finish must be between 0 and 1"),
+        ({"finish": -0.1}, "finish must be at least 0 and at most 1"),
         ({"finish": 1.1}, "finish must be"),
         ({"finish": np.nan}, "finish must be"),
     ],
 )
 def test_bad_arguments_are_named(settings, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         SuccessiveHalving(**settings)

@@ -14,12 +14,13 @@ from skpursuit.design.intercept import InterceptDesign
 from skpursuit.design.operator import OperatorDesign
 from skpursuit.design.rows import RowsDesign, rows_that_count
 from skpursuit.design.sparse import SparseDesign
+from skpursuit.parameters import as_array, check_flag
 
 __all__ = ["AffineDesign", "Design", "InterceptDesign", "RowsDesign", "as_design", "rows_that_count"]
 
 
 def as_design(X: Any, check: bool = True) -> Design:
-    """Turn a data matrix into a design: the only place that looks at the type of X.
+    """Turn a data matrix into a design that can be used again.
 
     Parameters
     ----------
@@ -40,7 +41,15 @@ def as_design(X: Any, check: bool = True) -> Design:
     TypeError
         For complex numbers, text, or an unknown kind of X.
     ValueError
-        For a shape that is not two-dimensional, empty data, NaN or infinity, and corrupt sparse indices.
+        For a shape that is not two-dimensional, empty data, NaN or infinity, corrupt sparse indices; and for
+        a design whose X was changed in place after it was made.
+
+    Notes
+    -----
+    A design keeps what it derived from X, so X must not be written to while the design is in use. When a
+    design is used again, one entry of every row and one of every column are compared with what they were: a
+    row, a column or a matrix that was written anew is noticed, most changes of single entries and those of
+    the functions of a LinearOperator are not.
 
     Examples
     --------
@@ -49,11 +58,24 @@ def as_design(X: Any, check: bool = True) -> Design:
     >>> as_design(np.eye(3)).shape
     (3, 3)
     """
+    check_flag("check", check)
+    design = make_design(X, check)
+    if design is not X:
+        design.watch()
+    return design
+
+
+def make_design(X: Any, check: bool = True) -> Design:
+    """As `as_design`, for a design that lives for one call: X is not watched.
+
+    This is the only place that looks at the type of X.
+    """
     if isinstance(X, Design):
+        X.check_unchanged()
         return X
     if hasattr(X, "format") and hasattr(X, "tocsr"):
         design: Design = SparseDesign(_checked_sparse(X))
-    elif hasattr(X, "rmatvec") and hasattr(X, "matvec"):
+    elif hasattr(X, "matvec"):
         return OperatorDesign(_checked_operator(X))
     else:
         design = DenseDesign(_checked_dense(X))
@@ -74,7 +96,7 @@ def _checked_shape(shape: tuple[int, ...]) -> None:
 def _float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype X is kept in: float32 and float64 as they are, other real numbers as float64."""
     if dtype.kind == "c":
-        raise TypeError("X is complex; split it into real and imaginary parts: np.hstack([X.real, X.imag])")
+        raise TypeError("X is complex; complex data is not supported")
     if dtype.kind not in "fiub":
         raise TypeError(f"X has dtype {dtype}; it needs numbers: encode text or object columns first")
     if dtype.kind == "f" and dtype.itemsize in (4, 8):
@@ -85,12 +107,7 @@ def _float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _checked_dense(X: Any) -> Floats:
     if isinstance(X, np.memmap) and X.filename is not None:
         _check_mapped_file(X)
-    if np.ma.is_masked(X):
-        raise TypeError("X is a masked array with missing entries; fill them in: X.filled(...)")
-    try:
-        X = np.asarray(X)
-    except ValueError as error:
-        raise ValueError(f"X is not a table of numbers: {error}; give rows of one length") from None
+    X = as_array("X", X)
     wanted = _float_dtype(X.dtype)
     _checked_shape(X.shape)
     return X.astype(wanted, copy=False)
@@ -109,19 +126,13 @@ def _check_mapped_file(X: np.memmap[Any, Any]) -> None:
 
 
 def _checked_sparse(X: Any) -> Any:
-    from scipy import sparse
+    from skpursuit.design.sparse_input import compressed
 
-    wanted = _float_dtype(X.dtype)
     _checked_shape(X.shape)
-    matrix = X if X.format in ("csr", "csc") else X.tocsr()
-    try:
-        matrix.check_format(full_check=True)
-    except ValueError as error:
-        raise ValueError(
-            f"X is a corrupt {matrix.format} matrix: {error}; rebuild it from valid indices"
-        ) from None
-    kind = sparse.csr_array if matrix.format == "csr" else sparse.csc_array
-    matrix = kind((matrix.data.astype(wanted, copy=False), matrix.indices, matrix.indptr), shape=matrix.shape)
+    dtype = getattr(X, "dtype", None)  # which a format may have from values that it lacks
+    wanted = None if dtype is None else _float_dtype(dtype)
+    matrix = compressed(X)
+    matrix.data = matrix.data.astype(wanted or _float_dtype(matrix.dtype), copy=False)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -131,9 +142,12 @@ def _checked_sparse(X: Any) -> Any:
 def _checked_operator(X: Any) -> Any:
     from scipy.sparse.linalg import aslinearoperator
 
-    if X.dtype is not None and np.dtype(X.dtype).kind == "c":
-        _float_dtype(np.dtype(X.dtype))
-    _checked_shape(X.shape)
+    if not hasattr(X, "rmatvec"):
+        raise TypeError("X, a linear operator, has no rmatvec, the product with X^T; give it one")
+    dtype = getattr(X, "dtype", None)
+    if dtype is not None and np.dtype(dtype).kind == "c":
+        _float_dtype(np.dtype(dtype))
+    _checked_shape(getattr(X, "shape", ()))
     return aslinearoperator(X)
 
 

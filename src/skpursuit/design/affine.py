@@ -53,6 +53,9 @@ class AffineDesign(Design):
         other.inner = self.inner.counted()
         return other
 
+    def check_unchanged(self) -> None:
+        self.inner.check_unchanged()
+
     def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> tuple[int, int]:
         return self.inner.cost(rows, cols)
 

@@ -243,6 +243,15 @@ class Design(Grams, ABC):
 
         return int(as_selector(selector).memory(self))
 
+    def watch(self) -> None:
+        """Remember one entry of every row and of every column; an operator has none to look at."""
+
+    def check_unchanged(self) -> None:
+        """Raise ValueError if X was changed in place since `watch` (see `witness.py` for what is noticed)."""
+        witness = self.cache.get("witness")
+        if witness is not None:
+            witness.compare()
+
     def fingerprint(self) -> str:
         """Hex digest of the entries of X, for checkpoints."""
         digest = hashlib.sha256(repr((type(self).__name__, self.shape, str(self.dtype))).encode())

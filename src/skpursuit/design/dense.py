@@ -10,6 +10,7 @@ import numpy as np
 
 from skpursuit.design.base import BLOCK_ENTRIES, MEAN_UNIT, Design, Floats, Indices
 from skpursuit.design.sums import PIECE, as_precision, fixed_order_dot, scaled_norm
+from skpursuit.design.witness import DenseWitness
 from skpursuit.kernels.threads import share
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
@@ -278,6 +279,9 @@ class DenseDesign(Design):
             if top > 0:
                 norms[j] = float(top) * float(np.linalg.norm(line / top)) if np.isfinite(top) else np.inf
         return norms
+
+    def watch(self) -> None:
+        self.cache["witness"] = DenseWitness(self.X)
 
     def _digest(self, digest: Any) -> None:
         for _, block in self._blocks(max(1, SMALL_BLOCK // max(1, self.shape[1]))):

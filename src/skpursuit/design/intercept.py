@@ -91,6 +91,7 @@ class InterceptDesign(Design):
         super().prepare_rows()
         self.inner.prepare_rows()
 
+    check_unchanged = AffineDesign.check_unchanged
     row_layout_bytes = AffineDesign.row_layout_bytes
     mean_unit = AffineDesign.mean_unit
     has_twin = AffineDesign.has_twin

@@ -22,8 +22,9 @@ class OperatorDesign(Design):
         return entries, entries * self.dtype.itemsize
 
     def _correlate(self, r: Floats) -> Floats:
-        product = self.operator.rmatvec(r) if r.ndim == 1 else self.operator.rmatmat(r)
-        return self._checked(product)
+        if r.ndim == 1:
+            return self._product("rmatvec", r, (self.shape[1],))
+        return self._product("rmatmat", r, (self.shape[1], r.shape[1]))
 
     def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
         return self._correlate(r)[cols]
@@ -37,13 +38,24 @@ class OperatorDesign(Design):
     def _gather(self, cols: Indices) -> Floats:
         unit = np.zeros((self.shape[1], len(cols)))
         unit[cols, np.arange(len(cols))] = 1.0
-        return np.ascontiguousarray(self._checked(self.operator.matmat(unit)).T)
+        return np.ascontiguousarray(self._product("matmat", unit, (self.shape[0], len(cols))).T)
 
-    def _checked(self, product: Any) -> Floats:
-        """Products are all that is known of X, and NaN in one would pass for an answer."""
-        product = np.asarray(product, dtype=np.float64)
+    def _product(self, verb: str, v: Floats, shape: tuple[int, ...]) -> Floats:
+        """A product of the operator; errors of its functions and numbers that are none name X."""
+        told = f"X, a linear operator of shape {self.shape},"
+        try:
+            product = np.asarray(getattr(self.operator, verb)(v))
+        except ValueError as error:
+            raise ValueError(f"{told} failed in {verb} ({error}); check its functions") from error
+        except (NotImplementedError, TypeError) as error:  # scipy's words for a function that was not given
+            raise TypeError(f"{told} cannot do {verb} ({error}); give it rmatvec too") from error
+        if product.dtype.kind == "c":
+            raise TypeError(f"{told} gave complex numbers; complex data is not supported")
+        if product.shape != shape:
+            raise ValueError(f"{told} gave an array of shape {product.shape} in {verb} instead of {shape}")
+        product = product.astype(np.float64, copy=False)
         if not np.isfinite(product).all():
-            raise ValueError("X, a linear operator, gave a product with NaN or infinity; check its functions")
+            raise ValueError(f"{told} gave a product with NaN or infinity; check its functions")
         return product
 
     def _norms(self, axis: int, order: float) -> Floats:

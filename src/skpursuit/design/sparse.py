@@ -9,6 +9,7 @@ import numpy as np
 from skpursuit.design.base import MEAN_UNIT, Design, Floats, Indices
 from skpursuit.design.grams import GATHERED_ENTRIES
 from skpursuit.design.sums import as_precision
+from skpursuit.design.witness import SparseWitness
 
 
 class SparseDesign(Design):
@@ -132,6 +133,9 @@ class SparseDesign(Design):
         if self.matrix.format == form:
             return np.repeat(np.arange(len(self.matrix.indptr) - 1), np.diff(self.matrix.indptr))
         return self.matrix.indices
+
+    def watch(self) -> None:
+        self.cache["witness"] = SparseWitness(self.matrix)
 
     def _digest(self, digest: Any) -> None:
         csr = self.layout("csr")

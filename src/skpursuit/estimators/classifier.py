@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skpursuit.blas import one_thread
 from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.fitted import FittedMixin
 from skpursuit.estimators.linear import Samples, read_data
 from skpursuit.estimators.recipe import Fit, Recipe
@@ -19,8 +20,6 @@ from skpursuit.losses import Logistic, Loss, as_loss
 from skpursuit.multinomial import Multinomial
 from skpursuit.selectors import Selector
 from skpursuit.solvers.base import Solver
-
-MULTI_CLASS = ("ovr", "multinomial")
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -40,8 +39,6 @@ class ClassifierPredictMixin(FittedMixin, ClassifierMixin):
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         """Checked data, with class codes 0, 1, ... for y and the class weights in the sample weights."""
-        if self.multi_class not in MULTI_CLASS:
-            raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
         samples = read_data(self, X, y, sample_weight)
         check_classification_targets(samples.y)
         if self.class_weight is not None:
@@ -203,6 +200,7 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
         """
+        check_parameters(self)
         base, codes, weights, _ = self._read(X, y, sample_weight)
         recipe = class_recipe(self, len(self.classes_))
         problems = class_problems(self, codes, len(self.classes_))

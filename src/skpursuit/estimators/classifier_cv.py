@@ -7,6 +7,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 
 from skpursuit.blas import one_thread
+from skpursuit.estimators.checks import PATH_SOLVERS, a_choice, check_parameters
 from skpursuit.estimators.classifier import ClassifierPredictMixin, class_problems, class_recipe
 from skpursuit.estimators.path_cv import PathCVMixin, Study
 from skpursuit.loop import seed_of
@@ -132,6 +133,7 @@ class PursuitClassifierCV(PathCVMixin, ClassifierPredictMixin, BaseEstimator):
         **fit_params : dict
             For the splitter; needs scikit-learn's metadata routing.
         """
+        check_parameters(self, solver=a_choice(*PATH_SOLVERS))
         samples = self._read(X, y, sample_weight)
         base, codes, _, kept = samples
         recipe = class_recipe(self, len(self.classes_), random_state=seed_of(self.random_state))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,23 +15,17 @@ from sklearn.utils.validation import check_array
 
 from skpursuit.blas import one_thread
 from skpursuit.coding import KERNELS, Encoder, Plan
+from skpursuit.estimators.checks import a_choice, check_parameters
 from skpursuit.estimators.codes import CodesOut, decode, refuse_frames
-from skpursuit.solvers.base import check_count
+from skpursuit.parameters import check_count, check_unmasked
 
 Progress = Callable[[int, int | None, float | None], None]
 STREAM_PIECE = 4096  # signals of one piece of a stream: enough for every thread, few enough to report often
 
 
 def make_plan(coder: Any, d: int, n: int) -> Plan:
-    """The parameters of a coder, checked against a dictionary of ``d`` atoms of length ``n``."""
-    k, tol, solver = coder.n_nonzero_coefs, coder.tol, coder.solver
-    if solver not in KERNELS:
-        raise ValueError(f"solver must be one of {sorted(KERNELS)}, got {solver!r}")
-    for name, value in (("n_nonzero_coefs", k), ("max_iter", coder.max_iter), ("n_jobs", coder.n_jobs)):
-        check_count(name, value)
-    check_count("memory_limit", coder.memory_limit, optional=False)
-    if tol is not None and not (isinstance(tol, Real) and 0 <= float(tol) < np.inf):
-        raise ValueError(f"tol must be a finite squared norm of at least 0, or None, got {tol!r}")
+    """The (checked) parameters of a coder for a dictionary of ``d`` atoms of length ``n``."""
+    k, tol = coder.n_nonzero_coefs, coder.tol
     if k is None:
         k = min(n, max(1, d // 10) if tol is None else d)
     elif k > d:
@@ -45,7 +38,7 @@ def make_plan(coder: Any, d: int, n: int) -> Plan:
     return Plan(
         k=k,
         tol=float(tol or 0.0),
-        solver=solver,
+        solver=coder.solver,
         refit=bool(coder.refit),
         max_iter=int(coder.max_iter or k),
         n_threads=None if coder.n_jobs is None else int(coder.n_jobs),
@@ -72,6 +65,7 @@ def check_table(values: Any, name: str) -> None:
 def check_rows(values: Any, name: str, n_columns: int) -> np.ndarray:
     """A two-dimensional array that is not copied; finiteness is checked later, block by block."""
     check_table(values, name)
+    check_unmasked(**{name: values})
     array = check_array(
         values, dtype="numeric", ensure_all_finite=False, ensure_min_samples=0, input_name=name
     )
@@ -154,7 +148,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
 
     @one_thread()
     def fit(self, X: Any = None, y: Any = None) -> PursuitCoder:
-        """Do nothing: the dictionary is given.
+        """Check the parameters; the dictionary is given.
 
         Parameters
         ----------
@@ -166,6 +160,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
         PursuitCoder
             The coder itself.
         """
+        self._check()
         return self
 
     @one_thread()
@@ -241,8 +236,17 @@ class PursuitCoder(CodesOut, BaseEstimator):
         """
         return decode(X, self._atoms())
 
+    def _check(self) -> None:
+        check_parameters(
+            self,
+            solver=a_choice(*KERNELS),
+            n_jobs=check_count,
+            dictionary=lambda name, value: check_table(value, name),
+        )
+
     def _atoms(self) -> np.ndarray:
-        check_table(self.dictionary, "dictionary")
+        self._check()
+        check_unmasked(dictionary=self.dictionary)
         if 0 in np.shape(self.dictionary):
             raise ValueError("dictionary is empty; it needs at least one atom of at least one feature")
         return check_array(self.dictionary, dtype=[np.float64, np.float32], input_name="dictionary")

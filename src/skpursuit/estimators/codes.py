@@ -9,6 +9,8 @@ from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array
 
+from skpursuit.estimators.linear import trusted
+
 
 class CodesOut(ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """What transformers that return sparse codes share: names of outputs, and no data frames."""
@@ -43,7 +45,9 @@ def refuse_frames(container: str | None) -> None:
 
 def decode(codes: Any, atoms: np.ndarray) -> np.ndarray:
     """``codes @ atoms`` as a dense array, after a check of shapes and values."""
-    codes = check_array(codes, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="codes")
+    codes = check_array(
+        trusted(codes), accept_sparse="csr", dtype=[np.float64, np.float32], input_name="codes"
+    )
     if codes.shape[1] != len(atoms):
         raise ValueError(
             f"codes have {codes.shape[1]} columns, expected one for each of the {len(atoms)} atoms"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skpursuit import atoms as update_rule
 from skpursuit.blas import one_thread
-from skpursuit.coding import Encoder
+from skpursuit.coding import KERNELS, Encoder
+from skpursuit.estimators.checks import a_choice, a_count, check_parameters
 from skpursuit.estimators.coder import Progress, PursuitCoder, make_plan, seconds_left
 from skpursuit.estimators.codes import CodesOut, decode
-from skpursuit.solvers.base import check_count
+from skpursuit.parameters import check_count, check_seed, check_unmasked
 
 # An atom is replaced once it was not used while on average every atom was used this many times.
 PATIENCE = 8
@@ -121,6 +123,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
             The learner itself.
         """
         self._check()
+        check_unmasked(X=X)
         X = validate_data(self, X, dtype=[np.float64, np.float32])
         rng = self._start(X)
         total, done, begun = self.max_iter * len(X), 0, time.perf_counter()
@@ -152,8 +155,8 @@ class DictionaryLearner(CodesOut, BaseEstimator):
             The learner itself.
         """
         first = not hasattr(self, "components_")
-        if first:
-            self._check()
+        self._check()
+        check_unmasked(X=X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=first)
         if first:
             self._start(X)
@@ -176,6 +179,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
             Codes in rows.
         """
         check_is_fitted(self)
+        check_unmasked(X=X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return self._coder().transform(X)
 
@@ -196,11 +200,13 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         return decode(X, self.components_)
 
     def _check(self) -> None:
-        check_count("n_components", self.n_components)
-        check_count("max_iter", self.max_iter, optional=False)
-        check_count("batch_size", self.batch_size, optional=False)
-        if not 0 <= self.forget < np.inf:
-            raise ValueError(f"forget must be a finite number of at least 0, got {self.forget!r}")
+        check_parameters(
+            self,
+            solver=a_choice(*KERNELS),
+            n_jobs=check_count,
+            max_iter=a_count,
+            random_state=partial(check_seed, generator=False),
+        )
 
     def _coder(self) -> PursuitCoder:
         k = self.n_nonzero_coefs
@@ -225,7 +231,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         self._idle = np.zeros(d, np.int64)
         self._steps = self.n_iter_ = self.n_replaced_ = 0
         self.errors_: list[float] = []
-        make_plan(self._coder(), d, n)  # its warnings and errors, once and before any work
+        make_plan(self._coder(), d, n)  # its warnings, once and before any work
         return rng
 
     def _end_pass(self, sums: np.ndarray) -> None:

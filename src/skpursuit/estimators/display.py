@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skpursuit.design.base import Floats
+from skpursuit.parameters import as_array, check_count, check_instance, shown
 
 
 class PathDisplay:
@@ -107,6 +108,7 @@ class PathDisplay:
         n_labels : int
             Features named in the figure.
         """
+        self._check(n_labels)
         if axes is None:
             plt = _pyplot()
             _, axes = plt.subplots(
@@ -121,6 +123,20 @@ class PathDisplay:
         chosen = {"color": "0.35", "linestyle": "--", "linewidth": 1}
         self.choice_lines_ = [ax.axvline(self.n_nonzero_coefs, **chosen) for ax in self.axes_]
         return self
+
+    def _check(self, n_labels: int) -> None:
+        for name, dimensions in (("coef_path", (2, 3)), ("scores", (2,))):
+            table = as_array(name, getattr(self, name))
+            if table.ndim not in dimensions or table.dtype.kind not in "fiu":
+                raise ValueError(f"{name} must be a table of numbers, got {shown(table)}")
+        check_count("n_nonzero_coefs", self.n_nonzero_coefs, optional=False)
+        if self.n_nonzero_coefs > np.shape(self.scores)[1]:
+            raise ValueError(f"n_nonzero_coefs is {self.n_nonzero_coefs}, more than scores has columns")
+        names, features = self.feature_names, np.shape(self.coef_path)[-1]
+        if names is not None and np.shape(names) not in ((0,), (features,)):
+            raise ValueError(f"feature_names must be {features} names, got {shown(names)}")
+        check_instance("score_name", self.score_name, str, '"accuracy"')
+        check_count("n_labels", n_labels, optional=False, least=0)
 
     def _sizes(self) -> Floats:
         return np.arange(1, self.scores.shape[1] + 1)

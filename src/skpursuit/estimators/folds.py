@@ -47,7 +47,14 @@ class SplitterRoutingMixin:
             routed = process_routing(self, "fit", **params).splitter.split
         routed = {name: _shown(value, shown) for name, value in routed.items()}
         targets = None if named else y
-        splits = splitter.split(np.zeros((np.count_nonzero(shown), 1)), targets, **routed)
+        try:
+            splits = list(splitter.split(np.zeros((np.count_nonzero(shown), 1)), targets, **routed))
+        except TypeError as error:
+            raise TypeError(f"cv must give pairs of training and test rows: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"cv cannot split the samples: {error}") from error
+        if not splits:
+            raise ValueError("cv gives no split; it needs at least one pair of training and test rows")
         return [(_positions(train, kept[shown]), _positions(test, kept[shown])) for train, test in splits]
 
 

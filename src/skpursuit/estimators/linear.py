@@ -9,15 +9,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skpursuit.design import AffineDesign, Design, InterceptDesign, as_design, check_finite, rows_that_count
+from skpursuit.design import AffineDesign, Design, InterceptDesign, check_finite, make_design, rows_that_count
 from skpursuit.design.base import Floats, Indices
+from skpursuit.design.sparse_input import compressed
 from skpursuit.losses import Loss, Squared
+from skpursuit.parameters import check_unmasked
 from skpursuit.problem import checked_weights
 
 FLOATS = (np.float64, np.float32)
+
+
+def trusted(X: Any) -> Any:
+    """X for scikit-learn's checks, which follow the indices of a sparse matrix without looking at them."""
+    check_unmasked(X=X)
+    return compressed(X) if issparse(X) and X.ndim == 2 else X
 
 
 class LinearMixin:
@@ -28,7 +37,7 @@ class LinearMixin:
 
     def _linear(self, X: Any) -> Floats:
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], dtype=FLOATS, reset=False)
+        X = validate_data(self, trusted(X), accept_sparse=["csr", "csc", "coo"], dtype=FLOATS, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -78,16 +87,17 @@ def some_rows(X: Any, rows: Indices) -> Any:
 
 def read_data(estimator: Any, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Samples:
     """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
+    check_unmasked(y=y)
     X, y = validate_data(
         estimator,
-        X,
+        trusted(X),
         y,
         accept_sparse=["csr", "csc"],
         dtype=FLOATS,
         ensure_all_finite=False,  # the column norms tell, and every method needs them anyway
         **checks,
     )
-    design = as_design(X)
+    design = make_design(X)
     samples = Samples(design, y, None, np.ones(design.shape[0], dtype=bool))
     if sample_weight is None:
         return samples
@@ -170,12 +180,12 @@ def _scale(base: Design, centre: Floats, root: Floats | None) -> Floats:
     return np.where(norms > view.lost(np.arange(len(norms))), norms, 1.0)
 
 
-def clipped(n_nonzero_coefs: int, limit: int) -> int:
-    """The number of coefficients, not more than there are columns."""
-    if n_nonzero_coefs <= limit:
-        return int(n_nonzero_coefs)
+def clipped(name: str, wanted: int, limit: int) -> int:
+    """The number of coefficients that a parameter asks for, not more than there are columns."""
+    if wanted <= limit:
+        return int(wanted)
     warnings.warn(
-        f"n_nonzero_coefs is {n_nonzero_coefs} but X has {limit} columns; using {limit}",
+        f"{name} is {wanted} but X has {limit} columns; using {limit}",
         UserWarning,
         stacklevel=3,
     )

@@ -10,12 +10,12 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from skpursuit.blas import one_thread
 from skpursuit.design import Design
 from skpursuit.design.base import Floats
+from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.gram_omp import FactorPath
 from skpursuit.estimators.linear import LinearMixin, clipped, make_frame, read_data
 from skpursuit.estimators.omp_functions import default_sparsity, pursue_targets, warn_if_premature
 from skpursuit.losses import Squared
 from skpursuit.selectors import Selector
-from skpursuit.solvers.base import check_count, check_size
 
 
 class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, BaseEstimator):
@@ -82,10 +82,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, B
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : array-like of shape (n_samples,), optional
         """
-        check_count("n_nonzero_coefs", self.n_nonzero_coefs)
-        check_size("tol", self.tol)
-        if self.precompute not in (True, False, "auto"):
-            raise ValueError(f"precompute must be True, False or 'auto', got {self.precompute!r}")
+        check_parameters(self)
         base, y, weights, _ = read_data(self, X, y, sample_weight, multi_output=True, y_numeric=True)
         return self._fit_design(base, y, weights)
 
@@ -103,7 +100,9 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, B
     def _sparsity(self, d: int) -> int | None:
         if self.tol is not None:
             return None
-        return default_sparsity(d) if self.n_nonzero_coefs is None else clipped(self.n_nonzero_coefs, d)
+        if self.n_nonzero_coefs is None:
+            return default_sparsity(d)
+        return clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
 
     def _set(self, paths: list[FactorPath], base: Design, centre: Floats, offset: Floats) -> None:
         coef = np.zeros((len(paths), base.shape[1]), dtype=base.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from skpursuit.blas import one_thread
 from skpursuit.design import Design
 from skpursuit.design.base import Floats
 from skpursuit.design.grams import GATHERED_ENTRIES
+from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.fold_gram import FoldGrams
 from skpursuit.estimators.folds import SplitterRoutingMixin, alone, fold_weights, predictions
 from skpursuit.estimators.linear import LinearMixin, clipped, make_frame, read_data
@@ -20,8 +22,8 @@ from skpursuit.estimators.omp import OrthogonalMatchingPursuit
 from skpursuit.estimators.omp_functions import PREMATURE, gram_is_cheaper, pursue_targets
 from skpursuit.kernels.threads import limited
 from skpursuit.losses import Squared
+from skpursuit.parameters import check_count
 from skpursuit.selectors import Selector
-from skpursuit.solvers.base import check_count
 
 
 class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, LinearMixin, RegressorMixin, BaseEstimator):
@@ -35,7 +37,8 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, LinearMixin, RegressorMi
         Of no effect: X is never changed nor copied.
     fit_intercept : bool
     max_iter : int, optional
-        The largest number of coefficients tried. Default: a tenth of the features, at least 5 if there are.
+        The largest number of coefficients tried. Default, and 0: a tenth of the features, at least 5 if there
+        are.
     cv : int, splitter or iterable, optional
         Default: 5 folds. It splits the samples with a weight above zero.
     n_jobs : int, optional
@@ -95,10 +98,10 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, LinearMixin, RegressorMi
         **fit_params : dict
             For the splitter; needs scikit-learn's metadata routing.
         """
-        check_count("max_iter", self.max_iter or None)
+        check_parameters(self, max_iter=partial(check_count, least=0))
         base, y, weights, kept = read_data(self, X, y, sample_weight, y_numeric=True, ensure_min_features=2)
         d = base.shape[1]
-        most = clipped(self.max_iter, d) if self.max_iter else min(max(int(0.1 * d), 5), d)
+        most = clipped("max_iter", self.max_iter, d) if self.max_iter else min(max(int(0.1 * d), 5), d)
         splits = self._splits(y, kept, fit_params)
         with limited(self.n_jobs):
             grams = self._grams(base, y, weights, most * len(splits))

@@ -9,14 +9,15 @@ import numpy as np
 from sklearn.utils.validation import check_array
 
 from skpursuit.blas import one_thread
-from skpursuit.design import Design, as_design
+from skpursuit.design import Design, make_design
 from skpursuit.design.base import Floats
+from skpursuit.estimators.checks import check_precompute
 from skpursuit.estimators.gram_omp import FactorPath, gram_omp
-from skpursuit.estimators.linear import FLOATS, clipped
+from skpursuit.estimators.linear import FLOATS, clipped, trusted
 from skpursuit.loop import make_run
+from skpursuit.parameters import as_array, check_count, check_flag, check_size, shown
 from skpursuit.refit import unpacked
 from skpursuit.selectors import Selector
-from skpursuit.solvers.base import check_count, check_size
 from skpursuit.solvers.pursuit import OMP
 from skpursuit.state import Status
 
@@ -75,8 +76,10 @@ def orthogonal_mp(
     (100,)
     """
     _check_limits(n_nonzero_coefs, tol)
-    design = X if isinstance(X, Design) else as_design(_checked(X))
-    y = check_array(np.asarray(y).reshape(len(y), -1), dtype=np.float64)
+    check_precompute("precompute", precompute)
+    _check_flags(copy_X=copy_X, return_path=return_path, return_n_iter=return_n_iter)
+    design = make_design(X if isinstance(X, Design) else _checked(X))
+    y = _as_columns("y", y)
     targets = pursue_targets(design, y, n_nonzero_coefs, tol, precompute, selector)
     warn_if_premature(targets)
     return _packed(targets, design.shape[1], return_path, return_n_iter)
@@ -126,26 +129,19 @@ def orthogonal_mp_gram(
     array([ 0., -5.,  0.])
     """
     _check_limits(n_nonzero_coefs, tol)
-    gram = check_array(Gram, dtype=np.float64)
+    _check_flags(copy_Gram=copy_Gram, copy_Xy=copy_Xy, return_path=return_path, return_n_iter=return_n_iter)
+    gram = check_array(as_array("Gram", Gram), dtype=np.float64)
     d = len(gram)
     if gram.shape != (d, d):
         raise ValueError(f"Gram must be square, got shape {gram.shape}")
-    xty = check_array(np.asarray(Xy).reshape(len(Xy), -1), dtype=np.float64)
+    xty = _as_columns("Xy", Xy)
     if len(xty) != d:
         raise ValueError(f"Xy has {len(xty)} rows and Gram has {d}; they must be the same features")
     if tol is not None and norms_squared is None:
         raise ValueError(
             "Gram OMP needs the squared norms of the targets to evaluate tol: give norms_squared"
         )
-    energies = (
-        np.zeros(xty.shape[1])
-        if tol is None
-        else np.atleast_1d(np.asarray(norms_squared, np.float64)).ravel()
-    )
-    if len(energies) != xty.shape[1]:
-        raise ValueError(
-            f"norms_squared has {len(energies)} entries and Xy has {xty.shape[1]} targets; give one for each"
-        )
+    energies = _checked_energies(norms_squared, xty.shape[1])
     k = _sparsity(n_nonzero_coefs, tol, d)
     targets = [
         gram_omp(gram, column, *_limits(k, tol, energy), energy) for column, energy in zip(xty.T, energies)
@@ -209,8 +205,39 @@ def _check_limits(n_nonzero_coefs: int | None, tol: float | None) -> None:
     check_size("tol", tol)
 
 
+def _check_flags(**flags: Any) -> None:
+    for name, value in flags.items():
+        check_flag(name, value)
+
+
+def _as_columns(name: str, values: Any) -> Floats:
+    """Targets as the columns of an array."""
+    array = as_array(name, values)
+    if array.ndim == 0:
+        raise ValueError(f"{name} must have one or two dimensions, got the number {shown(values)}")
+    return check_array(array.reshape(len(array), -1), dtype=np.float64, input_name=name)
+
+
+def _checked_energies(norms_squared: Any, targets: int) -> Floats:
+    """Squared norms of the targets, zeros if there are none."""
+    if norms_squared is None:
+        return np.zeros(targets)
+    energies = np.atleast_1d(as_array("norms_squared", norms_squared)).ravel()
+    try:
+        energies = energies.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"norms_squared must hold one number for each target: {error}") from None
+    if len(energies) != targets:
+        raise ValueError(
+            f"norms_squared has {len(energies)} entries and Xy has {targets} targets; give one for each"
+        )
+    if not ((energies >= 0) & (energies < np.inf)).all():
+        raise ValueError(f"norms_squared must be finite and not negative, got {shown(norms_squared)}")
+    return energies
+
+
 def _checked(X: Any) -> Any:
-    return check_array(X, accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
+    return check_array(trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
 
 
 def default_sparsity(d: int) -> int:
@@ -221,7 +248,7 @@ def default_sparsity(d: int) -> int:
 def _sparsity(n_nonzero_coefs: int | None, tol: float | None, d: int) -> int:
     if tol is not None:
         return d
-    return default_sparsity(d) if n_nonzero_coefs is None else clipped(n_nonzero_coefs, d)
+    return default_sparsity(d) if n_nonzero_coefs is None else clipped("n_nonzero_coefs", n_nonzero_coefs, d)
 
 
 def warn_if_premature(targets: list[FactorPath]) -> None:

@@ -15,8 +15,6 @@ from skpursuit.estimators.recipe import Fit, Recipe
 from skpursuit.losses import Squared
 from skpursuit.state import Result
 
-CRITERIA = ("cv", "aic", "bic", "ebic")
-
 
 @dataclass(frozen=True)
 class Path:

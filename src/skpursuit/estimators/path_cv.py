@@ -23,10 +23,9 @@ from skpursuit.design.base import Floats, Indices
 from skpursuit.estimators.fitted import FittedMixin
 from skpursuit.estimators.folds import SplitterRoutingMixin, alone, fold_weights, predictions
 from skpursuit.estimators.linear import Samples, clipped, some_rows
-from skpursuit.estimators.path import CRITERIA, Path, find_path, information, mean_loss
+from skpursuit.estimators.path import Path, find_path, information, mean_loss
 from skpursuit.estimators.recipe import Fit, Recipe
 from skpursuit.kernels.threads import limited
-from skpursuit.solvers.base import check_count
 
 
 @dataclass(frozen=True)
@@ -72,15 +71,8 @@ class PathCVMixin(SplitterRoutingMixin, FittedMixin):
     def _most(self, base: Design) -> int:
         """The largest number of coefficients tried."""
         n, d = base.shape
-        if self.criterion not in CRITERIA:
-            raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {self.criterion!r}")
-        if not isinstance(self.solver, str) or self.solver == "fw":  # type: ignore[attr-defined]
-            raise ValueError(
-                "a path by numbers of coefficients needs solver 'omp', 'mp', 'cosamp' or 'grasp'"
-            )
-        check_count("max_nonzero_coefs", self.max_nonzero_coefs)
         if self.max_nonzero_coefs is not None:
-            return clipped(self.max_nonzero_coefs, d)
+            return clipped("max_nonzero_coefs", self.max_nonzero_coefs, d)
         return min(d, max(10, d // 10), max(1, n // 2))
 
     def _choose(self, study: Study, splits: list[Any]) -> None:

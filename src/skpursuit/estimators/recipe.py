@@ -15,11 +15,10 @@ from skpursuit.estimators.linear import Frame, clipped, make_frame
 from skpursuit.loop import Run, make_run
 from skpursuit.losses import Loss, Squared, as_loss
 from skpursuit.selectors import Selector
-from skpursuit.solvers.base import Solver, check_count, check_size
+from skpursuit.solvers.base import Solver
 from skpursuit.solvers.pursuit import OMP
 from skpursuit.state import Result, State
 
-SOLVERS = ("omp", "mp", "cosamp", "grasp", "fw")
 RIDGED = ("omp", "grasp")  # solvers whose fits have a penalty
 CLASS_RIDGE = 0.03  # chosen on text collections, see the README
 
@@ -36,7 +35,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the pursuit estimators are asked to do, whatever the data."""
+    """What the pursuit estimators are asked to do, whatever the data. Whoever makes one checks the values."""
 
     solver: str | Solver = "omp"
     selector: str | Selector = "auto"
@@ -57,13 +56,6 @@ class Recipe:
         return cls(**({name: getattr(estimator, name) for name in names} | changes))
 
     def __post_init__(self) -> None:
-        if not isinstance(self.solver, Solver) and self.solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(SOLVERS)} or a Solver, got {self.solver!r}")
-        check_count("n_nonzero_coefs", self.n_nonzero_coefs)
-        check_count("max_iter", self.max_iter)
-        check_size("tol", self.tol)
-        check_size("radius", self.radius, optional=False)
-        check_size("ridge", self.ridge)
         object.__setattr__(self, "loss", as_loss(self.loss))
         self._check_ridge()
 
@@ -90,7 +82,7 @@ class Recipe:
     def sparsity(self, n: int, d: int) -> int:
         """The number of coefficients: by default min(n, d, max(10, d // 10)), or min(n, d) with `tol`."""
         if self.n_nonzero_coefs is not None:
-            return clipped(self.n_nonzero_coefs, d)
+            return clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
         return min(n, d) if self.tol is not None else min(n, d, max(10, d // 10))
 
     def fit(

@@ -9,6 +9,7 @@ from sklearn.utils.validation import column_or_1d
 
 from skpursuit.blas import one_thread
 from skpursuit.design.base import Floats
+from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.fitted import FittedMixin
 from skpursuit.estimators.linear import Samples, read_data
 from skpursuit.estimators.recipe import Recipe
@@ -151,6 +152,7 @@ class PursuitRegressor(RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : array-like of shape (n_samples,), optional
         """
+        check_parameters(self)
         recipe = Recipe.of(self)
         base, y, weights, _ = self._read(X, y, sample_weight)
         targets = [y] if y.ndim == 1 or self.shared_support else list(y.T)

@@ -7,6 +7,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, MultiOutputMixin
 
 from skpursuit.blas import one_thread
+from skpursuit.estimators.checks import PATH_SOLVERS, a_choice, check_parameters
 from skpursuit.estimators.path_cv import PathCVMixin, Study
 from skpursuit.estimators.recipe import Recipe
 from skpursuit.estimators.regressor import RegressorPredictMixin
@@ -127,6 +128,7 @@ class PursuitRegressorCV(PathCVMixin, RegressorPredictMixin, MultiOutputMixin, B
         **fit_params : dict
             For the splitter; needs scikit-learn's metadata routing.
         """
+        check_parameters(self, solver=a_choice(*PATH_SOLVERS))
         recipe = Recipe.of(self, random_state=seed_of(self.random_state))
         samples = self._read(X, y, sample_weight)
         base, y, _, kept = samples

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from skpursuit.parameters import check_choice, shown
 from skpursuit.selectors.base import Oracle, Query, Selection, Selector
 from skpursuit.selectors.score import Absolute, Group, Signed
 
@@ -30,8 +31,7 @@ def as_selector(selector: str | Selector) -> Selector:
     if isinstance(selector, Selector):
         return selector
     if not isinstance(selector, str):
-        raise TypeError(f"selector must be a name or a Selector, got {type(selector).__name__}")
-    if selector not in NAMES:
-        raise ValueError(f"selector {selector!r} is not known; use one of {', '.join(NAMES)}")
+        raise TypeError(f"selector must be a name or a Selector, got {shown(selector)}")
+    check_choice("selector", selector, NAMES)
     module, name, arguments = NAMES[selector]
     return getattr(import_module(f"skpursuit.selectors.{module}"), name)(**arguments)

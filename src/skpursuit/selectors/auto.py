@@ -13,6 +13,7 @@ import numpy as np
 from skpursuit import ahead
 from skpursuit.design.base import Design
 from skpursuit.design.grams import GRAM_WIDTH
+from skpursuit.parameters import check_flag
 from skpursuit.selectors.base import Query, Selection, Selector
 from skpursuit.selectors.certified import Certified
 from skpursuit.selectors.exact import Exact
@@ -108,6 +109,9 @@ class Auto(Selector):
     """
 
     heuristic: bool = False
+
+    def __post_init__(self) -> None:
+        check_flag("heuristic", self.heuristic)
 
     def resolve(self, problem: Any, solver: Any) -> Selector:
         costs = predict(problem, solver, self.heuristic)

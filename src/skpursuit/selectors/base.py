@@ -100,12 +100,17 @@ class Selector(ABC):
     """A way to find the top entries of X^T r. Subclasses are frozen dataclasses that give `find`."""
 
     def select(self, design: Design, query: Query) -> Selection:
-        """Answer a query and say what was read."""
+        """Answer a single query, on an X that is what it was when the design was made."""
+        design.check_unchanged()
+        return self.answer(design, query)
+
+    def answer(self, design: Design, query: Query) -> Selection:
+        """Answer one query of a run and say what was read."""
         entries, nbytes = design.reads.entries, design.reads.bytes
         with np.errstate(over="ignore", invalid="ignore"):  # bounds become infinite, which settles nothing
-            answer = self.find(design, query)
+            found = self.find(design, query)
         return replace(
-            answer,
+            found,
             entries_read=design.reads.entries - entries,
             bytes_read=design.reads.bytes - nbytes,
         )
@@ -246,7 +251,7 @@ class Oracle:
     def __call__(self, query: Query) -> Selection:
         if self.shortlist is not None:
             query = replace(query, shortlist=self.shortlist)
-        answer = self.selector.select(self.design, query)
+        answer = self.selector.answer(self.design, query)
         self.shortlist = answer.shortlist
         self.answers.append(answer)
         return answer
@@ -255,7 +260,7 @@ class Oracle:
         """The exact answer, where a solver has to be sure of it."""
         from skpursuit.selectors.exact import Exact
 
-        answer = Exact().select(self.design, query)
+        answer = Exact().answer(self.design, query)
         self.answers.append(answer)
         return answer
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log
-from numbers import Integral, Real
 from typing import Any
 
 from skpursuit.blas import one_thread
 from skpursuit.design.base import Design
+from skpursuit.parameters import check_count, check_flag, check_number
 from skpursuit.selectors.base import Query, Selection, Selector, settled
 from skpursuit.selectors.exact import Exact
 
@@ -46,12 +46,10 @@ class Certified(Selector):
     fine: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.delta, Real) or not 0 <= float(self.delta) < 1:
-            raise ValueError(f"delta must be at least 0 and below 1, got {self.delta!r}")
-        if not isinstance(self.seed, Integral) or self.seed < 0:
-            raise ValueError(f"seed must be a whole number of at least 0, got {self.seed!r}")
-        if self.events is not None and not (isinstance(self.events, Integral) and self.events > 0):
-            raise ValueError(f"events must be a whole number of at least 1, got {self.events!r}")
+        check_number("delta", self.delta, "[0, 1)")
+        check_count("seed", self.seed, optional=False, least=0)
+        check_count("events", self.events)
+        check_flag("fine", self.fine)
 
     def resolve(self, problem: Any, solver: Any) -> Selector:
         n, d = problem.design.shape

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 from skpursuit.design.base import Design
+from skpursuit.parameters import check_count, check_flag
 from skpursuit.selectors.base import Query, Selection, Selector, rank
 from skpursuit.selectors.exact import Exact
 
@@ -33,8 +33,8 @@ class Gram(Selector):
     whole: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.memory_limit, Integral) or self.memory_limit < 1:
-            raise ValueError(f"memory_limit must be a number of bytes, at least 1, got {self.memory_limit!r}")
+        check_count("memory_limit", self.memory_limit, optional=False)
+        check_flag("whole", self.whole)
 
     def find(self, design: Design, query: Query) -> Selection:
         if query.known is None:

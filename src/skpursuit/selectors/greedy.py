@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.parameters import check_instance
 from skpursuit.selectors.base import Query, Selection, Selector, rank
 from skpursuit.selectors.score import top
 from skpursuit.selectors.stop import Progress, Stability, StopRule
@@ -64,8 +65,7 @@ class RowSelector(Selector):
     stop: StopRule = field(default_factory=Stability)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.stop, StopRule):
-            raise TypeError(f"stop must be a stop rule such as Stability(0.02), got {self.stop!r}")
+        check_instance("stop", self.stop, StopRule, "Stability(0.02)")
 
     def prepare(self, design: Design) -> None:
         design.prepare_rows()

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, log2
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
 from skpursuit.kernels.topk import keep
+from skpursuit.parameters import check_choice, check_flag, check_number
 from skpursuit.selectors.base import Query, Selection, Selector, rank, settled, sorted_out
 from skpursuit.selectors.greedy import by_energy, empty_sums
 from skpursuit.selectors.score import top
@@ -49,12 +49,11 @@ class SuccessiveHalving(Selector):
     fine: bool = False
 
     def __post_init__(self) -> None:
-        if self.order not in ("energy", "random"):
-            raise ValueError(f"order must be 'energy' or 'random', got {self.order!r}")
-        if not isinstance(self.budget, Real) or not 0 < self.budget < np.inf:
-            raise ValueError(f"budget must be a positive fraction of n d, got {self.budget!r}")
-        if not isinstance(self.finish, Real) or not 0 <= self.finish <= 1:
-            raise ValueError(f"finish must be between 0 and 1, got {self.finish!r}")
+        check_choice("order", self.order, ("energy", "random"))
+        check_number("budget", self.budget, "(0, inf)")
+        check_number("finish", self.finish, "[0, 1]")
+        check_flag("doubling", self.doubling)
+        check_flag("fine", self.fine)
 
     def resolve(self, problem: Any, solver: Any) -> Selector:
         return replace(self, fine=self.fine or solver.asks_many)

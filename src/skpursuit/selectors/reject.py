@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from numbers import Real
 
 import numpy as np
 
 from skpursuit.design.base import Design
+from skpursuit.parameters import check_number
 from skpursuit.selectors.base import Query, Selection, Selector
 from skpursuit.selectors.score import top
 
@@ -26,8 +26,7 @@ class SuccessiveReject(Selector):
     budget: float = 0.2
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, Real) or not 0 < self.budget < np.inf:
-            raise ValueError(f"budget must be a positive fraction of n d, got {self.budget!r}")
+        check_number("budget", self.budget, "(0, inf)")
 
     def find(self, design: Design, query: Query) -> Selection:
         n, d = design.shape

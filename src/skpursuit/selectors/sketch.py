@@ -11,6 +11,7 @@ import numpy as np
 from skpursuit.blas import one_thread
 from skpursuit.design.base import Design, Floats, Indices
 from skpursuit.design.sums import scaled_norm
+from skpursuit.parameters import check_count, check_number
 from skpursuit.selectors.base import Query, Selection, Selector, Shortlist
 from skpursuit.selectors.exact import Exact
 from skpursuit.selectors.score import top
@@ -41,12 +42,9 @@ class Sketch(Selector):
     drift: float = 0.3
 
     def __post_init__(self) -> None:
-        if not 0 < self.second <= 1:
-            raise ValueError(f"second must be above 0 and at most 1, got {self.second!r}")
-        if self.last < 1:
-            raise ValueError(f"last must be at least 1, got {self.last!r}")
-        if not 0 <= self.drift < 1:
-            raise ValueError(f"drift must be at least 0 and below 1, got {self.drift!r}")
+        check_number("second", self.second, "(0, 1]")
+        check_count("last", self.last, optional=False)
+        check_number("drift", self.drift, "[0, 1)")
 
     def prepare(self, design: Design) -> None:
         if design.has_twin():

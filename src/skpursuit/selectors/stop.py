@@ -6,12 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
-from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
-
 from skpursuit.design.base import Floats
+from skpursuit.parameters import check_count, check_number, shown
 from skpursuit.selectors.base import Query
 from skpursuit.selectors.score import top
 
@@ -89,9 +87,8 @@ class Stability(StopRule):
     track: int = 1
 
     def __post_init__(self) -> None:
-        _check_share("rows", self.rows)
-        if isinstance(self.track, bool) or not isinstance(self.track, Integral) or self.track < 1:
-            raise ValueError(f"track must be a whole number of at least 1, got {self.track!r}")
+        check_number("rows", self.rows, "(0, inf)")
+        check_count("track", self.track, optional=False)
 
     def patience(self, n: int) -> int:
         """N_s as a number of rows."""
@@ -139,11 +136,10 @@ class ErrorBound(StopRule):
     def __post_init__(self) -> None:
         if isinstance(self.eps, str):
             if self.eps != "auto":
-                raise ValueError(f"eps must be a number or 'auto', got {self.eps!r}")
-        elif not isinstance(self.eps, Real) or not self.eps >= 0:
-            raise ValueError(f"eps must be at least 0, got {self.eps!r}")
-        if not self.delta > 0:
-            raise ValueError(f"delta must be positive, got {self.delta!r}")
+                raise ValueError(f"eps must be a number or 'auto', got {shown(self.eps)}")
+        else:
+            check_number("eps", self.eps, "[0, inf]")
+        check_number("delta", self.delta, "(0, inf)")
 
     def watch(self, query: Query, n: int) -> Watch:
         if self.eps != "auto":
@@ -179,8 +175,7 @@ class Budget(StopRule):
     fraction: float = 0.2
 
     def __post_init__(self) -> None:
-        if not isinstance(self.fraction, Real) or not 0 < self.fraction <= 1:
-            raise ValueError(f"fraction must be above 0 and at most 1, got {self.fraction!r}")
+        check_number("fraction", self.fraction, "(0, 1]")
 
     def watch(self, query: Query, n: int) -> Watch:
         return _BudgetWatch(ceil(self.fraction * n))
@@ -195,8 +190,3 @@ class _BudgetWatch(Watch):
 
     def done(self, progress: Progress) -> bool:
         return progress.rows_used >= self.rows
-
-
-def _check_share(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a positive fraction of n or a number of rows, got {value!r}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from math import sqrt
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,26 +51,6 @@ class Solver(ABC):
         """Selections a run is expected to ask for, and columns it is expected to visit, for `auto`."""
         steps = self.iterations(problem)
         return steps, min(steps, problem.design.shape[1])
-
-
-def check_count(name: str, value: Any, optional: bool = True) -> None:
-    """Refuse anything but a whole number of at least 1 (or None)."""
-    if value is None and optional:
-        return
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-
-
-def check_size(name: str, value: Any, optional: bool = True) -> None:
-    """Refuse anything but a finite number of at least 0 (or None)."""
-    if value is None and optional:
-        return
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    if not 0 <= float(value) < np.inf:
-        raise ValueError(f"{name} must be finite and not negative, got {value}")
 
 
 def check_sparsity(problem: Problem, k: int) -> None:

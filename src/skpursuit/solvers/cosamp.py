@@ -10,14 +10,13 @@ import numpy as np
 
 from skpursuit.design.base import Indices
 from skpursuit.normal import NewtonMerged, NormalEquations
+from skpursuit.parameters import check_count, check_flag, check_size
 from skpursuit.problem import Problem
 from skpursuit.selectors.base import NO_COLUMNS, Oracle
 from skpursuit.selectors.score import top
 from skpursuit.solvers.base import (
     Solver,
-    check_count,
     check_ridge,
-    check_size,
     check_sparsity,
     decrease_status,
     default_sparsity,
@@ -71,10 +70,11 @@ class CoSaMP(Solver):
         check_count("max_iter", self.max_iter, optional=False)
         for name in ("tol", "rtol"):
             check_size(name, getattr(self, name))
+        check_flag("refit", self.refit)
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns in the model."""
-        return self.n_nonzero_coefs or default_sparsity(problem)
+        return int(self.n_nonzero_coefs or default_sparsity(problem))
 
     def work(self, problem: Problem) -> tuple[int, int]:
         """A few iterations settle it; each visits 2k columns, many of them again."""

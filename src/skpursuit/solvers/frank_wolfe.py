@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skpursuit.design.base import Floats
+from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_size
 from skpursuit.problem import Problem, dot
 from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
-from skpursuit.sets import ConvexSet
+from skpursuit.sets import SET_METHODS, ConvexSet
 from skpursuit.solvers.active_set import VARIANTS, Atom, Point, moved
-from skpursuit.solvers.base import Solver, check_count, check_size
+from skpursuit.solvers.base import Solver
 from skpursuit.solvers.gram_recurrence import KnownGradient
 from skpursuit.solvers.line_search import RULES, Line
 from skpursuit.state import State, Status
@@ -76,12 +77,12 @@ class FrankWolfe(Solver):
         if getattr(step, "__func__", None) is FrankWolfe.step:
             # dataclasses.replace gives what getattr finds under an argument's name: the method.
             step = step.__self__.rule  # type: ignore[attr-defined]
-        if not hasattr(constraint, "vertex"):
-            raise TypeError(f"constraint must be a set such as L1Ball(2.0), got {constraint!r}")
+        check_methods("constraint", constraint, SET_METHODS, "L1Ball(2.0)")
         check_count("max_iter", max_iter, optional=False)
         check_choice("step", step, RULES)
         check_choice("variant", variant, VARIANTS)
         check_size("tol", tol)
+        check_flag("lazy", lazy)
         given = {"constraint": constraint, "max_iter": max_iter, "rule": step, "variant": variant}
         for name, value in {**given, "tol": tol, "lazy": lazy}.items():
             object.__setattr__(self, name, value)
@@ -174,9 +175,3 @@ def tolerated_error(problem: Problem, constraint: ConvexSet, t: int) -> float | 
     if problem.weights is not None:
         smoothness = smoothness * float(problem.weights.max())
     return 2 / (t + 2) * constraint.radius * (problem.widest * problem.widest) * smoothness
-
-
-def check_choice(name: str, value: str, known: dict[str, Any]) -> None:
-    """Refuse a name that is not known."""
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")

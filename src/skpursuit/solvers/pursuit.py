@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from numbers import Integral
 
 import numpy as np
 
 from skpursuit.blas import one_thread
 from skpursuit.dependence import rejected
 from skpursuit.design.sums import scaled_norm
+from skpursuit.parameters import check_count, check_flag, check_indices, check_size
 from skpursuit.problem import Problem
 from skpursuit.refit import LeastSquares, Newton
 from skpursuit.selectors.base import Oracle
 from skpursuit.selectors.score import Score, Signed
 from skpursuit.solvers.base import (
     Solver,
-    check_count,
     check_ridge,
-    check_size,
     check_sparsity,
     decrease_status,
     default_sparsity,
@@ -78,12 +76,14 @@ class OMP(Solver):
         check_count("max_iter", self.max_iter)
         check_size("tol", self.tol)
         check_size("rtol", self.rtol)
+        check_flag("positive", self.positive)
+        check_indices("forced", self.forced)
         check_size("ridge", self.ridge, optional=False)
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns this run may use."""
         if self.n_nonzero_coefs is not None:
-            return self.n_nonzero_coefs
+            return int(self.n_nonzero_coefs)
         if self.tol is not None or self.rtol is not None:
             return problem.design.shape[1]
         return max(default_sparsity(problem), len(self.forced))
@@ -153,13 +153,11 @@ class OMP(Solver):
 
 
 def checked_forced(forced: Sequence[int], problem: Problem, k: int) -> list[int]:
-    """The forced columns as a list, refused when out of range, repeated, or more than k."""
+    """The forced columns as a list, refused when out of range or more than k."""
     d = problem.design.shape[1]
-    if any(isinstance(j, bool) or not isinstance(j, Integral) for j in forced):
-        raise TypeError(f"forced must hold whole numbers, got {list(forced)}")
     columns = [int(j) for j in forced]
-    if any(not 0 <= j < d for j in columns) or len(set(columns)) < len(columns):
-        raise ValueError(f"forced must name distinct columns between 0 and {d - 1}, got {columns}")
+    if any(j >= d for j in columns):
+        raise ValueError(f"forced must name columns between 0 and {d - 1}, got {columns}")
     if len(columns) > k:
         raise ValueError(f"forced names {len(columns)} columns but n_nonzero_coefs is {k}; raise it")
     return columns

@@ -7,17 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skpursuit.design.base import Floats, Indices
+from skpursuit.parameters import check_count, check_size
 from skpursuit.problem import Problem
 from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
 from skpursuit.selectors.score import top
-from skpursuit.solvers.base import (
-    Solver,
-    check_count,
-    check_size,
-    check_sparsity,
-    default_sparsity,
-    residual_status,
-)
+from skpursuit.solvers.base import Solver, check_sparsity, default_sparsity, residual_status
 from skpursuit.solvers.cosamp import GraSP, start, watched
 from skpursuit.state import State
 
@@ -88,7 +82,7 @@ class StoIHT(Solver):
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns in the model."""
-        return self.n_nonzero_coefs or default_sparsity(problem)
+        return int(self.n_nonzero_coefs or default_sparsity(problem))
 
     def work(self, problem: Problem) -> tuple[int, int]:
         return batch_work(problem, self.max_iter, self.batch_size or self.sparsity(problem))

@@ -1,0 +1,139 @@
+"""Which values each parameter of an estimator may have: one table for all of them, used in `fit`.
+
+A parameter has one meaning in every estimator, so its rule is found by its name; an estimator whose parameter
+differs says so (`**other`). An estimator with a parameter that has no rule cannot be fitted at all, so that
+none is left unchecked. Which values go together is checked where they meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from skpursuit.losses import as_loss
+from skpursuit.parameters import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_function,
+    check_number,
+    check_seed,
+    check_size,
+    shown,
+)
+from skpursuit.selectors import as_selector
+from skpursuit.solvers.base import Solver
+
+Rule = Callable[[str, Any], object]  # raises, or all is well
+
+SOLVERS = ("omp", "mp", "cosamp", "grasp", "fw")
+PATH_SOLVERS = SOLVERS[:-1]
+CRITERIA = ("cv", "aic", "bic", "ebic")
+MULTI_CLASS = ("ovr", "multinomial")
+
+a_count = partial(check_count, optional=False)
+
+
+def a_choice(*known: str) -> Rule:
+    """The rule of a parameter that is one of these names."""
+    return lambda name, value: check_choice(name, value, known)
+
+
+def check_parameters(estimator: Any, **other: Rule) -> None:
+    """Check all parameters of an estimator; `other` has the rules that differ from those of their names."""
+    rules = RULES | other
+    for name, value in estimator.get_params(deep=False).items():
+        rules[name](name, value)
+
+
+def check_solver(name: str, value: Any) -> None:
+    """A name of a solver, or a Solver."""
+    if not isinstance(value, Solver):
+        check_choice(name, value, SOLVERS)
+
+
+def check_precompute(name: str, value: Any) -> None:
+    """True, False or "auto"."""
+    if not isinstance(value, str):
+        check_flag(name, value)
+    elif value != "auto":
+        raise ValueError(f"{name} must be True, False or 'auto', got {shown(value)}")
+
+
+def check_class_weight(name: str, value: Any) -> None:
+    """None, "balanced", or a weight of at least 0 for each label."""
+    if value is None:
+        return
+    if not isinstance(value, Mapping):
+        return check_choice(name, value, ("balanced",))
+    for label, weight in value.items():
+        check_size(f"{name}[{label!r}]", weight, optional=False)
+
+
+def check_splitter(name: str, value: Any) -> None:
+    """None, a number of folds, a splitter, or an iterable of (training rows, test rows)."""
+    if value is None or isinstance(value, Integral):
+        return check_count(name, value, least=2)
+    listed = isinstance(value, Iterable) or hasattr(value, "split")
+    if not listed or isinstance(value, (str, bytes, Mapping)):
+        raise TypeError(f"{name} must be a number of folds, a splitter or some splits, got {shown(value)}")
+
+
+def check_scoring(name: str, value: Any) -> None:
+    """None, the name of a scorer, or a function (estimator, X, y)."""
+    if isinstance(value, str):
+        from sklearn.metrics import get_scorer
+
+        get_scorer(value)  # its message names the parameter
+    else:
+        check_function(name, value)
+
+
+def check_workers(name: str, value: Any) -> None:
+    """None or a whole number that is not 0, as joblib takes it."""
+    check_count(name, value, least=-(2**31))
+    if value == 0:
+        raise ValueError(f"{name} must not be 0; use 1 for one thread, -1 for all")
+
+
+def check_verbose(name: str, value: Any) -> None:
+    """A flag, or a level of at least 0."""
+    if not isinstance(value, (bool, np.bool_)):
+        check_count(name, value, optional=False, least=0)
+
+
+RULES: dict[str, Rule] = {
+    "solver": check_solver,
+    "selector": lambda name, value: as_selector(value),
+    "loss": lambda name, value: as_loss(value),
+    "n_nonzero_coefs": check_count,
+    "max_nonzero_coefs": check_count,
+    "n_components": check_count,
+    "max_iter": check_count,
+    "batch_size": a_count,
+    "memory_limit": a_count,
+    "tol": check_size,
+    "radius": partial(check_number, interval="(0, inf)"),
+    "ridge": check_size,
+    "forget": partial(check_size, optional=False),
+    "fit_intercept": check_flag,
+    "normalize": check_flag,
+    "shared_support": check_flag,
+    "warm_start": check_flag,
+    "refit": check_flag,
+    "copy": check_flag,
+    "verbose": check_verbose,
+    "precompute": check_precompute,
+    "multi_class": a_choice(*MULTI_CLASS),
+    "criterion": a_choice(*CRITERIA),
+    "class_weight": check_class_weight,
+    "cv": check_splitter,
+    "scoring": check_scoring,
+    "callback": check_function,
+    "n_jobs": check_workers,
+    "random_state": check_seed,
+}

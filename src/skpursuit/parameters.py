@@ -1,0 +1,165 @@
+"""Checks of parameters: one function for each kind of value, for every class and function of the library.
+
+A check takes the name of a parameter and its value. It raises TypeError for a value of the wrong kind and
+ValueError for one that is out of range; the message names the parameter, says what it must be and shows what
+was given. Solvers, selectors, stop rules, sets and losses check what they are made with; estimators check in
+`fit`, as scikit-learn's do (`estimators/checks.py` says which parameter is of which kind).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+MOST_COUNTED = 2**63 - 1
+MOST_SHOWN = 80  # characters of a value in a message
+
+
+def check_count(name: str, value: Any, optional: bool = True, least: int = 1) -> None:
+    """Refuse anything but a whole number of at least `least` that NumPy can hold (or None)."""
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number{_or_none(optional)}, got {shown(value)}")
+    if int(value) < least:
+        raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
+    if int(value) > MOST_COUNTED:
+        raise ValueError(f"{name} must be at most {MOST_COUNTED}, got {shown(value)}")
+
+
+def check_number(name: str, value: Any, interval: str = "[0, inf)", optional: bool = False) -> None:
+    """Refuse anything but a number of an interval such as "(0, 1]" (or None)."""
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number{_or_none(optional)}, got {shown(value)}")
+    number = _as_float(value)
+    low, high = (float(end) for end in interval[1:-1].split(","))
+    above = low <= number if interval[0] == "[" else low < number
+    below = number <= high if interval[-1] == "]" else number < high
+    if not (above and below):
+        raise ValueError(f"{name} must be {_in_words(interval)}, got {shown(value)}")
+
+
+def check_size(name: str, value: Any, optional: bool = True) -> None:
+    """Refuse anything but a finite number of at least 0 (or None)."""
+    check_number(name, value, "[0, inf)", optional)
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse anything but True and False: text such as "no" would count as True."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+
+
+def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
+    """Refuse anything but one of the known names."""
+    options = ", ".join(known)
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {options}, got {shown(value)}")
+    if value not in known:
+        raise ValueError(f"{name} must be one of {options}, got {shown(value)}")
+
+
+def check_indices(name: str, value: Any) -> None:
+    """Refuse anything but a collection of distinct whole numbers of at least 0."""
+    listed = isinstance(value, (Collection, np.ndarray)) and not isinstance(value, (str, bytes))
+    if not listed or getattr(value, "ndim", 1) != 1:
+        raise TypeError(f"{name} must be a list of column numbers, got {shown(value)}")
+    if any(isinstance(j, (bool, np.bool_)) or not isinstance(j, Integral) for j in value):
+        raise TypeError(f"{name} must hold whole numbers, got {shown(value)}")
+    if any(j < 0 for j in value) or len({int(j) for j in value}) < len(value):
+        raise ValueError(f"{name} must hold distinct column numbers of at least 0, got {shown(value)}")
+
+
+def check_seed(name: str, value: Any, generator: bool = True) -> None:
+    """Refuse anything but None, a whole number of at least 0, a RandomState or (as a rule) a Generator."""
+    kinds = (np.random.RandomState, np.random.Generator) if generator else (np.random.RandomState,)
+    if value is None or isinstance(value, kinds):
+        return
+    names = " or a ".join(["a whole number", *(kind.__name__ for kind in kinds)])
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be None, {names}, got {shown(value)}")
+    if value < 0 or not (generator or value < 2**32):
+        raise ValueError(f"{name} must be at least 0{'' if generator else ' and below 2**32'}, got {value}")
+
+
+def check_function(name: str, value: Any) -> None:
+    """Refuse anything but a function (or None)."""
+    if not (value is None or callable(value)):
+        raise TypeError(f"{name} must be a function or None, got {shown(value)}")
+
+
+def check_methods(name: str, value: Any, methods: Iterable[str], example: str) -> None:
+    """Refuse an object that lacks one of these methods or attributes, and a class in place of an object."""
+    if isinstance(value, type):
+        raise TypeError(f"{name} must be an object such as {example}, got the class {value.__name__}")
+    missing = [method for method in methods if not hasattr(value, method)]
+    if missing:
+        raise TypeError(
+            f"{name} must be an object such as {example}, got {shown(value)}, without {', '.join(missing)}"
+        )
+
+
+def check_instance(name: str, value: Any, kind: type, example: str) -> None:
+    """Refuse an object of another kind."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be an object such as {example}, got {shown(value)}")
+
+
+def check_path(name: str, value: Any) -> None:
+    """Refuse what cannot be the path of a file."""
+    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
+        raise TypeError(f"{name} must be the path of a file, got {shown(value)}")
+    if "\0" in os.fspath(value):
+        raise ValueError(f"{name} holds a NUL character, which no file name can have, got {shown(value)}")
+
+
+def check_unmasked(**given: Any) -> None:
+    """Refuse masked entries in the values of these names: NumPy would take what lies under the mask."""
+    for name, value in given.items():
+        if np.ma.is_masked(value):
+            raise TypeError(
+                f"{name} is a masked array with missing entries; fill them in: {name}.filled(...)"
+            )
+
+
+def as_array(name: str, value: Any) -> np.ndarray[Any, Any]:
+    """The value as an array without masked entries, complex numbers or rows of several lengths."""
+    check_unmasked(**{name: value})
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a table of numbers: {error}; give rows of one length") from None
+    if array.dtype.kind == "c":
+        raise TypeError(f"{name} is complex; complex data is not supported")
+    return array
+
+
+def shown(value: Any) -> str:
+    """The value in one short line of a message."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 4]} ..."
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond the range of floats
+        return np.inf if value > 0 else -np.inf
+
+
+def _or_none(optional: bool) -> str:
+    return " or None" if optional else ""
+
+
+def _in_words(interval: str) -> str:
+    low, high = interval[1:-1].split(", ")
+    least = f"{'at least' if interval[0] == '[' else 'above'} {low}"
+    if high == "inf":
+        return least if interval[-1] == "]" else f"{least} and finite"
+    return f"{least} and {'at most' if interval[-1] == ']' else 'below'} {high}"

@@ -1,0 +1,153 @@
+"""Every parameter of every public class and function refuses what it cannot be, and says its name."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import skpursuit
+from skpursuit import L1Ball
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((30, 6))
+Y = X[:, 1] + 0.1 * RNG.standard_normal(30)
+LABELS = np.where(Y > 0, 1.0, -1.0)
+
+BAD = {
+    "object": object(),
+    "nan": float("nan"),
+    "inf": float("inf"),
+    "huge": 10**400,
+    "negative": -3,
+    "complex": 1j,
+    "text": "zzz",
+    "bytes": b"x",
+    "list": [1, 2],
+    "repeated": [1, 1],
+    "dict": {"a": 1},
+    "floats": np.ones(2),
+    "class": L1Ball,
+}
+# What of it is a right value of a parameter after all.
+RIGHT = {
+    "path": {"text"},
+    "checkpoint": {"text"},
+    "every": {"inf", "huge"},
+    "eps": {"inf", "huge"},
+    "forced": {"list"},
+    "n_jobs": {"negative"},
+    "random_state": {"huge"},
+    "feature_names": {"list", "repeated", "floats"},
+    "score_name": {"text"},
+    # Functions are called with whatever they want, and a class can be called.
+    "callback": {"class"},
+    "scoring": {"class"},
+}
+NEEDED = {
+    "constraint": L1Ball(1.0),
+    "path": "run.ckpt",
+    "dictionary": np.eye(6),
+    "X": X,
+    "y": Y,
+    "solver": skpursuit.OMP(2),
+    "Gram": X.T @ X,
+    "Xy": X.T @ Y,
+    "coef_path": np.ones((3, 2)),
+    "scores": np.ones((5, 3)),
+    "n_nonzero_coefs": 2,
+}
+# Results are not made by callers; data are for other tests.
+NOT_MADE = {"Result", "Status"}
+DATA = {"orthogonal_mp": {"X", "y"}, "orthogonal_mp_gram": {"Gram", "Xy"}}
+
+
+def takes(name):
+    """The parameters of a public name, and what its callers must give."""
+    parameters = inspect.signature(getattr(skpursuit, name)).parameters.values()
+    given = {p.name: NEEDED[p.name] for p in parameters if p.default is p.empty and p.kind != p.VAR_KEYWORD}
+    return {p.name: p for p in parameters if p.kind != p.VAR_KEYWORD}, given
+
+
+def use(name, **given):
+    thing = getattr(skpursuit, name)(**given)
+    if hasattr(thing, "fit"):
+        thing.fit(X, LABELS if "Classifier" in name else Y)
+    if hasattr(thing, "plot"):
+        thing.plot()
+
+
+def public():
+    for name in sorted(set(skpursuit.__all__) - NOT_MADE):
+        if callable(getattr(skpursuit, name)):
+            yield name
+
+
+CASES = [
+    (name, parameter)
+    for name in public()
+    for parameter in takes(name)[0]
+    if parameter not in DATA.get(name, ())
+]
+
+
+@pytest.mark.parametrize(("name", "parameter"), CASES, ids=lambda value: value)
+def test_bad_values_of_a_parameter_are_refused_by_its_name(name, parameter):
+    given = takes(name)[1]
+    for kind, value in BAD.items():
+        if kind in RIGHT.get(parameter, ()):
+            continue
+        with pytest.raises((TypeError, ValueError), match=rf"\b{parameter}\b"):
+            use(name, **given | {parameter: value})
+
+
+@pytest.mark.parametrize("name", list(public()))
+def test_what_is_needed_is_enough(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    use(name, **takes(name)[1])
+
+
+def test_flags_are_true_or_false():
+    flags = [(name, p) for name, p in CASES if isinstance(takes(name)[0][p].default, bool) and p != "verbose"]
+    assert len(flags) > 30
+    for name, parameter in flags:
+        for value in (None, 0, 1, "no", []):
+            with pytest.raises((TypeError, ValueError), match=rf"\b{parameter}\b"):
+                use(name, **takes(name)[1] | {parameter: value})
+        if parameter not in ("lazy", "positive"):
+            use(name, **takes(name)[1] | {parameter: np.bool_(False)})
+
+
+def test_numbers_of_any_real_kind_are_taken():
+    for number in (np.float32(0.5), np.float64(0.5), 1, np.int8(1)):
+        skpursuit.OMP(tol=number, ridge=number)
+        skpursuit.SuccessiveHalving(budget=number, finish=number)
+        skpursuit.Stability(rows=number)
+    for count in (3, np.int64(3), np.uint8(3)):
+        assert skpursuit.minimize(X, Y, skpursuit.OMP(count, forced=np.array([1, 2]))).n_iter == 1
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (skpursuit.PursuitRegressor(n_nonzero_coefs=9), "n_nonzero_coefs is 9"),
+        (skpursuit.PursuitRegressorCV(max_nonzero_coefs=9), "max_nonzero_coefs is 9"),
+        (skpursuit.OrthogonalMatchingPursuit(n_nonzero_coefs=9), "n_nonzero_coefs is 9"),
+        (skpursuit.OrthogonalMatchingPursuitCV(max_iter=9), "max_iter is 9"),
+    ],
+)
+def test_a_number_that_is_clipped_is_named_as_it_was_given(estimator, words):
+    with pytest.warns(UserWarning, match=words):
+        estimator.fit(X, Y)
+
+
+@pytest.mark.parametrize("bad", [[-1.0], [np.nan], [np.inf], [1.0, 2.0], "x", [1j]])
+@pytest.mark.parametrize("tol", [None, 0.1])
+def test_squared_norms_are_numbers_of_at_least_zero(bad, tol):
+    with pytest.raises((TypeError, ValueError), match="norms_squared"):
+        skpursuit.orthogonal_mp_gram(X.T @ X, X.T @ Y, tol=tol, norms_squared=bad)
+
+
+def test_splits_that_are_none_are_refused():
+    for cv in ([], [(1, 2, 3)], [3]):
+        with pytest.raises((TypeError, ValueError), match="cv"):
+            skpursuit.PursuitRegressorCV(cv=cv).fit(X, Y)
