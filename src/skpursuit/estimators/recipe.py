@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
+import numpy as np
+
 import skpursuit
 from skpursuit.design import Design
 from skpursuit.design.base import Floats, Indices
@@ -79,10 +81,16 @@ class Recipe:
         classes = hasattr(self.loss, "probability") or hasattr(self.loss, "probabilities")
         return CLASS_RIDGE if classes else 0.0
 
-    def sparsity(self, n: int, d: int) -> int:
-        """The number of coefficients: by default min(n, d, max(10, d // 10)), or min(n, d) with `tol`."""
+    def sparsity(self, base: Design, weights: Floats | None) -> int:
+        """The number of coefficients: by default min(n, d, max(10, d // 10)), or min(n, d) with `tol`.
+
+        Weights may be counts: then n is their sum, as if the samples were repeated.
+        """
+        n, d = base.shape
         if self.n_nonzero_coefs is not None:
             return clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
+        if weights is not None:
+            n = int(max(np.count_nonzero(weights), min(weights.sum(), d)))
         return min(n, d) if self.tol is not None else min(n, d, max(10, d // 10))
 
     def fit(
@@ -95,7 +103,7 @@ class Recipe:
     ) -> Fit:
         """Fit one problem; `steps` receives the model after every iteration."""
         problem = self._pose(base, y, weights)
-        run = problem.run(self, start)
+        run = problem.run(replace(self, n_nonzero_coefs=self.sparsity(base, weights)), start)
         if steps is not None:
             run.watch = lambda state: steps.append(problem.model(run.solver.finish(run.problem, state)))
         run.go()
@@ -113,7 +121,7 @@ class Recipe:
 
     def solver_for(self, frame: Frame, start: Model | None) -> Solver:
         """The solver object; columns that must be in the model are forced where the solver knows how."""
-        d, forced = len(frame.centre), frame.forced
+        forced = frame.forced
         if isinstance(self.solver, Solver):
             if not forced:
                 return self.solver
@@ -124,7 +132,8 @@ class Recipe:
                 forced=(*forced, *self.solver.forced),
                 n_nonzero_coefs=None if k is None else k + 1,
             )
-        k = self.sparsity(frame.design.shape[0], d)
+        assert self.n_nonzero_coefs is not None
+        k = self.n_nonzero_coefs
         if self.solver == "omp":
             kept = () if start is None else tuple(int(j) for j in start[0][:k])
             return OMP(
