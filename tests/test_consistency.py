@@ -142,6 +142,16 @@ def test_a_solver_that_forgets_to_move_something_is_found_out(forgets, scale):
     assert wrong.objective == pytest.approx(0.5 * np.sum((z - y) ** 2), rel=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e140, 1e155, 1e200, 1e300])
+@pytest.mark.parametrize("solver", [OMP(3), MatchingPursuit(max_iter=20), CoSaMP(3)], ids=repr)
+@pytest.mark.parametrize("k", [1, 3])
+def test_squares_that_overflow_or_vanish_are_no_inconsistency(k, solver, scale):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 30))
+    result = minimize(X, X[:, :k].sum(axis=1) * scale, solver, "exact")
+    assert result.status is not Status.INCONSISTENT
+
+
 def test_coefficients_that_lose_their_digits_are_not_called_a_fit():
     rng = np.random.default_rng(0)
     x, other = rng.standard_normal((2, 50))

@@ -9,6 +9,8 @@ not repaired: the run tells the objective of its coefficients and ends with Stat
 
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 
 from skpursuit.design.base import Floats
@@ -57,5 +59,6 @@ def same_objective(problem: Problem, state: State, objective: float) -> bool:
     """Whether the objective told is this one, to TOLERANCE of it and of the zero model's."""
     if state.objective == objective:
         return True
+    difference = abs(state.objective - objective)
     size = abs(objective) + abs(problem.value(np.zeros_like(state.z)))
-    return abs(state.objective - objective) <= TOLERANCE * size < np.inf
+    return isfinite(difference) and difference <= TOLERANCE * size
