@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from skpursuit.blas import one_thread
+from skpursuit.design.bounds import EPS, product_bound
 from skpursuit.design.grams import Grams
 from skpursuit.design.kept import ColumnCache, Floats, Indices, Reads
 
@@ -209,11 +210,10 @@ class Design(Grams, ABC):
 
     def accumulate_error(self, r: Floats) -> Floats:
         """Bound on the rounding of a float64 sum over all rows in any order, one per column."""
-        return self._sum_error(r, self.norms(0))
+        return self._sum_error(r, self.column_sizes())
 
     def _sum_error(self, r: Floats, sizes: Floats) -> Floats:
-        error = 2 * (self.shape[0] + 8) * np.finfo(np.float64).eps * sizes
-        return np.multiply.outer(error, np.linalg.norm(r, axis=0))
+        return product_bound(2 * (self.shape[0] + 8) * EPS, sizes, r, np.dtype(np.float64))
 
     def prepare_rows(self) -> None:
         """Make what row-wise reading needs: row norms, and a row-major layout where X has none."""

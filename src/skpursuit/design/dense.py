@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.design.base import BLOCK_ENTRIES, MEAN_UNIT, Design, Floats, Indices
+from skpursuit.design.bounds import product_bound
 from skpursuit.design.sums import PIECE, as_precision, fixed_order_dot, scaled_norm
 from skpursuit.kernels.threads import share
 
@@ -141,8 +142,7 @@ class DenseDesign(Design):
         return 2 * ((b + 2) * UNIT[self.dtype.itemsize] + (blocks + 2) * UNIT[8])
 
     def correlate_error(self, r: Floats) -> Floats:
-        size = np.sqrt(r @ r) if r.ndim == 1 else np.linalg.norm(r, axis=0)
-        return self._for_all(np.multiply.outer(self._column_sizes(), self.product_unit() * size))
+        return self._for_all(product_bound(self.product_unit(), self._column_sizes(), r, self.dtype))
 
     def accumulate_error(self, r: Floats) -> Floats:
         return self._for_all(self._sum_error(r, self._column_sizes(coarse=True)))
