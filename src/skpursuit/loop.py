@@ -18,10 +18,11 @@ from skpursuit.design import as_design, check_finite
 from skpursuit.design.base import Floats, Indices
 from skpursuit.losses import Loss
 from skpursuit.problem import Problem, make_problem
+from skpursuit.scaling import Units, choose_units
 from skpursuit.selectors import Oracle, Selection, Selector, as_selector
 from skpursuit.selectors.base import Shortlist
 from skpursuit.solvers.base import Solver, check_size
-from skpursuit.state import Record, Result, State, Status
+from skpursuit.state import Record, Result, State, Status, dtype_for
 
 STRENGTH = ("none", "exact", "delta", "heuristic")
 
@@ -101,12 +102,20 @@ def make_run(
         raise TypeError(f"solver must be an object such as OMP(n_nonzero_coefs=10), got {solver!r}")
     base = as_design(X, check=False).counted()
     problem = make_problem(base, y, loss, sample_weight)
-    chosen = as_selector(selector).resolve(problem, solver)
+    asked = as_selector(selector)
+    chosen = asked.resolve(problem, solver)
     try:
         chosen.prepare(problem.design)
     finally:  # what cannot be prepared is often not finite, and this says where
         check_finite(base)
-    return Run(problem, solver, chosen, seed_of(random_state))
+    units = choose_units(problem, solver)
+    scaled = solver.scaled(units.x, units.y, problem.quadratic) if units else None
+    if scaled is None:
+        return Run(problem, solver, chosen, seed_of(random_state))
+    problem = units.problem(problem)
+    chosen = asked.resolve(problem, scaled)
+    chosen.prepare(problem.design)
+    return Run(problem, scaled, chosen, seed_of(random_state), units)
 
 
 def seed_of(random_state: Any) -> int:
@@ -146,6 +155,7 @@ class Run:
     solver: Solver
     selector: Selector
     seed: int
+    units: Units = field(default_factory=Units)
     callback: Callable[[Record], Any] | None = None
     time_limit: float | None = None
     watch: Callable[[State], Any] | None = None
@@ -161,6 +171,7 @@ class Run:
 
     def start_from(self, support: Indices, coef: Floats) -> None:
         """Begin with these coefficients instead of the solver's own first state."""
+        coef = self.units.coef(support, coef, back=False) if self.units else coef
         z = self.problem.design.predict(support, coef)
         self.state = replace(
             self.state, support=support, coef=coef, z=z, objective=self.problem.value(z), status=None
@@ -193,6 +204,7 @@ class Run:
         self.oracle.shortlist = recalled(self.state)
         after = self.solver.step(self.problem, self.state, self.oracle, cast(np.random.Generator, rng))
         record = make_record(iteration, after, self.oracle.take(), time.perf_counter() - began)
+        record = self.units.record(record)
         if not (isfinite(after.objective) and np.isfinite(after.coef).all()):
             return Status.DIVERGED
         self.state = remembering(after, self.oracle.shortlist)
@@ -204,9 +216,8 @@ class Run:
 
     def result(self) -> Result:
         """The outcome for the caller."""
-        state, problem = self.state, self.problem
-        fits = np.abs(state.coef).max(initial=0.0) <= np.finfo(problem.design.dtype).max
-        dtype = problem.design.dtype if fits else np.float64
+        state, problem = self.units.state(self.state), self.problem
+        dtype = dtype_for(state.coef, problem.design.dtype)
         coef = np.zeros((problem.design.shape[1], *problem.targets), dtype=dtype)
         coef[state.support] = state.coef
         return Result(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from skpursuit.design.base import Design, Floats, Indices, Reads
 from skpursuit.design.bounds import EPS, raised, total_bound
 from skpursuit.design.grams import GATHERED_ENTRIES
-from skpursuit.design.sums import fixed_order_dot
+from skpursuit.design.sums import fixed_order_dot, scaled_norm, scaled_norms
 
 
 class AffineDesign(Design):
@@ -115,6 +116,13 @@ class AffineDesign(Design):
             inner = self.inner.accumulate_error(u)
         return self._bound_per_scale(inner + total_bound(2 * (len(u) + 2) * EPS, self.centre, u))
 
+    def norm_range(self) -> tuple[float, float]:
+        least, most = self.inner.norm_range()
+        root, scale = np.abs(self.root[self.root != 0]), np.abs(self.scale)
+        most += float(np.abs(self.centre).max()) * sqrt(self.shape[0])
+        least *= EPS if self.centred else 1.0  # what is left of a mean is at least its rounding, or nothing
+        return float(least * root.min() / scale.max()), float(most * root.max() / scale.min())
+
     def column_sizes(self) -> Floats:
         """Of the columns before centring too: that is what the rounding of a product is relative to."""
         return self._sized(self.inner.column_sizes())
@@ -124,7 +132,7 @@ class AffineDesign(Design):
         return raw * np.abs(self.root).max(initial=0.0) / np.abs(self.scale)
 
     def offsets(self, cols: Indices) -> Floats:
-        taken = np.abs(self.centre[cols]) * np.linalg.norm(self.root)
+        taken = np.abs(self.centre[cols]) * scaled_norm(self.root)
         taken += self.inner.offsets(cols) * np.abs(self.root).max(initial=0.0)
         return taken / np.abs(self.scale[cols])
 
@@ -245,11 +253,11 @@ class AffineDesign(Design):
             cols = np.arange(start, min(start + step, self.shape[1]))
             block = np.abs(self._gather(cols))
             if axis == 0:
-                out[cols] = np.linalg.norm(block, ord=order, axis=1)
+                out[cols] = block.max(axis=1) if order == np.inf else scaled_norms(block)
             elif order == np.inf:
                 out = np.maximum(out, block.max(axis=0))
             else:
-                out = np.hypot(out, np.linalg.norm(block, axis=0))
+                out = np.hypot(out, scaled_norms(block.T))
         return out
 
     def _norms_without_centre(self, axis: int, order: float) -> Floats | None:

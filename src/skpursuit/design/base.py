@@ -188,6 +188,11 @@ class Design(Grams, ABC):
         """Bound on the rounding of `correlate(r)`, one per column; None where it is a fixed-order product."""
         return None
 
+    def norm_range(self) -> tuple[float, float]:
+        """Bounds of the largest column norm, from norms that finite checks make anyway."""
+        largest = float(self.norms(0).max())
+        return largest, largest
+
     def column_sizes(self) -> Floats:
         """Upper bounds of the column norms, no dearer than one pass over X."""
         return self.norms(0)

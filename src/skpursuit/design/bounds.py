@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.design.kept import Floats
-from skpursuit.design.sums import scaled_norm, spare_bits
+from skpursuit.design.sums import scaled_norm, scaled_norms, spare_bits
 
 EPS = float(np.finfo(np.float64).eps)
 LEAST = float(np.finfo(np.float64).smallest_subnormal)
@@ -25,13 +25,7 @@ LEAST_SINGLE = float(np.finfo(np.float32).smallest_subnormal)
 
 def norms_of(r: Floats) -> Any:
     """||r|| of each target, without overflow or underflow."""
-    if r.ndim == 1:
-        return np.float64(scaled_norm(r))
-    with np.errstate(over="ignore"):
-        norms = np.linalg.norm(r, axis=0)
-    for m in np.flatnonzero(~((norms > 1e-140) & (norms < 1e140))).tolist():
-        norms[m] = scaled_norm(r[:, m])
-    return norms
+    return np.float64(scaled_norm(r)) if r.ndim == 1 else scaled_norms(r.T)
 
 
 def outer_bound(unit: float, sizes: Floats, reach: Any) -> Floats:

@@ -40,6 +40,15 @@ def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
     return total
 
 
+def scaled_norms(lines: Floats) -> Floats:
+    """Euclidean norms of lines that neither overflow nor underflow."""
+    with np.errstate(over="ignore", under="ignore"):
+        norms = np.linalg.norm(lines, axis=1)
+    for i in np.flatnonzero(~((norms > 1e-140) & (norms < 1e140))).tolist():
+        norms[i] = scaled_norm(lines[i])
+    return norms
+
+
 def scaled_norm(x: Floats) -> float:
     """Euclidean norm that neither overflows nor underflows."""
     with np.errstate(over="ignore"):

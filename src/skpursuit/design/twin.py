@@ -195,6 +195,12 @@ class Twin:
         return finish
 
     @cached_property
+    def peak(self) -> float:
+        """A number with peak <= the largest |entry| <= 2^80 peak."""
+        used = self.scale.any(axis=1) | self.centre.any(axis=1)
+        return float(np.ldexp(2.0**-20, self.exponent[used].max())) if used.any() else 0.0
+
+    @cached_property
     def plain(self) -> bool:
         """Whether no column is so large or small that `multiplying` and what belongs to it had to mind it."""
         return bool(np.abs(self.exponent).max(initial=0) < 300)

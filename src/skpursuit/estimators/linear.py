@@ -14,6 +14,7 @@ from skpursuit.design import AffineDesign, Design, InterceptDesign, as_design, c
 from skpursuit.design.base import Floats, Indices
 from skpursuit.losses import Loss, Squared
 from skpursuit.problem import checked_weights
+from skpursuit.state import dtype_for
 
 FLOATS = (np.float64, np.float32)
 
@@ -140,6 +141,20 @@ def clipped(n_nonzero_coefs: int, limit: int) -> int:
         stacklevel=3,
     )
     return limit
+
+
+def model_dtype(base: Design, models: list[tuple[Indices, Floats]]) -> np.dtype[Any]:
+    """The dtype of X if it keeps all its digits in coefficients and predictions, else float64."""
+    if base.dtype == np.float64:
+        return base.dtype
+    eps = float(np.finfo(base.dtype).eps)
+    for columns, coef in models:
+        sizes = np.abs(base.columns(columns)).max(axis=1, initial=0.0)
+        parts = np.abs(coef.T) * sizes
+        reach = [eps * parts.max(initial=0.0), parts.sum()]
+        if dtype_for(np.append(coef, reach), base.dtype) != base.dtype:
+            return np.dtype(np.float64)
+    return base.dtype
 
 
 def spread(columns: Indices, coef: Floats, d: int, dtype: Any) -> Floats:

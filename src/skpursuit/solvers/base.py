@@ -40,6 +40,14 @@ class Solver(ABC):
         k = getattr(self, "n_nonzero_coefs", None)
         return k is None or len(coef) <= k
 
+    def scaled(self, x: int, y: int, quadratic: bool) -> Solver | None:
+        """Return the solver of X / 2^x and y / 2^y; None where it knows no units. See `skpursuit.scaling`."""
+        return None
+
+    def reach(self, widest: float) -> float | None:
+        """The size of predictions that a constraint allows, given the largest column norm."""
+        return None
+
     def finish(self, problem: Problem, state: State) -> State:
         """What a run that stopped with this state gives its caller."""
         return state
@@ -72,6 +80,25 @@ def check_size(name: str, value: Any, optional: bool = True) -> None:
         raise TypeError(f"{name} must be a number, got {value!r}")
     if not 0 <= float(value) < np.inf:
         raise ValueError(f"{name} must be finite and not negative, got {value}")
+
+
+def scaled_tol(tol: float | None, exponent: int) -> float | None:
+    """A tolerance in other units; one that is beyond all numbers is met by anything."""
+    with np.errstate(over="ignore", under="ignore"):
+        return None if tol is None else min(float(np.ldexp(float(tol), exponent)), float(np.finfo(float).max))
+
+
+def scaled_size(name: str, value: float, exponent: int) -> float:
+    """A parameter in other units; refused where it would be beyond all numbers."""
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = float(np.ldexp(float(value), exponent))
+    if value > 0 and not 0 < scaled < np.inf:
+        much = "large" if scaled else "small"
+        raise ValueError(
+            f"{name} is {value:g}, too {much} beside numbers of the size that X and y have; "
+            "divide X and y by their largest entries, and choose it again"
+        )
+    return scaled
 
 
 def check_sparsity(problem: Problem, k: int) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 from skpursuit.design.base import Floats
 from skpursuit.problem import Problem, dot
 from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
-from skpursuit.sets import ConvexSet
+from skpursuit.sets import ConvexSet, L1Ball, Simplex
 from skpursuit.solvers.active_set import VARIANTS, Atom, Point, moved
-from skpursuit.solvers.base import Solver, check_count, check_size
+from skpursuit.solvers.base import Solver, check_count, check_size, scaled_size, scaled_tol
 from skpursuit.solvers.gram_recurrence import KnownGradient
 from skpursuit.solvers.line_search import RULES, Line
 from skpursuit.state import State, Status
@@ -94,6 +94,19 @@ class FrankWolfe(Solver):
     def work(self, problem: Problem) -> tuple[int, int]:
         """Vertices are visited again and again; Gram columns come in blocks, four times as cheap."""
         return self.max_iter, min(16 + self.max_iter // 64, problem.design.shape[1])
+
+    def scaled(self, x: int, y: int, quadratic: bool) -> FrankWolfe | None:
+        if not isinstance(self.constraint, (L1Ball, Simplex)):
+            return None
+        radius = scaled_size("radius", self.constraint.radius, x - y)
+        return replace(
+            self,
+            constraint=replace(self.constraint, radius=radius),
+            tol=scaled_tol(self.tol, -2 * y),
+        )
+
+    def reach(self, widest: float) -> float | None:
+        return float(self.constraint.radius) * widest
 
     def admits(self, coef: Floats) -> bool:
         return self.constraint.contains(coef)
