@@ -19,7 +19,7 @@ All other runs have Units(0, 0) and are not touched.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import frexp, sqrt
+from math import frexp
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,8 @@ from skpursuit.design.base import Floats
 from skpursuit.problem import Problem
 from skpursuit.state import Record, State
 
-LEAST, MOST = 1e-100, 1e100  # sizes of columns, targets and predictions that every solver can bear
-FLOAT_RANGE = 1000  # powers of two beyond this leave the range of floats
+ORDINARY = 332  # powers of two of columns, targets and predictions that every solver can bear, 1e100
+FLOAT_RANGE = 1000  # powers of two up to which numbers, and squares of their roots, are within range
 TINY = float(np.finfo(np.float64).tiny)
 LEAST_RATIO, MOST_RATIO = 1e-300, 1e280  # predictions by targets whose squares both fit beside each other
 
@@ -64,7 +64,8 @@ class Units:
             out = np.ldexp(coef, exponent if coef.ndim == 1 else exponent[:, None])
         if coef.any() and not TINY <= np.abs(out).max() < np.inf:
             raise ValueError(
-                f"coefficients are of size 2^{self.y - self.x}, which no float has; multiply X or y by a constant"
+                f"coefficients of size 2^{self.y - self.x} are beyond the range of floats; "
+                "multiply X or y by a constant"
             )
         return out
 
@@ -89,33 +90,41 @@ class Units:
 def choose_units(problem: Problem, solver: Any) -> Units:
     """Units in which the sizes of X, y and predictions are ordinary."""
     design = problem.design
-    widest = _widest(design)
-    x = 0 if _ordinary(widest) else _exponent(widest)
-    y = _exponent_of_targets(problem, solver.reach(widest))
     constant = design.shape[1] - 1 if isinstance(design, InterceptDesign) else None
-    return Units(x, y, constant)
+    return Units(_exponent_of_columns(design), _exponent_of_targets(problem, solver.reach(problem)), constant)
 
 
-def _exponent_of_targets(problem: Problem, reach: float | None) -> int:
-    """The power of two for y, given the size of predictions that a constraint allows."""
+def _exponent_of_columns(design: Design) -> int:
+    """The power of two for X; only where cheap bounds leave it open are the column norms computed."""
+    if isinstance(design, InterceptDesign):
+        return _exponent_of_columns(design.inner)
+    if all(_ordinary(size) for size in design.norm_range()):
+        return 0
+    widest = float(design.norms(0).max())
+    return 0 if _ordinary(widest) else _exponent(widest)
+
+
+def _exponent_of_targets(problem: Problem, reach: int | None) -> int:
+    """The power of two for y; `reach` is that of the predictions that a constraint allows."""
     if not _scales(problem.loss):
-        if reach is None or _ordinary(reach):
+        if reach is None or abs(reach) < ORDINARY:
             return 0
         raise ValueError(
-            f"the constraint allows predictions of size {reach:.2g}, at which this loss cannot be fitted; "
+            f"the constraint allows predictions of size 2^{reach}, at which this loss cannot be fitted; "
             "choose a radius near 1 / (the largest entry of X)"
         )
-    peak = problem.peak
-    if _ordinary(peak) and (reach is None or _ordinary(reach)):
+    counted = problem.y if problem.weights is None else problem.y[problem.weights > 0]
+    peak = float(np.abs(counted).max(initial=0.0))
+    if _ordinary(peak) and (reach is None or abs(reach) < ORDINARY):
         return 0
-    if not reach or peak == 0.0:
-        return _exponent(peak)
-    if not LEAST_RATIO < reach / peak < MOST_RATIO:
+    if reach is None or peak == 0.0:
+        return _exponent(peak) if reach is None else reach
+    if abs(reach - _exponent(peak)) > FLOAT_RANGE:
         raise ValueError(
-            f"the constraint allows predictions of size {reach:.2g}, but y is of size {peak:.2g}; "
+            f"the constraint allows predictions of size 2^{reach}, but y is of size {peak:.2g}; "
             "choose a radius near (the largest entry of y) / (the largest entry of X)"
         )
-    return (_exponent(peak) + _exponent(reach)) // 2
+    return (_exponent(peak) + reach) // 2
 
 
 def exponent_of(loss: Any, y: Floats, most: float) -> int:
@@ -130,18 +139,9 @@ def _scales(loss: Any) -> bool:
     return scaled is not None and scaled(0) is not None
 
 
-def _widest(design: Design) -> float:
-    """The largest column norm, up to a small factor unless it is extraordinary."""
-    if isinstance(design, InterceptDesign):
-        return _widest(design.inner)
-    least, most = design.norm_range()
-    if _ordinary(least) and _ordinary(most):
-        return sqrt(least) * sqrt(most)
-    return float(design.norms(0).max())
-
-
 def _ordinary(size: float) -> bool:
-    return size == 0.0 or LEAST < size < MOST
+    """Whether squares and products of numbers of this size stay well within the range of floats."""
+    return size == 0.0 or abs(frexp(size)[1]) < ORDINARY
 
 
 def _exponent(size: float) -> int:

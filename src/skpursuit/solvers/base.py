@@ -44,8 +44,8 @@ class Solver(ABC):
         """Return the solver of X / 2^x and y / 2^y; None where it knows no units. See `skpursuit.scaling`."""
         return None
 
-    def reach(self, widest: float) -> float | None:
-        """The size of predictions that a constraint allows, given the largest column norm."""
+    def reach(self, problem: Problem) -> int | None:
+        """The size of predictions that a constraint allows, as a power of two."""
         return None
 
     def finish(self, problem: Problem, state: State) -> State:

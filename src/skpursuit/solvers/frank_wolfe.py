@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field, fields, replace
+from math import frexp
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,8 +106,10 @@ class FrankWolfe(Solver):
             tol=scaled_tol(self.tol, -2 * y),
         )
 
-    def reach(self, widest: float) -> float | None:
-        return float(self.constraint.radius) * widest
+    def reach(self, problem: Problem) -> int | None:
+        if problem.widest == 0.0:
+            return None
+        return frexp(self.constraint.radius)[1] + frexp(problem.widest)[1]
 
     def admits(self, coef: Floats) -> bool:
         return self.constraint.contains(coef)
