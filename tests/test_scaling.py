@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import (
     OMP,
@@ -184,6 +185,14 @@ def test_coefficients_that_no_float_holds_are_refused():
     for s, t in ((-900, 900), (900, -900)):
         with pytest.raises(ValueError, match="beyond the range of floats"):
             minimize(np.ldexp(X, s), np.ldexp(y, t), OMP(3))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_operators_are_scaled_too(scale):
+    X, y = made(np.random.default_rng(0), "logistic")
+    wanted = minimize(X, y, OMP(3), "exact", "logistic")
+    got = minimize(aslinearoperator(X * scale), y, OMP(3), "exact", "logistic")
+    np.testing.assert_allclose(got.coef * scale, wanted.coef, rtol=1e-6)
 
 
 def test_a_ridge_that_leaves_nothing_is_refused():

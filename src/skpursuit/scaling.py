@@ -9,9 +9,9 @@ them. X is not copied: a view multiplies residuals and gathered columns.
 What may be scaled depends on the loss. X always may: coefficients are then those of X / 2^x. Where the loss
 has a method `scaled` (squared, Huber), y and the predictions may be scaled too, and the objective goes by
 4^y. Other losses fix the size of their predictions. The solver is told by `Solver.scaled`, since tolerances,
-penalties and radii have units; one that does not know its units gets the problem as it is. So does an
-operator, whose columns cost too much to look at. The radius of Frank-Wolfe fixes the size of predictions as
-well: 2^y then lies half-way between the two, so that neither square is lost.
+penalties and radii have units; one that does not know its units gets the problem as it is. The radius of
+Frank-Wolfe fixes the size of predictions as well: 2^y then lies half-way between the two, so that neither
+square is lost.
 
 All other runs have Units(0, 0) and are not touched.
 """

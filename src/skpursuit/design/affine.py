@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices, Reads
-from skpursuit.design.bounds import EPS, raised, total_bound
+from skpursuit.design.bounds import EPS, norms_of, raised, total_bound
 from skpursuit.design.grams import GATHERED_ENTRIES
 from skpursuit.design.sums import fixed_order_dot, scaled_norm, scaled_norms
 
@@ -290,7 +290,7 @@ class DecodedView:
 
         def finish() -> tuple[Floats, Floats]:
             g, loss = end()
-            rounding = self.unit * np.stack([np.abs(u).sum(axis=0), np.linalg.norm(u, axis=0)], axis=1)
+            rounding = self.unit * np.stack([np.abs(u).sum(axis=0), norms_of(u)], axis=1)
             return self.view.correct(g.T, u.sum(axis=0)).T, np.hstack([loss, rounding])
 
         return finish
