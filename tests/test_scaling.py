@@ -229,7 +229,7 @@ def test_float32_coefficients_are_not_lost(count):
     for seed in range(count):
         rng = np.random.default_rng(seed)
         s, t = rng.uniform(-37, 37), rng.uniform(-80, 80)
-        X = (rng.standard_normal((30, 8)) * 10.0**s).astype(np.float32)
+        X = (rng.standard_normal((200, 8)) * 10.0**s).astype(np.float32)
         w = np.zeros(8)
         w[rng.permutation(8)[:3]] = np.array([1.0, -2.0, 3.0]) * 10.0 ** (t - s)
         y = X.astype(np.float64) @ w

@@ -15,24 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.design.kept import Floats
-from skpursuit.design.sums import scaled_norm, scaled_norms, spare_bits
+from skpursuit.design.sums import scaled_norm, scaled_norms
 
 EPS = float(np.finfo(np.float64).eps)
 LEAST = float(np.finfo(np.float64).smallest_subnormal)
-PLAIN = 1e-15  # columns and residuals above this lose nothing to underflow that their bounds do not cover
 LEAST_SINGLE = float(np.finfo(np.float32).smallest_subnormal)
 
 
 def norms_of(r: Floats) -> Any:
     """||r|| of each target, without overflow or underflow."""
-    return np.float64(scaled_norm(r)) if r.ndim == 1 else scaled_norms(r.T)
+    return scaled_norm(r) if r.ndim == 1 else scaled_norms(r.T)
 
 
-def outer_bound(unit: float, sizes: Floats, reach: Any) -> Floats:
-    """The products unit * sizes[j] * reach[m], one row for each column, rounded up."""
-    reach = np.asarray(reach)
-    amount = np.where(reach > 0, unit * reach + LEAST, 0.0)
-    return raised(np.multiply.outer(sizes, amount), np.multiply.outer(sizes, amount > 0))
+def outer_bound(unit: float, sizes: Floats, reach: Any, vanished: Any = LEAST) -> Floats:
+    """The products unit * sizes[j] * reach[m], one row for each column, rounded up.
+
+    `vanished` is what underflow may cost an entry besides; `reach` is positive or zero.
+    """
+    used = reach > 0
+    amount, besides = unit * reach + LEAST * used, vanished * used
+    if isinstance(reach, float):
+        return sizes * amount + (sizes > 0) * besides
+    return np.multiply.outer(sizes, amount) + np.multiply.outer(sizes > 0, besides)
 
 
 def raised(bound: Floats, source: Floats) -> NDArray[np.float64]:
@@ -46,14 +50,10 @@ def product_bound(unit: float, sizes: Floats, r: Floats, dtype: np.dtype[Any]) -
     The residual of a float32 product is divided by at most 4 n max|r| first (see `as_precision`), so that
     what vanishes there is relative to it.
     """
-    reach = norms_of(r)
-    if sizes.min() > PLAIN and reach.min() > PLAIN:
-        return np.multiply.outer(sizes, unit * reach)
-    if dtype == np.float32:
-        vanished = len(r) * LEAST_SINGLE * 2.0 ** (1 + spare_bits(len(r)))
-        sizes = np.where(sizes > 0, sizes + vanished / unit, 0.0)
-    bound = outer_bound(unit, sizes, reach)
-    return bound + len(r) * LEAST * (bound > 0)
+    n, reach = len(r), norms_of(r)
+    if dtype == np.float64:
+        return outer_bound(unit, sizes, reach, n * LEAST)
+    return outer_bound(unit, sizes, reach, n * 4 * n * LEAST_SINGLE * reach + n * LEAST)
 
 
 def total_bound(unit: float, amounts: Floats, r: Floats) -> Floats:

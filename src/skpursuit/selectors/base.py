@@ -175,7 +175,8 @@ def rank(
 
 def out_of_range(estimates: Floats) -> bool:
     """Whether the first entry, the best, is so large or small that sums may have left the float range."""
-    best = float(np.abs(estimates[:1]).max(initial=0.0))
+    single = estimates.ndim == 1 and len(estimates)
+    best = abs(float(estimates[0])) if single else float(np.abs(estimates[:1]).max(initial=0.0))
     return not LEAST_ENTRY < best < MOST_ENTRY
 
 
