@@ -20,10 +20,11 @@ from skpursuit.design.base import Floats, Indices
 from skpursuit.losses import Loss
 from skpursuit.parameters import check_function, check_instance, check_seed, check_size
 from skpursuit.problem import Problem, make_problem
+from skpursuit.scaling import Units, choose_units
 from skpursuit.selectors import Oracle, Selection, Selector, as_selector
 from skpursuit.selectors.base import Shortlist
 from skpursuit.solvers.base import Solver
-from skpursuit.state import Record, Result, State, Status
+from skpursuit.state import Record, Result, State, Status, dtype_for
 
 STRENGTH = ("none", "exact", "delta", "heuristic")
 
@@ -104,12 +105,19 @@ def make_run(
     chosen, seed = as_selector(selector), seed_of(random_state)
     base = make_design(X, check=False).counted()
     problem = make_problem(base, y, loss, sample_weight)
-    chosen = chosen.resolve(problem, solver)
+    asked, chosen = chosen, chosen.resolve(problem, solver)
     try:
         chosen.prepare(problem.design)
     finally:  # what cannot be prepared is often not finite, and this says where
         check_finite(base)
-    return Run(problem, solver, chosen, seed)
+    units = choose_units(problem, solver)
+    scaled = solver.scaled(units.x, units.y, problem.quadratic) if units else None
+    if scaled is None:
+        return Run(problem, solver, chosen, seed)
+    problem = units.problem(problem)
+    chosen = asked.resolve(problem, scaled)
+    chosen.prepare(problem.design)
+    return Run(problem, scaled, chosen, seed, units)
 
 
 def seed_of(random_state: Any) -> int:
@@ -147,6 +155,7 @@ class Run:
     solver: Solver
     selector: Selector
     seed: int
+    units: Units = field(default_factory=Units)
     callback: Callable[[Record], Any] | None = None
     time_limit: float | None = None
     watch: Callable[[State], Any] | None = None
@@ -162,6 +171,7 @@ class Run:
 
     def start_from(self, support: Indices, coef: Floats) -> None:
         """Begin with these coefficients instead of the solver's own first state."""
+        coef = self.units.coef(support, coef, back=False) if self.units else coef
         z = self.problem.design.predict(support, coef)
         self.state = replace(
             self.state, support=support, coef=coef, z=z, objective=self.problem.value(z), status=None
@@ -194,6 +204,7 @@ class Run:
         self.oracle.shortlist = recalled(self.state)
         after = self.solver.step(self.problem, self.state, self.oracle, cast(np.random.Generator, rng))
         record = make_record(iteration, after, self.oracle.take(), time.perf_counter() - began)
+        record = self.units.record(record)
         if not (isfinite(after.objective) and np.isfinite(after.coef).all()):
             return Status.DIVERGED
         self.state = remembering(after, self.oracle.shortlist)
@@ -209,8 +220,8 @@ class Run:
         consistent, objective = is_consistent(problem, state)
         if not consistent:
             state = replace(state, objective=objective, status=Status.INCONSISTENT)
-        fits = np.abs(state.coef).max(initial=0.0) <= np.finfo(problem.design.dtype).max
-        dtype = problem.design.dtype if fits else np.float64
+        state = self.units.state(state)
+        dtype = dtype_for(state.coef, problem.design.dtype)
         coef = np.zeros((problem.design.shape[1], *problem.targets), dtype=dtype)
         coef[state.support] = state.coef
         return Result(

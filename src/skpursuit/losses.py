@@ -64,6 +64,10 @@ class Squared:
         """One everywhere."""
         return np.ones_like(z - y)
 
+    def scaled(self, exponent: int) -> Squared:
+        """Return the loss of y / 2^exponent and z / 2^exponent, times 4^exponent that of y and z."""
+        return self
+
     def check_targets(self, y: ArrayLike) -> Array:
         """Return y as a float array; ValueError unless finite."""
         return finite_targets(y)
@@ -148,6 +152,11 @@ class Huber:
         with np.errstate(over="ignore"):
             r = z - y
         return (np.abs(r) <= self.delta).astype(r.dtype)
+
+    def scaled(self, exponent: int) -> Huber:
+        """Return the loss of y / 2^exponent and z / 2^exponent, times 4^exponent that of y and z."""
+        with np.errstate(over="ignore", under="ignore"):
+            return Huber(float(np.clip(np.ldexp(self.delta, -exponent), 1e-300, 1e300)))
 
     def check_targets(self, y: ArrayLike) -> Array:
         """Return y as a float array; ValueError unless finite."""

@@ -12,8 +12,9 @@ from scipy.linalg.blas import daxpy
 from skpursuit.ahead import Ahead
 from skpursuit.design import AffineDesign, Design, rows_that_count
 from skpursuit.design.base import Floats, Indices
+from skpursuit.design.bounds import outer_bound
 from skpursuit.design.grams import GRAM_WIDTH
-from skpursuit.design.sums import PIECE
+from skpursuit.design.sums import PIECE, scaled_norm
 from skpursuit.losses import Loss, Squared, as_loss
 from skpursuit.parameters import as_array, shown
 from skpursuit.selectors.base import Query, exclude
@@ -72,7 +73,7 @@ class Problem:
     @cached_property
     def size(self) -> float:
         """||y||, what residuals of squared loss are compared with."""
-        return float(np.linalg.norm(self.y))
+        return scaled_norm(self.y.ravel(order="K"))
 
     @cached_property
     def peak(self) -> float:
@@ -141,7 +142,7 @@ class Problem:
         design, sizes = self.design, self.design.column_sizes()
         reach = self.size + float((np.abs(coef.T) * sizes[support]).sum())
         unit = design.product_unit() + (len(support) + steps + 8) * np.finfo(np.float64).eps
-        error = 4 * unit * reach * sizes
+        error = outer_bound(4 * unit, sizes, reach)
         return g, error if g.ndim == 1 else np.repeat(error[:, None], g.shape[1], axis=1)
 
     def _likely(self, g: Floats, support: Indices) -> Indices:

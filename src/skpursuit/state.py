@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -149,3 +150,10 @@ class Result:
     history: list[Record]
     dropped: Indices
     selector: str
+
+
+def dtype_for(coef: Floats, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of X if it holds these coefficients with all its digits, else float64."""
+    sizes, range_ = np.abs(coef[coef != 0]), np.finfo(dtype)
+    holds = len(sizes) == 0 or (sizes.min() >= range_.tiny and sizes.max() <= range_.max)
+    return dtype if holds else np.dtype(np.float64)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.design.base import Design, Floats, Indices, Reads
+from skpursuit.design.bounds import EPS, norms_of, raised, total_bound
+from skpursuit.design.grams import GATHERED_ENTRIES
+from skpursuit.design.sums import fixed_order_dot, line_norms, scaled_norm, scaled_norms
 
 
 class AffineDesign(Design):
@@ -79,17 +83,49 @@ class AffineDesign(Design):
         return self.correct(self.inner._correlate_rows(u, rows), u.sum(axis=0))
 
     def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
+        """From columns less an entry of their own, which leaves no more of a large mean than centring does.
+
+        Subtracting the centres themselves would tell equal columns apart by the rounding of their means.
+        """
         u = self._lift(np.asarray(r, dtype=np.float64))
-        return self.correct(self.inner._correlate_columns(u, cols), u.sum(axis=0), cols)
+        if not self.centred:
+            return self.correct(self.inner._correlate_columns(u, cols), u.sum(axis=0), cols)
+        g = np.empty((len(cols), *u.shape[1:]))
+        step = max(1, GATHERED_ENTRIES // self.shape[0])
+        for start in range(0, len(cols), step):
+            some = slice(start, start + step)
+            lines = self.inner._lines(cols[some])[0]
+            first = np.array([line[self.anchor] for line in lines])
+            near = fixed_order_dot([line - x for line, x in zip(lines, first)], u)
+            rest = self.centre[cols[some]] - first
+            g[some] = near - np.multiply.outer(rest, u.sum(axis=0))
+        return self._per_scale(g, cols)
+
+    @cached_property
+    def centred(self) -> bool:
+        """Whether anything is subtracted from the columns."""
+        return bool(self.centre.any())
+
+    @cached_property
+    def anchor(self) -> int:
+        """The first row that counts."""
+        return int(np.argmax(self.root != 0))
 
     def correlate_error(self, r: Floats) -> Floats | None:
         u = self._lift(r)
         inner = self.inner.correlate_error(u)
-        if not self.centre.any():
-            return None if inner is None else self._per_scale(inner)
-        unit = 2 * (len(u) + 2) * np.finfo(np.float64).eps
-        sums = unit * np.multiply.outer(np.abs(self.centre), np.abs(u).sum(axis=0))
-        return self._per_scale(sums if inner is None else inner + sums)
+        if not self.centred:
+            return None if inner is None else self._bound_per_scale(inner)
+        if inner is None:
+            inner = self.inner.accumulate_error(u)
+        return self._bound_per_scale(inner + total_bound(2 * (len(u) + 2) * EPS, self.centre, u))
+
+    def norm_range(self) -> tuple[float, float]:
+        least, most = self.inner.norm_range()
+        root, scale = np.abs(self.root[self.root != 0]), np.abs(self.scale)
+        most += float(np.abs(self.centre).max()) * sqrt(self.shape[0])
+        least *= EPS if self.centred else 1.0  # what is left of a mean is at least its rounding, or nothing
+        return float(least * root.min() / scale.max()), float(most * root.max() / scale.min())
 
     def column_sizes(self) -> Floats:
         """Of the columns before centring too: that is what the rounding of a product is relative to."""
@@ -100,7 +136,7 @@ class AffineDesign(Design):
         return raw * np.abs(self.root).max(initial=0.0) / np.abs(self.scale)
 
     def offsets(self, cols: Indices) -> Floats:
-        taken = np.abs(self.centre[cols]) * np.linalg.norm(self.root)
+        taken = np.abs(self.centre[cols]) * scaled_norm(self.root)
         taken += self.inner.offsets(cols) * np.abs(self.root).max(initial=0.0)
         return taken / np.abs(self.scale[cols])
 
@@ -120,9 +156,8 @@ class AffineDesign(Design):
 
     def accumulate_error(self, r: Floats) -> Floats:
         u = self._lift(r)
-        sums = np.multiply.outer(np.abs(self.centre), np.abs(u).sum(axis=0))
-        unit = 4 * (len(u) + 8) * np.finfo(np.float64).eps
-        return self._per_scale(self.inner.accumulate_error(u) + unit * sums)
+        sums = total_bound(4 * (len(u) + 8) * EPS, self.centre, u)
+        return self._bound_per_scale(self.inner.accumulate_error(u) + sums)
 
     def prepare_rows(self) -> None:
         super().prepare_rows()
@@ -184,20 +219,18 @@ class AffineDesign(Design):
 
     def _corrected(self, u: Floats, g: Floats, bound: Floats, cols: Indices | slice) -> tuple[Floats, Floats]:
         """Estimates of the view from those of the inner design; the bound grows by the rounding of this."""
-        total = np.abs(u).sum(axis=0)
-        unit = 4 * (len(u) + 8) * np.finfo(np.float64).eps
-        lost = np.abs(g) + bound + np.multiply.outer(np.abs(self.centre[cols]), total)
+        unit = 4 * (len(u) + 8) * EPS
+        lost = unit * (np.abs(g) + bound) + total_bound(unit, self.centre[cols], u)
         # The rounding of u itself moves an entry by at most eps ||x_j||_inf sum|u|.
-        moved = np.multiply.outer(self.inner.column_sizes()[cols], total)
-        lost = unit * lost + 4 * np.finfo(np.float64).eps * moved
-        scale = np.abs(self.scale[cols])
-        return self.correct(g, u.sum(axis=0), cols), (bound + lost) / (
-            scale if g.ndim == 1 else scale[:, None]
-        )
+        lost += total_bound(4 * EPS, self.inner.column_sizes()[cols], u)
+        return self.correct(g, u.sum(axis=0), cols), self._bound_per_scale(bound + lost, cols)
 
-    def _per_scale(self, error: Floats) -> Floats:
-        scale = np.abs(self.scale)
-        return error / (scale if error.ndim == 1 else scale[:, None])
+    def _per_scale(self, g: Floats, cols: Indices | slice = slice(None)) -> Floats:
+        scale = self.scale[cols]
+        return g / (scale if g.ndim == 1 else scale[:, None])
+
+    def _bound_per_scale(self, bound: Floats, cols: Indices | slice = slice(None)) -> Floats:
+        return raised(np.abs(self._per_scale(bound, cols)), bound)
 
     def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:
         root = self.root[rows]
@@ -217,7 +250,7 @@ class AffineDesign(Design):
         self.inner.fetch(cols, likely)
 
     def _norms(self, axis: int, order: float) -> Floats:
-        if not self.centre.any() and (axis == 0 or self.scale.all()):
+        if not self.centred and (axis == 0 or self.scale.all()):
             simple = self._norms_without_centre(axis, order)
             if simple is not None:
                 return simple
@@ -227,11 +260,11 @@ class AffineDesign(Design):
             cols = np.arange(start, min(start + step, self.shape[1]))
             block = np.abs(self._gather(cols))
             if axis == 0:
-                out[cols] = np.linalg.norm(block, ord=order, axis=1)
+                out[cols] = line_norms(block, order)
             elif order == np.inf:
                 out = np.maximum(out, block.max(axis=0))
             else:
-                out = np.hypot(out, np.linalg.norm(block, axis=0))
+                out = np.hypot(out, scaled_norms(block.T))
         return out
 
     def _norms_without_centre(self, axis: int, order: float) -> Floats | None:
@@ -255,7 +288,7 @@ class DecodedView:
         self.view = view
         self.inner = inner
         self.estimate_cost = inner.estimate_cost
-        self.unit = 4 * (view.shape[0] + 8) * np.finfo(np.float64).eps
+        self.unit = 4 * (view.shape[0] + 8) * EPS
 
     def multiplying(self, v: Floats) -> Callable[[], tuple[Floats, Floats]]:
         """(g, loss) for the columns of v; the rounding of centring and weighting is in the loss."""
@@ -264,7 +297,7 @@ class DecodedView:
 
         def finish() -> tuple[Floats, Floats]:
             g, loss = end()
-            rounding = self.unit * np.stack([np.abs(u).sum(axis=0), np.linalg.norm(u, axis=0)], axis=1)
+            rounding = self.unit * np.stack([np.abs(u).sum(axis=0), norms_of(u)], axis=1)
             return self.view.correct(g.T, u.sum(axis=0)).T, np.hstack([loss, rounding])
 
         return finish
@@ -282,4 +315,4 @@ class DecodedView:
 
     def lost(self, r: Floats) -> Floats:
         """Upper bounds of what the codes lose of a product with r."""
-        return self.view._per_scale(self.inner.lost(self.view._lift(r))) * (1.0 + self.unit)
+        return self.view._bound_per_scale(self.inner.lost(self.view._lift(r))) * (1.0 + self.unit)

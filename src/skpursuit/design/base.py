@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.blas import one_thread
+from skpursuit.design.bounds import EPS, product_bound
 from skpursuit.design.grams import Grams
 from skpursuit.design.kept import ColumnCache, Floats, Indices, Reads
 
@@ -197,6 +198,11 @@ class Design(Grams, ABC):
         """Bound on the rounding of `correlate(r)`, one per column; None where it is a fixed-order product."""
         return None
 
+    def norm_range(self) -> tuple[float, float]:
+        """Bounds of the largest column norm, from norms that finite checks make anyway."""
+        largest = float(self.norms(0).max())
+        return largest, largest
+
     def column_sizes(self) -> Floats:
         """Upper bounds of the column norms, no dearer than one pass over X."""
         return self.norms(0)
@@ -223,11 +229,10 @@ class Design(Grams, ABC):
 
     def accumulate_error(self, r: Floats) -> Floats:
         """Bound on the rounding of a float64 sum over all rows in any order, one per column."""
-        return self._sum_error(r, self.norms(0))
+        return self._sum_error(r, self.column_sizes())
 
     def _sum_error(self, r: Floats, sizes: Floats) -> Floats:
-        error = 2 * (self.shape[0] + 8) * np.finfo(np.float64).eps * sizes
-        return np.multiply.outer(error, np.linalg.norm(r, axis=0))
+        return product_bound(2 * (self.shape[0] + 8) * EPS, sizes, r, np.dtype(np.float64))
 
     def prepare_rows(self) -> None:
         """Make what row-wise reading needs: row norms, and a row-major layout where X has none."""

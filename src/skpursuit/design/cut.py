@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from skpursuit.design.bounds import raised
 from skpursuit.kernels import quantized as kernel
 from skpursuit.kernels.vectors import ROW_GROUP
 
@@ -14,7 +15,6 @@ Floats = NDArray[np.floating]
 UNIT = 2.0**-51  # four rounding units of float64: room for what is not counted one by one
 FINE_LOSS = 1.01 / 256.0  # what both bytes leave of an entry, in scales
 ROOT = kernel.ROWS**0.5  # the 1-norm of a block is at most this times its 2-norm
-TINY = 1e-323
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,9 @@ def scaled_up(
     power = of_rows[:, None] + (of_columns if of_columns.any() else 0)
     if np.abs(power).max(initial=0) < 400:
         factor = np.ldexp(1.0, power)
-        return g * factor, bound * (factor * wider)
-    loose = bound > 0.0  # results may underflow or overflow
-    g, bound = np.ldexp(g, power), np.ldexp(bound * wider, power)
-    return g, np.where(np.isfinite(g), bound + TINY * loose, np.inf)
+        return g * factor, raised(bound * (factor * wider), bound)
+    g, above = np.ldexp(g, power), raised(np.ldexp(bound * wider, power), bound)
+    return g, np.where(np.isfinite(g), above, np.inf)
 
 
 def scaled_down(r: Floats, n: int, padded: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.intc]]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from skpursuit.design.base import BLOCK_ENTRIES, MEAN_UNIT, Design, Floats, Indices
+from skpursuit.design.bounds import product_bound
 from skpursuit.design.sums import PIECE, as_precision, fixed_order_dot, scaled_norm
 from skpursuit.design.witness import DenseWitness
 from skpursuit.kernels.threads import share
@@ -142,11 +144,24 @@ class DenseDesign(Design):
         return 2 * ((b + 2) * UNIT[self.dtype.itemsize] + (blocks + 2) * UNIT[8])
 
     def correlate_error(self, r: Floats) -> Floats:
-        size = np.sqrt(r @ r) if r.ndim == 1 else np.linalg.norm(r, axis=0)
-        return self._for_all(np.multiply.outer(self._column_sizes(), self.product_unit() * size))
+        return self._for_all(product_bound(self.product_unit(), self._column_sizes(), r, self.dtype))
 
     def accumulate_error(self, r: Floats) -> Floats:
         return self._for_all(self._sum_error(r, self._column_sizes(coarse=True)))
+
+    def norm_range(self) -> tuple[float, float]:
+        """From norms or codes that are there, else from the norms that cost least."""
+        n, d = self.shape
+        if self.dtype == np.float32:  # whatever the numbers are
+            return 2.0**-149, 2.0**128 * sqrt(n)
+        codes = [held for key, held in self.cache.items() if key[0] in ("twin", "sketch")]
+        made = [axis for axis in (0, 1) if ("norms", axis, 2) in self.cache]
+        if codes and not made:
+            peak = codes[0].peak
+            return peak, peak * 2.0**80 * sqrt(n)
+        axis = made[0] if made else self.fast_axis
+        largest = float(self.norms(axis).max())
+        return (largest, largest) if axis == 0 else (largest / sqrt(d), largest * sqrt(n))
 
     def column_sizes(self) -> Floats:
         return self._for_all(self._column_sizes())

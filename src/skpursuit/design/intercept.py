@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from skpursuit.design.affine import AffineDesign
 from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.design.bounds import EPS, total_bound
 
 
 class InterceptDesign(Design):
@@ -49,10 +50,13 @@ class InterceptDesign(Design):
 
     def correlate_error(self, r: Floats) -> Floats | None:
         inner = self.inner.correlate_error(r)
-        if inner is None:
-            return None
-        last = 2 * len(r) * np.finfo(np.float64).eps * np.abs(r).sum(axis=0)
-        return np.concatenate([inner, np.asarray(last)[None]])
+        return None if inner is None else np.concatenate([inner, self._constant(r)[1][None]])
+
+    def accumulate_error(self, r: Floats) -> Floats:
+        return np.concatenate([self.inner.accumulate_error(r), self._constant(r)[1][None]])
+
+    def product_unit(self) -> float:
+        return max(self.inner.product_unit(), (self.shape[0] + 8) * EPS)
 
     def column_sizes(self) -> Floats:
         return np.append(self.inner.column_sizes(), np.sqrt(self.shape[0]))
@@ -134,8 +138,7 @@ class InterceptDesign(Design):
 
     def _constant(self, r: Floats) -> tuple[Floats, Floats]:
         """The constant column's entry of the product, and a bound on its rounding."""
-        unit = 2 * len(r) * np.finfo(np.float64).eps
-        return np.asarray(r.sum(axis=0)), np.asarray(unit * np.abs(r).sum(axis=0))
+        return np.asarray(r.sum(axis=0)), total_bound(2 * len(r) * EPS, np.ones(1), r)[0]
 
     def _gather(self, cols: Indices) -> Floats:
         real, constant = self._split(cols)

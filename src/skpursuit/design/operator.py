@@ -21,6 +21,15 @@ class OperatorDesign(Design):
         entries = self.shape[0] * self.shape[1]
         return entries, entries * self.dtype.itemsize
 
+    def norm_range(self) -> tuple[float, float]:
+        """From one product with random signs, because columns cost a product each. Kept."""
+        n = self.shape[0]
+        if "probe" not in self.cache:
+            signs = np.random.default_rng(0).choice([-1.0, 1.0], n)
+            self.reads.prepare(*self.cost())
+            self.cache["probe"] = float(np.abs(self._correlate(signs / n)).max())
+        return self.cache["probe"], n * self.cache["probe"]
+
     def _correlate(self, r: Floats) -> Floats:
         if r.ndim == 1:
             return self._product("rmatvec", r, (self.shape[1],))

@@ -73,6 +73,11 @@ class SketchTwin:
         return cls(signs, sizes, fit, (parts[0].shape[0], fit.shape[1]))
 
     @property
+    def peak(self) -> float:
+        """A guess at the size of the largest entries."""
+        return float(np.abs(self.fit).max(initial=0.0))
+
+    @property
     def nbytes(self) -> int:
         """Memory held: a quarter of a byte an entry and 32 bytes a column."""
         return self.signs.nbytes + self.sizes.nbytes + self.fit.nbytes

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.design.base import MEAN_UNIT, Design, Floats, Indices
+from skpursuit.design.bounds import product_bound
 from skpursuit.design.grams import GATHERED_ENTRIES
 from skpursuit.design.sums import as_precision
 from skpursuit.design.witness import SparseWitness
@@ -72,9 +73,8 @@ class SparseDesign(Design):
     def correlate_error(self, r: Floats) -> Floats | None:
         if self.dtype == np.float64:
             return None
-        gamma = 2 * (self._stored("csc") + 2) * np.finfo(self.dtype).eps * self.norms(0)
-        size = np.linalg.norm(r, axis=0)
-        return gamma * size if r.ndim == 1 else gamma[:, None] * size
+        terms = (self._stored("csc") + 2) * self.norms(0)
+        return product_bound(2 * float(np.finfo(self.dtype).eps), terms, r, self.dtype)
 
     def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
         part = self.layout("csc")[:, cols].astype(np.float64, copy=False)

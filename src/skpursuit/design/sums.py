@@ -13,12 +13,17 @@ PIECE = 8192  # BLAS uses one thread for dot products up to 10000
 
 
 def as_precision(r: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Any]:
-    """R in the precision of X, each residual divided by a power of two that keeps it in range of float32."""
+    """R in the precision of X, each residual divided by a power of two that keeps its sums within float32."""
     if dtype == np.float64:
         return np.asarray(r, dtype=dtype), 0
-    exponent = np.frexp(np.abs(r).max(axis=0, initial=0.0))[1]
+    exponent = np.frexp(np.abs(r).max(axis=0, initial=0.0))[1] + spare_bits(len(r))
     with np.errstate(under="ignore"):
         return np.ldexp(np.asarray(r, dtype=np.float64), -exponent).astype(dtype), exponent
+
+
+def spare_bits(terms: int) -> int:
+    """Bits that a sum of so many numbers below one may need on top."""
+    return terms.bit_length()
 
 
 def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
@@ -35,6 +40,15 @@ def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
     return total
 
 
+def scaled_norms(lines: Floats) -> Floats:
+    """Euclidean norms of lines that neither overflow nor underflow."""
+    with np.errstate(over="ignore", under="ignore"):
+        norms = np.linalg.norm(lines, axis=1)
+    for i in np.flatnonzero(~((norms > 1e-140) & (norms < 1e140))).tolist():
+        norms[i] = scaled_norm(lines[i])
+    return norms
+
+
 def scaled_norm(x: Floats) -> float:
     """Euclidean norm that neither overflows nor underflows."""
     with np.errstate(over="ignore"):
@@ -47,9 +61,4 @@ def scaled_norm(x: Floats) -> float:
 
 def line_norms(lines: Floats, order: float) -> Floats:
     """Norms of the rows of an array, order 2 or infinity, that neither overflow nor underflow."""
-    tops = np.abs(lines).max(axis=1, initial=0.0)
-    if order == np.inf:
-        return tops
-    exponents = np.frexp(tops)[1]
-    with np.errstate(under="ignore"):
-        return np.ldexp(np.linalg.norm(np.ldexp(lines, -exponents[:, None]), axis=1), exponents)
+    return np.abs(lines).max(axis=1, initial=0.0) if order == np.inf else scaled_norms(lines)

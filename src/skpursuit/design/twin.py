@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.blas import one_thread
+from skpursuit.design.bounds import raised
 from skpursuit.design.cut import ROOT, UNIT, Cut, Floats, RowCut, scaled_up
 from skpursuit.design.twin_builder import Builder
 from skpursuit.kernels import coded_rows
@@ -194,6 +195,12 @@ class Twin:
         return finish
 
     @cached_property
+    def peak(self) -> float:
+        """A number with peak <= the largest |entry| <= 2^80 peak."""
+        used = self.scale.any(axis=1) | self.centre.any(axis=1)
+        return float(np.ldexp(2.0**-20, self.exponent[used].max())) if used.any() else 0.0
+
+    @cached_property
     def plain(self) -> bool:
         """Whether no column is so large or small that `multiplying` and what belongs to it had to mind it."""
         return bool(np.abs(self.exponent).max(initial=0) < 300)
@@ -230,7 +237,7 @@ class Twin:
         norms = np.sqrt(np.add.reduceat(scaled * scaled, starts, axis=0)) * (1.0 + 2.0**-40)
         norms += 2.0**-500 * (top > 0)  # squares that underflowed
         bound = (norms.T @ self._errors).T
-        return bound * (np.ldexp(1.0, exponent) * (1.0 + self._slack))
+        return raised(bound * (np.ldexp(1.0, exponent) * (1.0 + self._slack)), bound)
 
     @cached_property
     def _errors(self) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from skpursuit.design import Design
 from skpursuit.estimators.folds import Model
-from skpursuit.estimators.linear import LinearMixin, spread
+from skpursuit.estimators.linear import LinearMixin, model_dtype, spread
 from skpursuit.estimators.recipe import Fit
 from skpursuit.state import Record, Status
 
@@ -29,7 +29,7 @@ class FittedMixin(LinearMixin):
         return [Status[name] for name in stopped] if isinstance(stopped, list) else Status[stopped]
 
     def _keep(self, fits: list[Fit], base: Design, joint: bool) -> None:
-        d, dtype = base.shape[1], base.dtype
+        d, dtype = base.shape[1], model_dtype(base, [(fit.columns, fit.coef) for fit in fits])
         coefs = [spread(fit.columns, fit.coef, d, dtype) for fit in fits]
         results = [fit.result for fit in fits]
         self.coef_ = coefs[0] if joint else np.stack(coefs)

@@ -9,6 +9,9 @@ import numpy as np
 
 from skpursuit.design.base import Floats
 from skpursuit.losses import Loss
+from skpursuit.scaling import exponent_of
+
+MOST = 1e3  # targets up to this are reached by steps of a hundred units
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,11 @@ class Shifted:
         """Curvature at z + shift."""
         return self.loss.curvature(y, z + self.shift)
 
+    def scaled(self, exponent: int) -> Shifted | None:
+        """Return the loss in other units of y and z, where it can be had."""
+        scaled: Any = getattr(self.loss, "scaled", None)
+        return None if scaled is None else Shifted(scaled(exponent), np.ldexp(self.shift, -exponent))
+
     def for_target(self, t: int) -> Shifted:
         """The loss of one of several targets."""
         return Shifted(self.loss, self.shift[t])
@@ -47,6 +55,11 @@ class Shifted:
 def best_constant(loss: Loss, y: Any, weights: Floats | None = None, z: Any = 0.0, start: Any = 0.0) -> Any:
     """The b (one per target) that minimises the sum of weighted losses at z + b, by damped Newton."""
     y = np.asarray(y, dtype=np.float64)
+    exponent = exponent_of(loss, y, MOST)
+    if exponent:
+        scaled: Any = loss
+        y, z, start = (np.ldexp(part, -exponent) for part in (y, z, start))
+        return np.ldexp(best_constant(scaled.scaled(exponent), y, weights, z, start), exponent)
     w = np.ones(len(y)) if weights is None else weights
     w = w if y.ndim == 1 else w[:, None]
     z = np.broadcast_to(z, y.shape)

@@ -19,6 +19,7 @@ from skpursuit.design.sparse_input import compressed
 from skpursuit.losses import Loss, Squared
 from skpursuit.parameters import check_unmasked
 from skpursuit.problem import checked_weights
+from skpursuit.state import dtype_for
 
 FLOATS = (np.float64, np.float32)
 
@@ -190,6 +191,20 @@ def clipped(name: str, wanted: int, limit: int) -> int:
         stacklevel=3,
     )
     return limit
+
+
+def model_dtype(base: Design, models: list[tuple[Indices, Floats]]) -> np.dtype[Any]:
+    """The dtype of X if it keeps all its digits in coefficients and predictions, else float64."""
+    if base.dtype == np.float64:
+        return base.dtype
+    eps = float(np.finfo(base.dtype).eps)
+    for columns, coef in models:
+        sizes = np.abs(base.columns(columns)).max(axis=1, initial=0.0)
+        parts = np.abs(coef.T) * sizes
+        reach = [eps * parts.max(initial=0.0), parts.sum()]
+        if dtype_for(np.append(coef, reach), base.dtype) != base.dtype:
+            return np.dtype(np.float64)
+    return base.dtype
 
 
 def spread(columns: Indices, coef: Floats, d: int, dtype: Any) -> Floats:

@@ -12,7 +12,7 @@ from skpursuit.design import Design
 from skpursuit.design.base import Floats
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.gram_omp import FactorPath
-from skpursuit.estimators.linear import LinearMixin, clipped, make_frame, read_data
+from skpursuit.estimators.linear import LinearMixin, clipped, make_frame, model_dtype, read_data
 from skpursuit.estimators.omp_functions import default_sparsity, pursue_targets, warn_if_premature
 from skpursuit.losses import Squared
 from skpursuit.selectors import Selector
@@ -105,9 +105,10 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, B
         return clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
 
     def _set(self, paths: list[FactorPath], base: Design, centre: Floats, offset: Floats) -> None:
-        coef = np.zeros((len(paths), base.shape[1]), dtype=base.dtype)
-        for row, path in zip(coef, paths):
-            row[path.support] = path.coef(len(path))
+        models = [(path.support, path.coef(len(path))) for path in paths]
+        coef = np.zeros((len(paths), base.shape[1]), dtype=model_dtype(base, models))
+        for row, (support, some) in zip(coef, models):
+            row[support] = some
         sizes = [len(path) for path in paths]
         one = len(paths) == 1
         self.coef_ = coef[0] if one else coef

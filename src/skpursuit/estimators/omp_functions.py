@@ -196,8 +196,8 @@ def _pursue(design: Design, y: Floats, solver: OMP, selector: str | Selector) ->
     state = run.state
     few = len(state.support) < solver.sparsity(run.problem)
     premature = few if solver.tol is None else state.status is not Status.CONVERGED
-    L = unpacked(np.asarray(state.memory["R"])).T
-    return FactorPath(state.support, L, np.asarray(state.memory["b"]), premature)
+    L = np.ldexp(unpacked(np.asarray(state.memory["R"])).T, run.units.x)
+    return FactorPath(state.support, L, np.ldexp(np.asarray(state.memory["b"]), run.units.y), premature)
 
 
 def _check_limits(n_nonzero_coefs: int | None, tol: float | None) -> None:

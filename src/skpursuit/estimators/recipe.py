@@ -105,9 +105,11 @@ class Recipe:
         problem = self._pose(base, y, weights)
         run = problem.run(replace(self, n_nonzero_coefs=self.sparsity(base, weights)), start)
         if steps is not None:
-            run.watch = lambda state: steps.append(problem.model(run.solver.finish(run.problem, state)))
+            run.watch = lambda state: steps.append(
+                problem.model(run.units.state(run.solver.finish(run.problem, state)))
+            )
         run.go()
-        return Fit(*problem.model(run.state), run.result())
+        return Fit(*problem.model(run.units.state(run.state)), run.result())
 
     def _pose(self, base: Design, y: Any, weights: Floats | None) -> Posed:
         """The intercept: by centring (squared loss), a forced column (OMP) or a shift (other solvers)."""

@@ -10,12 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.design.sums import spare_bits
 from skpursuit.selectors.score import Absolute, Score, top
 
 NO_COLUMNS: Indices = np.empty(0, dtype=np.intp)
 FEW = 32  # columns that are computed exactly without looking at their second byte, if there is one
 LIKELY = 24  # columns that score so high that their turn may come soon
 MANY = 512  # columns left from which a second byte is made, if there is none
+LEAST_ENTRY, MOST_ENTRY = 1e-280, 1e280  # entries of X^T r in between were summed within the range of floats
+LEAST_SIZE, MOST_SIZE = 1e-20, 1e20  # residuals in between are not the reason when they were not
 
 
 class Shortlist(NamedTuple):
@@ -109,6 +112,8 @@ class Selector(ABC):
         entries, nbytes = design.reads.entries, design.reads.bytes
         with np.errstate(over="ignore", invalid="ignore"):  # bounds become infinite, which settles nothing
             found = self.find(design, query)
+            if found.certificate == "exact" and out_of_range(found.estimates):
+                found = scaled_answer(design, query) or found
         return replace(
             found,
             entries_read=design.reads.entries - entries,
@@ -171,6 +176,27 @@ def rank(
     best = top(query.score.of(exact), query.k - len(sure))
     chosen = np.concatenate([names[sure], names[left[best]]])
     return Selection(chosen, np.concatenate([g[sure], exact[best]]), "exact", recomputed=len(left))
+
+
+def out_of_range(estimates: Floats) -> bool:
+    """Whether the first entry, the best, is so large or small that sums may have left the float range."""
+    single = estimates.ndim == 1 and len(estimates)
+    best = abs(float(estimates[0])) if single else float(np.abs(estimates[:1]).max(initial=0.0))
+    return not LEAST_ENTRY < best < MOST_ENTRY
+
+
+def scaled_answer(design: Design, query: Query) -> Selection | None:
+    """The exact answer, found with r times a power of two, which changes no order; None for an ordinary r."""
+    from skpursuit.selectors.exact import Exact
+
+    largest = float(np.abs(query.r).max(initial=0.0))
+    if LEAST_SIZE < largest < MOST_SIZE or not 0 < largest < np.inf:
+        return None
+    exponent = int(np.frexp(largest)[1])
+    if exponent > 0:
+        exponent += spare_bits(len(query.r))  # sums of so many entries of X must not overflow
+    answer = Exact().find(design, replace(query, r=np.ldexp(query.r, -exponent), known=None, coded=None))
+    return replace(answer, estimates=np.ldexp(answer.estimates, exponent))
 
 
 def settled(

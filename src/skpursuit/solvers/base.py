@@ -39,6 +39,14 @@ class Solver(ABC):
         k = getattr(self, "n_nonzero_coefs", None)
         return k is None or len(coef) <= k
 
+    def scaled(self, x: int, y: int, quadratic: bool) -> Solver | None:
+        """Return the solver of X / 2^x and y / 2^y; None where it knows no units. See `skpursuit.scaling`."""
+        return None
+
+    def reach(self, problem: Problem) -> int | None:
+        """The size of predictions that a constraint allows, as a power of two."""
+        return None
+
     def finish(self, problem: Problem, state: State) -> State:
         """What a run that stopped with this state gives its caller."""
         return state
@@ -51,6 +59,25 @@ class Solver(ABC):
         """Selections a run is expected to ask for, and columns it is expected to visit, for `auto`."""
         steps = self.iterations(problem)
         return steps, min(steps, problem.design.shape[1])
+
+
+def scaled_tol(tol: float | None, exponent: int) -> float | None:
+    """A tolerance in other units; one that is beyond all numbers is met by anything."""
+    with np.errstate(over="ignore", under="ignore"):
+        return None if tol is None else min(float(np.ldexp(float(tol), exponent)), float(np.finfo(float).max))
+
+
+def scaled_size(name: str, value: float, exponent: int) -> float:
+    """A parameter in other units; refused where it would be beyond all numbers."""
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = float(np.ldexp(float(value), exponent))
+    if value > 0 and not 0 < scaled < np.inf:
+        much = "large" if scaled else "small"
+        raise ValueError(
+            f"{name} is {value:g}, too {much} beside numbers of the size that X and y have; "
+            "divide X and y by their largest entries, and choose it again"
+        )
+    return scaled
 
 
 def check_sparsity(problem: Problem, k: int) -> None:

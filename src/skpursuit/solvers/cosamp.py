@@ -22,6 +22,8 @@ from skpursuit.solvers.base import (
     default_sparsity,
     empty_state,
     residual_status,
+    scaled_size,
+    scaled_tol,
 )
 from skpursuit.state import State, Status
 
@@ -71,6 +73,9 @@ class CoSaMP(Solver):
         for name in ("tol", "rtol"):
             check_size(name, getattr(self, name))
         check_flag("refit", self.refit)
+
+    def scaled(self, x: int, y: int, quadratic: bool) -> CoSaMP:
+        return replace(self, tol=scaled_tol(self.tol, -2 * y if quadratic else 0))
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns in the model."""
@@ -168,6 +173,10 @@ class GraSP(CoSaMP):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_size("ridge", self.ridge, optional=False)
+
+    def scaled(self, x: int, y: int, quadratic: bool) -> CoSaMP:
+        ridge = 0.0 if quadratic or x > 0 else scaled_size("ridge", self.ridge, -2 * x)
+        return replace(super().scaled(x, y, quadratic), ridge=ridge)  # type: ignore[call-arg]
 
     def _check(self, problem: Problem) -> None:
         check_ridge(problem, self.ridge)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field, fields, replace
+from math import frexp
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from skpursuit.design.base import Floats
 from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_size
 from skpursuit.problem import Problem, dot
 from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
-from skpursuit.sets import SET_METHODS, ConvexSet
+from skpursuit.sets import SET_METHODS, ConvexSet, L1Ball, Simplex
 from skpursuit.solvers.active_set import VARIANTS, Atom, Point, moved
-from skpursuit.solvers.base import Solver
+from skpursuit.solvers.base import Solver, scaled_size, scaled_tol
 from skpursuit.solvers.gram_recurrence import KnownGradient
 from skpursuit.solvers.line_search import RULES, Line
 from skpursuit.state import State, Status
@@ -95,6 +96,21 @@ class FrankWolfe(Solver):
     def work(self, problem: Problem) -> tuple[int, int]:
         """Vertices are visited again and again; Gram columns come in blocks, four times as cheap."""
         return self.max_iter, min(16 + self.max_iter // 64, problem.design.shape[1])
+
+    def scaled(self, x: int, y: int, quadratic: bool) -> FrankWolfe | None:
+        if not isinstance(self.constraint, (L1Ball, Simplex)):
+            return None
+        radius = scaled_size("radius", self.constraint.radius, x - y)
+        return replace(
+            self,
+            constraint=replace(self.constraint, radius=radius),
+            tol=scaled_tol(self.tol, -2 * y),
+        )
+
+    def reach(self, problem: Problem) -> int | None:
+        if problem.widest == 0.0:
+            return None
+        return frexp(self.constraint.radius)[1] + frexp(problem.widest)[1]
 
     def admits(self, coef: Floats) -> bool:
         return self.constraint.contains(coef)

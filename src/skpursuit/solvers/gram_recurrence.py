@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.design.base import Floats, Indices
+from skpursuit.design.bounds import outer_bound
 from skpursuit.design.grams import GRAM_WIDTH
 from skpursuit.problem import Problem
 from skpursuit.selectors.score import top
@@ -44,7 +45,7 @@ class KnownGradient:
         sizes = design.column_sizes()
         size = self.problem.size + self.constraint.radius * float(sizes.max())
         unit = design.product_unit() + EPS * (self.roundings + 8)
-        return self.gradient, (4 * size * unit) * sizes
+        return self.gradient, outer_bound(4 * unit, sizes, size)
 
     def _updated(self) -> tuple[Floats, float]:
         memory = self.state.memory

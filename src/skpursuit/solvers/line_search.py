@@ -86,7 +86,8 @@ def backtracking(line: Line, t: int) -> Step:
     slack = 1e-14 * abs(start)  # rounding of the objective: without it the estimate doubles at the minimum
     for _ in range(200):
         gamma = min(line.limit, -line.slope / (curvature * size))
-        if line.value(gamma) <= start + gamma * line.slope + 0.5 * gamma * gamma * curvature * size + slack:
+        bend = 0.5 * gamma * (gamma * curvature * size)  # gamma alone may be tiny
+        if line.value(gamma) <= start + gamma * line.slope + bend + slack:
             return gamma, {"curvature": np.array(curvature)}
         curvature *= 2.0
     return 0.0, {"curvature": np.array(curvature)}

@@ -24,6 +24,8 @@ from skpursuit.solvers.base import (
     default_sparsity,
     empty_state,
     residual_status,
+    scaled_size,
+    scaled_tol,
 )
 from skpursuit.state import State, Status
 
@@ -79,6 +81,11 @@ class OMP(Solver):
         check_flag("positive", self.positive)
         check_indices("forced", self.forced)
         check_size("ridge", self.ridge, optional=False)
+
+    def scaled(self, x: int, y: int, quadratic: bool) -> OMP:
+        tol = scaled_tol(self.tol, -2 * y if quadratic else 0)
+        ridge = 0.0 if quadratic or x > 0 else scaled_size("ridge", self.ridge, -2 * x)
+        return replace(self, tol=tol, ridge=ridge)
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns this run may use."""
@@ -189,6 +196,9 @@ class MatchingPursuit(Solver):
         check_count("max_iter", self.max_iter, optional=False)
         check_size("tol", self.tol)
         check_size("rtol", self.rtol)
+
+    def scaled(self, x: int, y: int, quadratic: bool) -> MatchingPursuit:
+        return replace(self, tol=scaled_tol(self.tol, -2 * y if quadratic else 0))
 
     def init(self, problem: Problem) -> State:
         if self.n_nonzero_coefs is not None:

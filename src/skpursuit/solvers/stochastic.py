@@ -11,7 +11,7 @@ from skpursuit.parameters import check_count, check_size
 from skpursuit.problem import Problem
 from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
 from skpursuit.selectors.score import top
-from skpursuit.solvers.base import Solver, check_sparsity, default_sparsity, residual_status
+from skpursuit.solvers.base import Solver, check_sparsity, default_sparsity, residual_status, scaled_tol
 from skpursuit.solvers.cosamp import GraSP, start, watched
 from skpursuit.state import State
 
@@ -79,6 +79,10 @@ class StoIHT(Solver):
         check_count("batch_size", self.batch_size)
         for name in ("tol", "rtol", "step_size"):
             check_size(name, getattr(self, name))
+
+    def scaled(self, x: int, y: int, quadratic: bool) -> StoIHT | None:
+        """With other columns the step would have to be another one, beyond the range of floats."""
+        return None if x else replace(self, tol=scaled_tol(self.tol, -2 * y))
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns in the model."""
