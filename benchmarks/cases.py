@@ -52,6 +52,7 @@ SELECTORS = {
     "error bound": lambda: sk.Greedy(stop=sk.ErrorBound(5.0)),
     "heuristic auto": lambda: sk.Auto(heuristic=True),
 }  # fmt: skip
+ASKED = ("auto", "exact", "gram", "certified", "halving", "sketch", "greedy")  # where cases would be many
 LOSSES = {
     "squared": lambda: "squared",
     "logistic": lambda: "logistic",
@@ -88,7 +89,8 @@ def pairwise(*axes: Any) -> list[tuple[Any, ...]]:
     """Combinations in which every pair of choices of two axes occurs."""
     axes = tuple(tuple(axis) for axis in axes)
     places = range(len(axes))
-    needed = {((i, a), (j, b)) for i, j in itertools.combinations(places, 2) for a in axes[i] for b in axes[j]}
+    couples = list(itertools.combinations(places, 2))
+    needed = {((i, a), (j, b)) for i, j in couples for a in axes[i] for b in axes[j]}
     found = []
     while needed:
         (i, a), (j, b) = min(needed, key=repr)
@@ -173,8 +175,7 @@ def weighted() -> Iterator[tuple[str, Case]]:
 
     solvers = ("omp", "mp", "cosamp", "grasp", "fw", "fw away", "stoiht", "stogradmp")
     sources = ("C", "F", "float32", "csr", "csc", "operator")
-    selectors = ("auto", "exact", "gram", "certified", "sketch", "halving", "greedy")
-    for case in pairwise(solvers, LOSSES, sources, selectors):
+    for case in pairwise(solvers, LOSSES, sources, ASKED):
         yield ", ".join(case), partial(run, *case)
 
 
@@ -202,8 +203,8 @@ def multinomial() -> Iterator[tuple[str, Case]]:
         X, chosen = SOURCES[source](matrix()), (SOLVERS[solver](), SELECTORS[selector]())
         return sk.minimize(X, y, *chosen, sk.Multinomial(), sample_weight=given, random_state=5)
 
-    selectors = ("auto", "exact", "gram", "certified", "sketch", "halving", "greedy")
-    for case in pairwise(("omp", "mp", "grasp", "fw"), ("C", "float32", "csr"), selectors, ("weights", "none")):
+    solvers, sources = ("omp", "mp", "grasp", "fw"), ("C", "float32", "csr")
+    for case in pairwise(solvers, sources, ASKED, ("weights", "none")):
         yield ", ".join(case), partial(run, *case)
 
 
@@ -221,8 +222,7 @@ def constrained() -> Iterator[tuple[str, Case]]:
         chosen = solvers[solver](), SELECTORS[selector](), LOSSES[loss]()
         return sk.minimize(SOURCES[source](matrix()), targets(loss), *chosen, random_state=5)
 
-    selectors = ("auto", "exact", "gram", "certified", "sketch", "halving", "greedy")
-    for case in pairwise(solvers, ("C", "float32", "csr"), selectors, ("squared", "huber")):
+    for case in pairwise(solvers, ("C", "float32", "csr"), ASKED, ("squared", "huber")):
         yield ", ".join(case), partial(run, *case)
 
 
@@ -235,14 +235,14 @@ def large() -> Iterator[tuple[str, Case]]:
         "fw away": lambda: sk.FrankWolfe(sk.L1Ball(5.0), 40, variant="away"),
         "fw": lambda: sk.FrankWolfe(sk.L1Ball(5.0), 60),
     }
-    selectors = ("exact", "gram", "certified", "sketch", "halving", "halving-random", "greedy", "uniform", "auto")
+    selectors = (*ASKED, "halving-random", "uniform", "delta")
 
     def run(solver: str, selector: str, source: str) -> Any:
         X, y = wide(dtype="float32" if source == "float32" else "float64")
         X = np.asfortranarray(X) if source == "F" else X
         return sk.minimize(X, y, solvers[solver](), SELECTORS[selector](), random_state=5)
 
-    for case in pairwise(solvers, (*selectors, "delta"), ("C", "F", "float32")):
+    for case in pairwise(solvers, selectors, ("C", "F", "float32")):
         yield ", ".join(case), partial(run, *case)
 
     def targets_at_once(selector: str) -> Any:
@@ -269,7 +269,7 @@ def prepared() -> Iterator[tuple[str, Case]]:
         design = sk.as_design(sp.csr_array(np.where(np.abs(X) > 0.04, X, 0.0)) if source == "csr" else X)
         return [sk.minimize(design, t, sk.OMP(12), selector, random_state=5) for t in (y, np.roll(y, 7), y)]
 
-    for case in pairwise(("exact", "gram", "certified", "sketch", "halving", "greedy", "auto"), ("C", "csr")):
+    for case in pairwise(ASKED, ("C", "csr")):
         yield ", ".join(case), partial(run, *case)
 
 
@@ -296,8 +296,7 @@ def hard_data() -> Iterator[tuple[str, Case]]:
     def run(name: str, solver: str, selector: str) -> Any:
         return sk.minimize(*data[name], SOLVERS[solver](), selector, random_state=5)
 
-    selectors = ("auto", "exact", "gram", "certified", "sketch", "halving", "greedy")
-    for case in pairwise(data, ("omp", "mp", "cosamp", "grasp", "fw", "fw away"), selectors):
+    for case in pairwise(data, ("omp", "mp", "cosamp", "grasp", "fw", "fw away"), ASKED):
         yield ", ".join(case), partial(run, *case)
 
 
@@ -360,7 +359,6 @@ TABLES = {
     "shifted": lambda X: X * np.linspace(0.1, 20.0, X.shape[1]) + 100.0,
     "csc": sp.csc_array,
 }
-ASKED = ("auto", "exact", "gram", "certified", "halving", "sketch", "greedy")
 
 
 def regressors() -> Iterator[tuple[str, Case]]:
@@ -415,9 +413,10 @@ def classifiers() -> Iterator[tuple[str, Case]]:
         return model, model.decision_function(X), chances
 
     views = ("plain", "intercept", "scaled", "intercept scaled")
-    axes = ("omp", "mp", "cosamp", "grasp", "fw", "OMP object", "GraSP object"), ("logistic", "squared", "huber")
+    solvers = ("omp", "mp", "cosamp", "grasp", "fw", "OMP object", "GraSP object")
+    losses = ("logistic", "squared", "huber")
     classes, given = ("two", "ovr", "shared", "multinomial"), ("weights", "balanced", "none")
-    for case in pairwise(*axes, TABLES, ASKED, views, classes, given):
+    for case in pairwise(solvers, losses, TABLES, ASKED, views, classes, given):
         yield ", ".join(case), partial(run, *case)
     for selector in ("auto", "exact", "halving"):
         for table in ("C", "csr"):
@@ -525,9 +524,7 @@ def functions() -> Iterator[tuple[str, Case]]:
     def direct(limit: str, precompute: Any, many: int, path: bool, dtype: str) -> Any:
         X, y = matrix(300).astype(dtype), targets("squared", 300, many).astype(dtype)
         given: dict[str, Any] = {"k": {"n_nonzero_coefs": 5}, "tol": {"tol": 60.0}, "default": {}}[limit]
-        return sk.orthogonal_mp(
-            X, y, **given, precompute=precompute, return_path=path, return_n_iter=True
-        )
+        return sk.orthogonal_mp(X, y, **given, precompute=precompute, return_path=path, return_n_iter=True)
 
     def by_gram(limit: str, many: int, path: bool, dtype: str) -> Any:
         X, y = matrix(300).astype(dtype), targets("squared", 300, many).astype(dtype)
@@ -610,8 +607,13 @@ def helpers() -> Iterator[tuple[str, Case]]:
     yield "f_measure", lambda: metrics.f_measure(np.arange(9) % 2, np.arange(9) % 3)
     yield "support_overlap", lambda: metrics.support_overlap(np.arange(9) % 2, np.arange(9) % 3)
     yield "relative_error", lambda: metrics.relative_error(y, X[:, 0])
-    yield "h2", lambda: theory.h2(np.linspace(1.0, 0.1, 9))
-    yield "nonstochastic_gap", lambda: theory.nonstochastic_gap(X, y)
+    for name, Z in {"C": X, "csr": sp.csr_array(X)}.items():
+        yield f"h2, {name}", partial(theory.h2, Z, y)
+        yield f"envelope, {name}", partial(theory.envelope, Z, y)
+        yield f"nonstochastic_budget, {name}", partial(theory.nonstochastic_budget, Z, y)
+        yield f"nonstochastic_gap, {name}", partial(theory.nonstochastic_gap, 500.0, Z, y)
+    yield "budget", lambda: theory.budget(0.1, 1e3, 100, 5)
+    yield "success_probability", lambda: theory.success_probability(1e6, 1e3, 100)
 
 
 def refusals() -> Iterator[tuple[str, Case]]:

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from trees import HERE, check_tree, start, unpacked
 
 READS = ("entries_read", "bytes_read", "prepared_bytes", "entries_read_")
+SHOWN = 8  # differences of one case that are printed
 Leaves = dict[str, Any]
 
 
@@ -41,7 +42,8 @@ def main() -> int:
     base, ours = results_of(unpacked(given.base), HERE, only=given.only)
     different, fewer = compare(base, ours)
     for name, lines in different.items():
-        print(name, *lines, sep="\n    ")
+        more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+        print(name, *lines[:SHOWN], *more, sep="\n    ")
     seconds = time.perf_counter() - began
     print(f"{len(ours)} cases, {len(different)} differ, {fewer} read less ({seconds:.0f} s)")
     return int(bool(different) or not ours)
@@ -68,7 +70,9 @@ def run(file: Path, only: str) -> int:
     from cases import every_case
 
     check_tree()
-    file.write_bytes(pickle.dumps({name: answer(case) for name, case in every_case().items() if only in name}))
+    file.write_bytes(
+        pickle.dumps({name: answer(case) for name, case in every_case().items() if only in name})
+    )
     return 0
 
 

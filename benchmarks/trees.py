@@ -1,8 +1,8 @@
 """Two trees of the project side by side: the one this file is in, and that of an earlier commit.
 
-A program that compares them runs itself once per tree, as a worker process whose PYTHONPATH says which package it
-imports. What the worker runs is then the same text; only the package differs. The earlier commit is unpacked
-into a folder named after it, which stays: its kernels are compiled there once, and not at every comparison.
+A program that compares them runs itself once per tree, as a worker process whose PYTHONPATH says which
+package it imports: the text it runs is the same, only the package differs. The earlier commit is unpacked
+into a folder named after its sources, which stays, so that their kernels are compiled once.
 """
 
 import os
@@ -21,11 +21,11 @@ THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THR
 
 def unpacked(revision: str) -> Path:
     """The folder that holds `src` of a commit."""
-    commit = _git("rev-parse", "--verify", f"{revision}^{{commit}}").decode().strip()
-    folder = Path(tempfile.gettempdir()) / f"skpursuit-tree-{commit}"
+    sources = _git("rev-parse", "--verify", f"{revision}:src").decode().strip()
+    folder = Path(tempfile.gettempdir()) / f"skpursuit-tree-{sources}"
     if not folder.exists():
         fresh = Path(tempfile.mkdtemp(prefix="skpursuit-tree-"))
-        with tarfile.open(fileobj=BytesIO(_git("archive", commit, "src"))) as archive:
+        with tarfile.open(fileobj=BytesIO(_git("archive", revision, "src"))) as archive:
             archive.extractall(fresh, filter="data")
         try:
             fresh.rename(folder)
@@ -35,7 +35,7 @@ def unpacked(revision: str) -> Path:
 
 
 def start(tree: Path, program: str, *arguments: str, **how: object) -> subprocess.Popen[str]:
-    """A worker: this program with the package of that tree; other arguments as `subprocess.Popen` takes them."""
+    """A worker: the program with the package of that tree; `how` are arguments of `subprocess.Popen`."""
     environment = {**os.environ, **THREADS, "PYTHONPATH": str(tree / "src"), "SKPURSUIT_TREE": str(tree)}
     return subprocess.Popen([sys.executable, program, *arguments], env=environment, text=True, **how)
 
