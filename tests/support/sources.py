@@ -4,7 +4,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from skpursuit.design import AffineDesign, InterceptDesign, as_design
+from skpursuit import as_design
+
+from .data import view, with_intercept
 
 
 def matrix(n=23, d=17, seed=7):
@@ -56,12 +58,12 @@ def views(X):
     centre, scale, root = rng.standard_normal(d), rng.uniform(0.5, 2.0, d), rng.uniform(0.0, 2.0, n)
     viewed = root[:, None] * (X - centre) / scale
     return {
-        "view": (AffineDesign(as_design(X), centre, scale, root), viewed),
-        "view_csr": (AffineDesign(as_design(sp.csr_array(X)), centre, scale, root), viewed),
-        "weighted": (AffineDesign(as_design(X), root=root), root[:, None] * X),
-        "scaled_csc": (AffineDesign(as_design(sp.csc_array(X)), scale=scale), X / scale),
-        "intercept": (InterceptDesign(as_design(X)), np.column_stack([X, np.ones(n)])),
-        "intercept_csr": (InterceptDesign(as_design(sp.csr_array(X))), np.column_stack([X, np.ones(n)])),
+        "view": (view(X, centre, scale, root), viewed),
+        "view_csr": (view(sp.csr_array(X), centre, scale, root), viewed),
+        "weighted": (view(X, root=root), root[:, None] * X),
+        "scaled_csc": (view(sp.csc_array(X), scale=scale), X / scale),
+        "intercept": (with_intercept(X), np.column_stack([X, np.ones(n)])),
+        "intercept_csr": (with_intercept(sp.csr_array(X)), np.column_stack([X, np.ones(n)])),
     }
 
 
