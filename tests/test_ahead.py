@@ -6,8 +6,9 @@ from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, MatchingPursuit, as_design, datasets, minimize
 from skpursuit.ahead import WIDTH, Ahead
-from skpursuit.design import AffineDesign, RowsDesign
-from skpursuit.selectors import Absolute, Group
+
+from .support import data
+from .support.asking import Absolute, Group
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +27,8 @@ def views(rng, X):
         "plain": base,
         "float32": as_design(X.astype(np.float32)),
         "Fortran": as_design(np.asfortranarray(X)),
-        "view": AffineDesign(base, X.mean(axis=0), rng.uniform(0.5, 2.0, d), rng.uniform(0.0, 1.0, n)),
-        "rows": RowsDesign(more, np.delete(np.arange(n + 2), [0, 101])),
+        "view": data.view(base, X.mean(axis=0), rng.uniform(0.5, 2.0, d), rng.uniform(0.0, 1.0, n)),
+        "rows": data.some_rows(more, np.delete(np.arange(n + 2), [0, 101])),
     }
 
 
@@ -38,7 +39,7 @@ def test_bounds_hold_for_sums_of_products(kind, targets):
     for trial in range(12):
         n, d = int(rng.integers(150, 900)), int(rng.integers(20, 120))
         design = views(rng, rng.standard_normal((n, d)) + 5.0 * (trial % 3))[kind]
-        dense = design._gather(np.arange(d)).astype(np.longdouble)
+        dense = data.dense(design).T
         y = rng.standard_normal((n, *targets)) * 10.0 ** rng.uniform(-20, 20)
         ahead = Ahead(design, y)
         score = Group() if targets else Absolute()
@@ -49,7 +50,7 @@ def test_bounds_hold_for_sums_of_products(kind, targets):
             g, bound = ahead.gradient(support, coef, r, score)
             assert g.shape == bound.shape == (d, *targets)
             assert (np.abs(g - dense @ r.astype(np.longdouble)) <= bound).all()
-            direct = design.estimate(r)[1]
+            direct = data.estimate(design, r)[1]
             assert np.median(bound) < 1.5 * np.median(direct)
             ready = [j for j in ahead._kept().held if j not in support]
             support = np.append(support, (ready or np.setdiff1d(np.arange(d), support))[0])
@@ -61,7 +62,7 @@ def test_a_pursuit_reads_the_codes_a_few_times():
     design = as_design(X)
     result = minimize(design, y, OMP(n_nonzero_coefs=24), "certified")
     assert result.support.tolist() == minimize(X, y, OMP(n_nonzero_coefs=24), "exact").support.tolist()
-    codes = design.twin().estimate_cost().entries
+    codes = data.codes(design).estimate_cost().entries
     passes = sum(record.entries_read >= codes for record in result.history)
     assert 24 / WIDTH <= passes <= 8
     again = minimize(design, y, OMP(n_nonzero_coefs=24), "certified")  # only the products with y are missing
@@ -111,7 +112,7 @@ def test_a_small_residual_of_large_terms_starts_sums_again():
     design = as_design(X)
     result = minimize(design, y, OMP(n_nonzero_coefs=40), "certified")
     assert result.support.tolist() == minimize(X, y, OMP(n_nonzero_coefs=40), "exact").support.tolist()
-    assert not design.twin().has_fine  # no step was left with so many columns that it was made
+    assert not data.codes(design).has_fine  # no step was left with so many columns that it was made
     assert result.entries_read < 15 * X.size
 
 
@@ -139,7 +140,7 @@ def test_columns_of_very_different_sizes():
     X[:, ::7] *= 1e-12
     X[:, 3::11] *= 1e7
     design = as_design(X)
-    assert design.twin().exponent.any()
+    assert data.codes(design).exponent.any()
     result = minimize(design, y, OMP(n_nonzero_coefs=15), "certified")
     assert result.support.tolist() == minimize(X, y, OMP(n_nonzero_coefs=15), "exact").support.tolist()
     assert result.entries_read < 8 * X.size
@@ -166,9 +167,9 @@ def test_products_follow_a_twin_that_is_made_again():
     ahead, support, coef = Ahead(design, y), np.array([4, 9]), np.array([1.0, -2.0])
     r = X[:, support] @ coef - y
     ahead.gradient(support, coef, r, Absolute())
-    before, held = design.twin(), ahead._kept()
-    design.twin(fine=True)
-    assert (design.twin().codes != before.codes).any()  # ties
+    before, held = data.codes(design), ahead._kept()
+    data.codes(design, fine=True)
+    assert (data.codes(design).codes != before.codes).any()  # ties
     g, bound = ahead.gradient(support, coef, r, Absolute())
     np.testing.assert_array_equal((g, bound), Ahead(design, y).gradient(support, coef, r, Absolute()))
     assert ahead._kept() is not held
@@ -248,9 +249,9 @@ def test_what_no_thread_would_begin_is_not_guessed_early(monkeypatch):
 def test_a_block_is_counted_when_it_is_begun():
     X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=9)
     design, support, coef = as_design(X), np.array([4, 9]), np.array([1.0, -2.0])
-    one = design.twin().estimate_cost()
+    one = data.codes(design).estimate_cost()
     with threadpool_limits(2):
         ahead = Ahead(design, y)
         ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute())
     assert ahead.making is not None
-    assert (design.reads.entries, design.reads.bytes) == (3 * one.entries, 3 * one.bytes)  # y, two blocks
+    assert data.reads(design)[:2] == (3 * one.entries, 3 * one.bytes)  # y, two blocks

@@ -1,19 +1,16 @@
 """Importing the package is light."""
 
-import subprocess
-import sys
-
 import pytest
+
+from .support.process import run_code
 
 
 def test_heavy_modules_load_only_when_used():
-    code = (
+    run_code(
         "import sys, skpursuit; from skpursuit import minimize, OMP, as_design, Exact, datasets;"
         "heavy = [m for m in ('sklearn', 'numba', 'matplotlib', 'pandas') if m in sys.modules];"
         "assert not heavy, heavy; assert 'minimize' in dir(skpursuit)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def test_every_public_name_is_there():

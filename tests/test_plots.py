@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skpursuit import Budget, Exact, Greedy, Importance, SuccessiveHalving, Uniform, as_design
+from skpursuit import Budget, Exact, Greedy, Importance, SuccessiveHalving, Uniform
 from skpursuit.plots import plot_race, trace
-from skpursuit.selectors import Query
+
+from .support.asking import ask, race
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -38,7 +39,7 @@ def test_a_wrong_winner_is_called_wrong():
     X[0, 3] = X[1, 3] = 0.4
     figure = plot_race(X, r, [Greedy(stop=Budget(0.02))])
     assert int(np.abs(X.T @ r).argmax()) == 7
-    assert Greedy(stop=Budget(0.02)).select(as_design(X), Query(r)).indices.tolist() == [3]
+    assert ask(Greedy(stop=Budget(0.02)), X, r).indices.tolist() == [3]
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert any("misses: its winner is really number" in text for text in texts)
 
@@ -46,8 +47,8 @@ def test_a_wrong_winner_is_called_wrong():
 @pytest.mark.parametrize("selector", [Greedy(Budget(0.5)), Uniform(Budget(0.3)), Importance(Budget(0.3))])
 def test_the_last_scores_are_those_of_the_answer(selector):
     X, r = problem()
-    course = trace(selector, as_design(X), Query(r, rng=np.random.default_rng(1)))
-    again = selector.select(as_design(X), Query(r, rng=np.random.default_rng(1)))
+    course = race(trace, selector, X, r, seed=1)
+    again = ask(selector, X, r, seed=1)
     assert course.answer.indices.tolist() == again.indices.tolist() == [course.scores[-1].argmax()]
     np.testing.assert_allclose(course.scores[-1, again.indices], np.abs(again.estimates), rtol=1e-12)
     assert np.isinf(course.fell).all()
@@ -56,7 +57,7 @@ def test_the_last_scores_are_those_of_the_answer(selector):
 @pytest.mark.parametrize("order", ["energy", "random"])
 def test_columns_fall_by_halves(order):
     X, r = problem()
-    course = trace(SuccessiveHalving(order), as_design(X), Query(r, rng=np.random.default_rng(1)))
+    course = race(trace, SuccessiveHalving(order), X, r, seed=1)
     assert [left for _, left in course.rounds] == [12, 6, 3, 1]
     for rows, left in course.rounds:
         assert np.count_nonzero(course.fell > rows) == left

@@ -1,4 +1,4 @@
-"""A program that finds out which pages of memory a verb reads: python guarded.py CASE... prints them as JSON.
+"""A program that finds out which pages a verb reads: python -m tests.design.guarded CASE... prints JSON.
 
 X lies in memory of its own. For every page of it a child process takes away the right to read that page
 and calls the verb: if that kills the child, the verb reads the page. Nothing else tells what a compiled
@@ -16,7 +16,9 @@ import sys
 import numpy as np
 import scipy.sparse as sp
 
-from skpursuit.design import as_design
+from skpursuit import as_design
+
+from ..support.data import add_rows, norms, read_by, read_rows_from, stored_rows
 
 PAGE = mmap.PAGESIZE
 LINES, PER_LINE = 6, 4  # X has so many lines (rows or columns), each of so many pages
@@ -70,8 +72,7 @@ def dense(layout):
     if layout.startswith("F copy"):
         # All columns of an F-ordered X are read from a copy by rows.
         design = as_design(np.asfortranarray(X))
-        design.prepare_rows()
-        design.cache["rows"] = X
+        read_rows_from(design, X)
         return memory, design, page
     return memory, as_design(X.T if layout.startswith("F") else X), page
 
@@ -85,8 +86,8 @@ def sparse(layout, part):
         (np.ones(LINES * width), indices, np.arange(LINES + 1) * width), shape=(LINES, 2 * width)
     )
     design = as_design(X if layout == "csr" else X.tocsc())
-    design.norms(1)
-    csr = design.layout("csr")
+    norms(design, 1)
+    csr = stored_rows(design)
     csr.indptr, csr.indices = csr.indptr.astype(np.int64), csr.indices.astype(np.int64)
     memory.array[:] = getattr(csr, part)
     setattr(csr, part, memory.array)
@@ -111,11 +112,9 @@ def examine(layout, choice, part):
         by_column = layout.startswith("F") and "copy" not in layout
         cols = SOME + 1 if by_column else columns(choice, design, page)
     out = np.zeros(design.shape[1] if cols is None else len(cols))
-    before = design.reads.entries, design.reads.bytes
-    design.accumulate(SOME, np.ones(len(SOME)), out, cols)
-    counted = design.reads.entries - before[0], design.reads.bytes - before[1]
-    pages = memory.read_by(lambda: design.accumulate(SOME, np.ones(len(SOME)), out, cols))
-    return {"entries": counted[0], "bytes": counted[1], "pages": pages, "page": page}
+    counted = read_by(design, add_rows, SOME, np.ones(len(SOME)), out, cols)
+    pages = memory.read_by(lambda: add_rows(design, SOME, np.ones(len(SOME)), out, cols))
+    return {"entries": counted.entries, "bytes": counted.bytes, "pages": pages, "page": page}
 
 
 if __name__ == "__main__":

@@ -6,17 +6,16 @@ touch so many cache lines that whole rows are read.
 """
 
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from skpursuit import as_design
-from skpursuit.design.dense import DenseDesign
+
+from ..support.data import add_rows, reads, unchecked
+from ..support.process import run_python
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and mprotect")
 ROWS = np.array([1, 4, 5, 6, 9, 11, 12, 17, 18, 30])
@@ -39,12 +38,11 @@ def layout_of(name, X):
 
 def sums(X, cols):
     """The result and the count of one call on a fresh design."""
-    design = DenseDesign(X) if isinstance(X, np.ndarray) else as_design(X)  # as_design refuses NaN
-    if isinstance(X, np.ndarray):
-        design.cache[("norms", 1, 2)] = np.ones(N)  # a pass over X of its own, which has its own count
+    # as_design refuses NaN; norms of rows are a pass over X of their own, which has its own count
+    design = unchecked(X, np.ones(N)) if isinstance(X, np.ndarray) else as_design(X)
     out = np.zeros(D if cols is None else len(cols))
-    design.accumulate(ROWS, np.linspace(1, 2, len(ROWS)), out, cols)
-    return out, design.reads.entries
+    add_rows(design, ROWS, np.linspace(1, 2, len(ROWS)), out, cols)
+    return out, reads(design).entries
 
 
 @pytest.mark.parametrize("cols", [None, np.array([7]), np.array([3, 41]), np.arange(0, D, 4)], ids=str)
@@ -99,12 +97,8 @@ CASES = [
 @pytest.fixture(scope="module")
 def found():
     """Case -> pages that were read, with the counts; one process finds out for all."""
-    program = Path(__file__).with_name("guarded.py")
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, program, *CASES]
-    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    return dict(zip(CASES, map(json.loads, done.stdout.splitlines()), strict=True))
+    printed = run_python("-m", "tests.design.guarded", *CASES, OMP_NUM_THREADS="1")
+    return dict(zip(CASES, map(json.loads, printed.splitlines()), strict=True))
 
 
 @pytest.mark.parametrize("case", CASES)

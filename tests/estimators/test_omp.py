@@ -1,13 +1,12 @@
 """The drop-in against scikit-learn's own orthogonal matching pursuit."""
 
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import linear_model as reference
+from tests.support.process import run_code
 
 import skpursuit as sp
 
@@ -113,8 +112,7 @@ print(orthogonal_mp(X, np.column_stack([y, y**2]), n_nonzero_coefs=3, return_pat
 
 
 def printout(library):
-    program = PROGRAM.format(library=library)
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    return run_code(PROGRAM.format(library=library))
 
 
 def test_a_program_with_one_import_changed_prints_the_same():

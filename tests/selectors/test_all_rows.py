@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from skpursuit import Budget, Exact, Greedy, SuccessiveHalving, SuccessiveReject, Uniform
-from skpursuit.selectors import Absolute, Group, Query, Signed
 
-from ..design.sources import NAMES, every_source, matrix
-from .problems import random_query
+from ..support.asking import Absolute, Group, Question, Signed, ask, random_question
+from ..support.data import forbid_product, parts
+from ..support.sources import NAMES, every_source, matrix
 
 ALL_ROWS = {
     "greedy": Greedy(stop=Budget(1.0)),
@@ -34,38 +34,29 @@ def wide_matrix(n, d):
     return X
 
 
-def parts(design):
-    """A design, and the one it is a view of."""
-    return [design, *(parts(design.inner) if hasattr(design, "inner") else [])]
-
-
 @pytest.mark.parametrize("selector", ALL_ROWS)
 @pytest.mark.parametrize("name", NAMES)
 def test_all_rows_read_is_exact_without_the_full_product(sources, name, selector, monkeypatch):
     rng = np.random.default_rng(NAMES.index(name))
     for source in sources:
         design, _ = source[name]
-        queries = [random_query(rng, *design.shape) for _ in range(PROBLEMS // MATRICES)]
-        wanted = [Exact().select(design, query) for query in queries]
+        questions = [random_question(rng, *design.shape) for _ in range(PROBLEMS // MATRICES)]
+        wanted = [ask(Exact(), design, question) for question in questions]
         with monkeypatch.context() as patch:
             for part in parts(design) if name != "operator" else []:  # an operator offers nothing else
-                patch.setattr(part, "_correlate", forbidden)
-            for query, right in zip(queries, wanted):
-                answer = ALL_ROWS[selector].select(design, query)
+                forbid_product(patch, part)
+            for question, right in zip(questions, wanted):
+                answer = ask(ALL_ROWS[selector], design, question)
                 assert answer.indices.tolist() == right.indices.tolist()
                 assert answer.certificate == "exact"
                 np.testing.assert_allclose(answer.estimates, right.estimates, rtol=1e-5, atol=1e-6)
 
 
-def forbidden(r):
-    raise AssertionError("the full product was called")
-
-
 def test_the_spy_sees_the_full_product(sources, monkeypatch):
     design, _ = sources[0]["view"]
-    monkeypatch.setattr(design.inner, "_correlate", forbidden)
+    forbid_product(monkeypatch, parts(design)[-1])
     with pytest.raises(AssertionError, match="full product"):
-        Exact().select(design, Query(np.ones(23)))
+        ask(Exact(), design, np.ones(23))
 
 
 PARTIAL = {
@@ -88,7 +79,7 @@ def test_partial_answers_on_every_source(sources, name, selector, score):
     for k in (1, 2, 4):
         exclude = rng.choice(17, 5, replace=False)
         r = rng.standard_normal((23, 2) if isinstance(score, Group) else 23)
-        answer = PARTIAL[selector].select(design, Query(r, k, score, exclude, np.random.default_rng(k)))
+        answer = ask(PARTIAL[selector], design, Question(r, k, score, exclude, seed=k))
         assert len(answer.indices) == k == len(set(answer.indices.tolist()))
         assert not set(answer.indices.tolist()) & set(exclude.tolist())
         assert np.all(np.diff(score.of(answer.estimates)) <= 0)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skpursuit import OMP, Certified, CoSaMP, as_design, datasets, minimize
-from skpursuit.design import AffineDesign, InterceptDesign, RowsDesign
-from skpursuit.selectors import Absolute, Group, Query, Signed
-from skpursuit.selectors.exact import Exact
+from skpursuit import OMP, Certified, CoSaMP, Exact, as_design, datasets, minimize
+
+from ..support import data
+from ..support.asking import Absolute, Group, Question, Signed, ask
+from ..support.data import some_rows, view, with_intercept
 
 AUDIO = Path(__file__).parents[3] / "shared" / "data" / "audio" / "classical_16k_8192.flac"
 
@@ -77,8 +78,8 @@ def test_few_columns_are_recomputed_on_a_gaussian_design():
     counts = []
     for seed in range(20):
         r = np.random.default_rng(seed).standard_normal(1000)
-        answer = Certified().select(design, Query(r))
-        assert answer.indices.tolist() == Exact().select(design, Query(r)).indices.tolist()
+        answer = ask(Certified(), design, r)
+        assert answer.indices.tolist() == ask(Exact(), design, r).indices.tolist()
         counts.append(answer.recomputed)
         assert answer.bytes_read <= 0.15 * X.nbytes
     assert np.median(counts) <= 0.1 * 2000
@@ -94,11 +95,10 @@ def test_top_k_scores_and_exclusions(score, k):
     for _ in range(20):
         X = rng.standard_normal((60, 90))
         r = rng.standard_normal((60, 3) if isinstance(score, Group) else 60)
-        query = Query(r, k, score, exclude=rng.choice(90, 20, replace=False))
+        question = Question(r, k, score, exclude=rng.choice(90, 20, replace=False))
         design = as_design(X)
-        assert Certified().select(design, query).indices.tolist() == (
-            Exact().select(design, query).indices.tolist()
-        )
+        wanted = ask(Exact(), design, question).indices.tolist()
+        assert ask(Certified(), design, question).indices.tolist() == wanted
 
 
 def test_one_twin_serves_views_and_folds():
@@ -109,18 +109,18 @@ def test_one_twin_serves_views_and_folds():
         root = (np.arange(120) % 4 != fold).astype(float)
         centre = (root @ X) / root.sum()
         scale = np.sqrt(root @ (X - centre) ** 2)
-        part = RowsDesign(base, np.flatnonzero(root))
-        for view in (AffineDesign(base, centre, scale, root), InterceptDesign(base), part):
-            r = rng.standard_normal(view.shape[0])
-            answer = Certified().select(view, Query(r, 5))
-            assert answer.indices.tolist() == Exact().select(view, Query(r, 5)).indices.tolist()
-            g, bound = view.estimate(r)
-            dense = view._gather(np.arange(view.shape[1])).astype(np.longdouble)
-            assert (np.abs(g - dense @ r.astype(np.longdouble)) <= bound).all()
-            fine, finer = view.refine(r, np.arange(0, 80, 7))
-            assert (np.abs(fine - dense[::7][: len(fine)] @ r.astype(np.longdouble)) <= finer).all()
-        assert AffineDesign(base, centre).twin() is base.twin()
-    assert sum(key[0] == "twin" for key in base.cache if isinstance(key, tuple)) == 1
+        part = some_rows(base, np.flatnonzero(root))
+        for design in (view(base, centre, scale, root), with_intercept(base), part):
+            r = rng.standard_normal(design.shape[0])
+            answer = ask(Certified(), design, r, k=5)
+            assert answer.indices.tolist() == ask(Exact(), design, r, k=5).indices.tolist()
+            g, bound = data.estimate(design, r)
+            exact = data.dense(design).T @ r.astype(np.longdouble)
+            assert (np.abs(g - exact) <= bound).all()
+            fine, finer = data.refine(design, r, np.arange(0, 80, 7))
+            assert (np.abs(fine - exact[::7][: len(fine)]) <= finer).all()
+        assert data.codes(view(base, centre)) is data.codes(base)
+    assert len(data.kept_codes(base)) == 1
 
 
 def test_sparse_and_operator_designs_answer_by_the_exact_product():
@@ -131,11 +131,11 @@ def test_sparse_and_operator_designs_answer_by_the_exact_product():
     r = rng.standard_normal(50)
     for source in (sp.csr_array(X), sp.csc_array(X), aslinearoperator(X)):
         design = as_design(source)
-        answer = Certified().select(design, Query(r, 3))
-        assert answer.indices.tolist() == Exact().select(design, Query(r, 3)).indices.tolist()
+        answer = ask(Certified(), design, r, k=3)
+        assert answer.indices.tolist() == ask(Exact(), design, r, k=3).indices.tolist()
         assert answer.certificate == "exact"
-        assert design.memory_estimate("certified") == 0
-    assert as_design(X).memory_estimate("certified") >= X.size
+        assert data.memory_estimate(design, "certified") == 0
+    assert data.memory_estimate(as_design(X), "certified") >= X.size
 
 
 def test_cosamp_iterates_are_identical():
@@ -171,7 +171,7 @@ def test_delta_intervals_miss_within_delta_and_not_never():
     exact = X.T @ r
     missed = []
     for seed in range(200):
-        g, bound = as_design(X).estimate(r, seed, np.log(0.9))
+        g, bound = data.estimate(as_design(X), r, seed, np.log(0.9))
         missed.append(np.mean(np.abs(g - exact) > bound))
     assert 0 < np.mean(missed) <= 0.9
 
@@ -180,8 +180,8 @@ def test_the_delta_form_is_narrower_than_the_proof():
     rng = np.random.default_rng(8)
     X, r = rng.standard_normal((5000, 20)), rng.standard_normal(5000)
     design = as_design(X)
-    _, proven = design.estimate(r)
-    _, likely = design.estimate(r, 0, np.log(1e-6 / 20))
+    _, proven = data.estimate(design, r)
+    _, likely = data.estimate(design, r, 0, np.log(1e-6 / 20))
     assert (likely < 0.6 * proven).all()
 
 
@@ -240,8 +240,8 @@ def test_atoms_of_exact_on_a_tall_and_a_wide_design(n, d):
 
 def test_one_twin_rounded_at_random_is_kept_at_a_time():
     design = as_design(np.random.default_rng(0).standard_normal((40, 30)))
-    plain = design.twin()
+    plain = data.codes(design)
     for seed in (1, 2, 3):
-        design.twin(seed)
-    assert [key for key in design.cache if key[0] == "twin"] == [("twin", None), ("twin", 3)]
-    assert design.twin() is plain
+        data.codes(design, seed)
+    assert data.kept_codes(design) == [None, 3]
+    assert data.codes(design) is plain

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from skpursuit import OMP, Budget, Greedy, Importance, Stability, Uniform, as_design, minimize
-from skpursuit.selectors import Query
 from skpursuit.selectors.greedy import MOST_INDEX, decreasing
 
-from .problems import by_energy
+from ..support.asking import ask, by_energy, prepare
+from ..support.data import memory_estimate, reads
 
 
 def problem(n=200, d=40, seed=0):
@@ -22,7 +22,7 @@ def test_rows_are_added_by_energy(layout):
     X, r = problem()
     for share in (0.05, 0.3, 0.8):
         rows = by_energy(X, r)[: int(np.ceil(share * 200))]
-        answer = Greedy(stop=Budget(share)).select(as_design(layout(X)), Query(r, k=40))
+        answer = ask(Greedy(stop=Budget(share)), layout(X), r, k=40)
         partial = X[rows].T @ r[rows]
         assert answer.indices.tolist() == np.argsort(-np.abs(partial)).tolist()
         np.testing.assert_allclose(answer.estimates, partial[answer.indices], rtol=1e-12)
@@ -34,23 +34,23 @@ def test_rows_are_added_by_energy(layout):
 def test_counts_of_dense_rows(dtype):
     X, r = problem()
     design = as_design(np.asfortranarray(X, dtype=dtype))
-    Greedy().prepare(design)
-    before = design.reads.prepared_entries
+    prepare(Greedy(), design)
+    before = reads(design).prepared_entries
     for share, rows in ((0.1, 20), (0.5, 100)):
         for kind in (Greedy, Uniform, Importance):
-            answer = kind(stop=Budget(share)).select(design, Query(r))
+            answer = ask(kind(stop=Budget(share)), design, r)
             assert answer.entries_read == rows * 40
             assert answer.bytes_read == answer.entries_read * np.dtype(dtype).itemsize
-    assert design.reads.prepared_entries == before  # the second layout is made once
-    assert design.memory_estimate(Greedy()) == X.size * np.dtype(dtype).itemsize
-    assert as_design(X).memory_estimate(Greedy()) == 0
+    assert reads(design).prepared_entries == before  # the second layout is made once
+    assert memory_estimate(design, Greedy()) == X.size * np.dtype(dtype).itemsize
+    assert memory_estimate(as_design(X), Greedy()) == 0
 
 
 def test_counts_of_sparse_rows_are_stored_entries():
     X, r = problem()
     X[np.abs(X) < 1] = 0
     rows = by_energy(X, r)[:20]
-    answer = Greedy(stop=Budget(0.1)).select(as_design(sp.csr_array(X)), Query(r))
+    answer = ask(Greedy(stop=Budget(0.1)), sp.csr_array(X), r)
     assert answer.entries_read == np.count_nonzero(X[rows])
     assert answer.bytes_read == answer.entries_read * (8 + 4)
 
@@ -71,7 +71,7 @@ def test_decreasing_is_a_stable_sort(n, kind):
 def test_equal_energies_go_by_index():
     rng = np.random.default_rng(1)
     X, r = rng.choice([-1.0, 1.0], (50, 9)), rng.choice([-2.0, 2.0], 50)
-    answer = Greedy(stop=Budget(0.2)).select(as_design(X), Query(r, k=9))
+    answer = ask(Greedy(stop=Budget(0.2)), X, r, k=9)
     assert answer.estimates.tolist() == (X[:10].T @ r[:10])[answer.indices].tolist()
 
 
@@ -80,14 +80,14 @@ def test_ties_go_to_the_lowest_index():
     X[:, [30, 12, 7]] = 10 * X[:, [3]]
     for stop in (Budget(0.2), Budget(1.0), Stability()):
         for kind in (Greedy, Uniform, Importance):
-            answer = kind(stop=stop).select(as_design(X), Query(r, k=3))
+            answer = ask(kind(stop=stop), X, r, k=3)
             assert answer.indices.tolist() == [7, 12, 30]
 
 
 def test_a_zero_residual_reads_nothing():
     X, _ = problem()
     for selector in (Greedy(), Importance()):
-        answer = selector.select(as_design(X), Query(np.zeros(200)))
+        answer = ask(selector, X, np.zeros(200))
         assert (answer.indices.tolist(), answer.entries_read) == ([0], 0)
 
 

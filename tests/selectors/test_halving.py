@@ -1,5 +1,6 @@
 """Successive halving: the algorithm of the paper, its counts, its certificates, and what it promises."""
 
+from dataclasses import replace
 from math import ceil, log2
 
 import numpy as np
@@ -7,11 +8,21 @@ import pytest
 import scipy.sparse as sp
 
 from skpursuit import SuccessiveHalving, as_design, theory
-from skpursuit.design.affine import AffineDesign
-from skpursuit.selectors import Absolute, Group, Query, Signed, halving
+from skpursuit.selectors import halving
 
-from ..design.sources import every_source, matrix
-from .problems import by_energy, plain_halving, random_query
+from ..support.asking import (
+    Absolute,
+    Group,
+    Question,
+    Signed,
+    ask,
+    by_energy,
+    plain_halving,
+    prepare,
+    random_question,
+)
+from ..support.data import codes, kept_codes, memory_estimate, view
+from ..support.sources import every_source, matrix
 
 LAYOUTS = {"C": np.ascontiguousarray, "F": np.asfortranarray, "csr": sp.csr_array, "csc": sp.csc_array}
 
@@ -24,19 +35,19 @@ def test_follows_the_algorithm_of_the_paper(order, finish, layout):
     for trial in range(100):
         n, d = int(rng.integers(20, 200)), int(rng.integers(2, 60))
         X = rng.standard_normal((n, d))
-        query = random_query(rng, n, d, (Absolute(), Signed())[trial % 2])
-        if len(query.allowed(d)) == 0:
+        question = random_question(rng, n, d, (Absolute(), Signed())[trial % 2])
+        if len(question.allowed(d)) == 0:
             continue
         budget = float(rng.choice([0.01, 0.1, 0.2, 0.5, 2.0]))
         if order == "energy":
-            rows = by_energy(X, query.r)
+            rows = by_energy(X, question.r)
         else:
             seed = int(rng.integers(2**32))
             rows = np.random.default_rng(seed).permutation(n)
-            query = Query(query.r, query.k, query.score, query.exclude, np.random.default_rng(seed))
-        wanted, _ = plain_halving(X, query, rows, budget * n * d, finish)
+            question = replace(question, seed=seed)
+        wanted, _ = plain_halving(X, question, rows, budget * n * d, finish)
         selector = SuccessiveHalving(order, budget, finish)
-        assert selector.select(as_design(LAYOUTS[layout](X)), query).indices.tolist() == wanted.tolist()
+        assert ask(selector, LAYOUTS[layout](X), question).indices.tolist() == wanted.tolist()
 
 
 def test_every_layout_gives_the_same_answer_to_the_last_tie():
@@ -44,11 +55,10 @@ def test_every_layout_gives_the_same_answer_to_the_last_tie():
     for _ in range(30):
         X = rng.choice([-1.0, 0.0, 1.0], (64, 48))
         X[:, 40:] = X[:, :8]
-        query = random_query(rng, 64, 48)
+        question = random_question(rng, 64, 48)
         for budget in (0.1, 0.5):
             answers = [
-                SuccessiveHalving(budget=budget).select(as_design(layout(X)), query)
-                for layout in LAYOUTS.values()
+                ask(SuccessiveHalving(budget=budget), layout(X), question) for layout in LAYOUTS.values()
             ]
             assert len({tuple(answer.indices.tolist()) for answer in answers}) == 1
 
@@ -75,14 +85,13 @@ class TestTwin:
         rng = np.random.default_rng(3)
         recomputed = 0
         for trial in range(60):
-            query = random_query(rng, *design.shape)
+            question = random_question(rng, *design.shape)
             settings = {"budget": (0.05, 0.2, 0.6)[trial % 3], "finish": (0.0, 1 / 16, 0.25)[trial // 3 % 3]}
             selector = SuccessiveHalving(("energy", "random")[trial % 2], doubling=trial % 5 == 0, **settings)
             answers = []
             for yes in (True, False):
                 self.use(yes)
-                query = Query(query.r, query.k, query.score, query.exclude, np.random.default_rng(trial))
-                answers.append(selector.select(design, query))
+                answers.append(ask(selector, design, question, seed=trial))
             assert answers[0].indices.tolist() == answers[1].indices.tolist()
             assert answers[0].certificate == answers[1].certificate
             np.testing.assert_allclose(answers[0].estimates, answers[1].estimates, rtol=0.02, atol=0.1)
@@ -93,57 +102,53 @@ class TestTwin:
         rng = np.random.default_rng(4)
         for trial in range(40):
             X = rng.integers(-1, 2, (300, 64)).astype(float)
-            query = random_query(rng, 300, 64, (Absolute(), Signed())[trial % 2])
-            query.r[:] = rng.integers(-2, 3, 300)
+            question = random_question(rng, 300, 64, (Absolute(), Signed())[trial % 2])
+            question.r[:] = rng.integers(-2, 3, 300)
             answers = []
             for yes in (True, False):
                 self.use(yes)
-                answers.append(SuccessiveHalving(budget=0.3).select(as_design(X), query).indices.tolist())
+                answers.append(ask(SuccessiveHalving(budget=0.3), X, question).indices.tolist())
             assert answers[0] == answers[1]
 
     def test_codes_are_read_and_counted(self):
         X, r = gaussian(512, 256)
         design = as_design(X)
         selector = SuccessiveHalving()
-        selector.prepare(design)
-        answer = selector.select(design, Query(r))
+        prepare(selector, design)
+        answer = ask(selector, design, r)
         # 26214 pulls, 8 rounds: 12, 37, 88, 190 rows; 128, 64, 32, 16 columns stay.
-        twin = design.twin()
+        twin = codes(design)
         due = twin.rows_cost(190), twin.estimate_cost(16)
         assert due[0] == (190 * 256, 256 * (190 * 2 + 16))
         assert due[1] == (512 * 16, 16 * (512 + 16))
         extra = answer.entries_read - sum(cost.entries for cost in due)
         assert 0 <= extra < 20 * 512  # what was left in doubt
         assert answer.bytes_read - sum(cost.bytes for cost in due) == 8 * extra
-        assert design.memory_estimate(selector) == pytest.approx(twin.nbytes, rel=0.2)
+        assert memory_estimate(design, selector) == pytest.approx(twin.nbytes, rel=0.2)
 
     def test_no_column_left(self):
         X, r = gaussian(300, 40)
         for k in (1, 3):
-            query = Query(r, k, exclude=np.arange(40))
-            assert SuccessiveHalving().select(as_design(X), query).indices.tolist() == []
+            assert ask(SuccessiveHalving(), X, r, k=k, exclude=np.arange(40)).indices.tolist() == []
 
     def test_zero_columns_of_a_view_tie_as_without(self):
         rng = np.random.default_rng(5)
         X = rng.standard_normal((513, 24))
         X[:, ::3], X[:, 1::4] = 0.0, 2.5
         for _ in range(60):
-            design, query = (
-                AffineDesign(as_design(X), centre=X.mean(axis=0)),
-                Query(rng.standard_normal(513), 4),
-            )
+            design, question = view(X, centre=X.mean(axis=0)), Question(rng.standard_normal(513), 4)
             answers = []
             for yes in (True, False):
                 self.use(yes)
-                answers.append(SuccessiveHalving(finish=0.0).select(design, query).indices.tolist())
+                answers.append(ask(SuccessiveHalving(finish=0.0), design, question).indices.tolist())
             assert answers[0] == answers[1]
 
     def test_small_x_has_no_twin(self):
         self.patch.undo()
         design = as_design(gaussian(100, 64)[0])
-        SuccessiveHalving().prepare(design)
-        assert ("twin", None) not in design.cache
-        assert design.memory_estimate("halving") == 0
+        prepare(SuccessiveHalving(), design)
+        assert kept_codes(design) == []
+        assert memory_estimate(design, "halving") == 0
 
 
 def gaussian(n, d, seed=0):
@@ -167,7 +172,7 @@ def gaussian(n, d, seed=0):
 )
 def test_counts_by_hand(layout, finish, entries):
     X, r = gaussian(100, 64)
-    answer = SuccessiveHalving(finish=finish).select(as_design(LAYOUTS[layout](X)), Query(r))
+    answer = ask(SuccessiveHalving(finish=finish), LAYOUTS[layout](X), r)
     assert answer.recomputed <= 1
     assert answer.entries_read == entries
     assert answer.bytes_read == entries * (8 if layout in "CF" else 12)
@@ -176,23 +181,23 @@ def test_counts_by_hand(layout, finish, entries):
 def test_few_columns_are_picked_from_long_rows():
     X, r = gaussian(100, 512)
     # 10240 pulls, 9 rounds: 2, 6, 14, 31, 66 rows; 16 of 512 columns are left after five rounds.
-    answer = SuccessiveHalving(finish=1 / 32).select(as_design(X), Query(r))
+    answer = ask(SuccessiveHalving(finish=1 / 32), X, r)
     assert answer.entries_read == 66 * 512 + 34 * 16
 
 
 def test_excluded_columns_are_no_arms():
     X, r = gaussian(200, 64)
     exclude = np.arange(0, 64, 2)
-    answer = SuccessiveHalving(finish=0.0, budget=0.1).select(as_design(X), Query(r, exclude=exclude))
+    answer = ask(SuccessiveHalving(finish=0.0, budget=0.1), X, r, exclude=exclude)
     # 32 arms, 5 rounds, 1280 pulls: 8, 16, 32, 64 rows; the 80 that are left for the last two columns alone.
-    inner = SuccessiveHalving(finish=0.0, budget=0.2).select(as_design(X[:, 1::2].copy()), Query(r))
+    inner = ask(SuccessiveHalving(finish=0.0, budget=0.2), X[:, 1::2].copy(), r)
     assert answer.indices.tolist() == (2 * inner.indices + 1).tolist()
     assert answer.entries_read == 120 * 64 + 80 * 2
 
 
 def test_a_tiny_budget_still_pulls_every_arm_once():
     X, r = gaussian(1000, 32)
-    answer = SuccessiveHalving(budget=1e-9, finish=0.0).select(as_design(X), Query(r))
+    answer = ask(SuccessiveHalving(budget=1e-9, finish=0.0), X, r)
     assert answer.entries_read == 5 * 32
     assert answer.certificate == "heuristic"
 
@@ -201,7 +206,7 @@ def test_a_tiny_budget_still_pulls_every_arm_once():
 def test_never_halves_below_k(k):
     X, r = gaussian(500, 32)
     for finish in (0.0, 1 / 16):
-        answer = SuccessiveHalving(budget=0.3, finish=finish).select(as_design(X), Query(r, k))
+        answer = ask(SuccessiveHalving(budget=0.3, finish=finish), X, r, k=k)
         assert len(answer.indices) == min(k, 32)
         assert np.all(np.diff(np.abs(answer.estimates)) <= 0)
 
@@ -210,7 +215,7 @@ def test_never_halves_below_k(k):
 def test_certificates(order):
     X, r = gaussian(200, 50)
     certificate = lambda **settings: (  # noqa: E731
-        SuccessiveHalving(order, **settings).select(as_design(X), Query(r)).certificate
+        ask(SuccessiveHalving(order, **settings), X, r).certificate
     )
     assert certificate(budget=0.2) == "heuristic"
     assert certificate(budget=0.2, finish=1.0) == "exact"
@@ -226,19 +231,19 @@ def test_ties_go_to_the_lowest_index():
     for order in ("energy", "random"):
         for budget, finish in ((0.05, 0.0), (0.2, 1 / 16), (6.0, 0.0), (0.2, 1.0)):
             selector = SuccessiveHalving(order, budget, finish)
-            assert selector.select(as_design(X), Query(r)).indices.tolist() == [8]
-            assert selector.select(as_design(X), Query(r, k=3)).indices.tolist() == [8, 21, 33]
+            assert ask(selector, X, r).indices.tolist() == [8]
+            assert ask(selector, X, r, k=3).indices.tolist() == [8, 21, 33]
 
 
 def test_degenerate_questions():
     X, r = gaussian(20, 5)
     every = np.arange(5)
     for selector in (SuccessiveHalving(), SuccessiveHalving(finish=0.0), SuccessiveHalving(doubling=True)):
-        assert selector.select(as_design(X), Query(r, exclude=every)).indices.tolist() == []
-        assert selector.select(as_design(X), Query(r, exclude=every[1:])).indices.tolist() == [0]
-        assert selector.select(as_design(X), Query(np.zeros(20))).indices.tolist() == [0]
-        assert selector.select(as_design(X[:, :1]), Query(r)).indices.tolist() == [0]
-        assert selector.select(as_design(X[:1]), Query(r[:1], k=2)).indices.shape == (2,)
+        assert ask(selector, X, r, exclude=every).indices.tolist() == []
+        assert ask(selector, X, r, exclude=every[1:]).indices.tolist() == [0]
+        assert ask(selector, X, np.zeros(20)).indices.tolist() == [0]
+        assert ask(selector, X[:, :1], r).indices.tolist() == [0]
+        assert ask(selector, X[:1], r[:1], k=2).indices.shape == (2,)
 
 
 class TestDoubling:
@@ -248,7 +253,7 @@ class TestDoubling:
         for trial in range(100):
             X, r = gaussian(300, 40, trial)
             X[:, 17] -= 0.5 * rng.random() * r
-            answer = SuccessiveHalving(budget=0.05, finish=0.0, doubling=True).select(as_design(X), Query(r))
+            answer = ask(SuccessiveHalving(budget=0.05, finish=0.0, doubling=True), X, r)
             exact += answer.certificate == "exact"
             doubled += answer.entries_read > 0
             if answer.certificate == "exact":
@@ -257,7 +262,7 @@ class TestDoubling:
             # The last two of the budgets T, 2T, 4T, ... gave this answer.
             rows, budget, last = by_energy(X, r), 0.05, None
             while True:
-                found, _ = plain_halving(X, Query(r), rows, budget * X.size, 0.0)
+                found, _ = plain_halving(X, Question(r), rows, budget * X.size, 0.0)
                 if last is not None and found.tolist() == last.tolist():
                     break
                 last, budget = found, 2 * budget
@@ -267,7 +272,7 @@ class TestDoubling:
 
     def test_reuses_what_was_read(self):
         X, r = gaussian(400, 64)
-        answer = SuccessiveHalving(budget=0.02, finish=0.0, doubling=True).select(as_design(X), Query(r))
+        answer = ask(SuccessiveHalving(budget=0.02, finish=0.0, doubling=True), X, r)
         assert answer.entries_read <= X.size
         assert answer.entries_read % 64 == 0
 
@@ -279,7 +284,7 @@ class TestDoubling:
             right = np.abs(X.T @ r).argmax()
             for doubling in (False, True):
                 selector = SuccessiveHalving(budget=0.05, finish=0.0, doubling=doubling)
-                hit = selector.select(as_design(X), Query(r)).indices[0] == right
+                hit = ask(selector, X, r).indices[0] == right
                 single, double = single + (hit and not doubling), double + (hit and doubling)
         assert double > single
 
@@ -303,8 +308,8 @@ def test_success_is_not_below_the_bound(d, promise):
 
     def rate(pulls):
         selector = SuccessiveHalving("random", budget=pulls / X.size, finish=0.0)
-        queries = (Query(r, score=Signed(), rng=np.random.default_rng([d, trial])) for trial in range(trials))
-        return np.mean([selector.select(design, query).indices[0] == d - 1 for query in queries])
+        questions = (Question(r, score=Signed(), seed=[d, trial]) for trial in range(trials))
+        return np.mean([ask(selector, design, question).indices[0] == d - 1 for question in questions])
 
     assert rate(T) >= bound
     if promise == 0.55:
@@ -315,8 +320,8 @@ def test_group_scores_of_one_target_are_absolute_ones():
     X, r = gaussian(300, 60)
     for budget in (0.05, 0.2):
         selector = SuccessiveHalving(budget=budget)
-        one = selector.select(as_design(X), Query(r, k=3))
-        group = selector.select(as_design(X), Query(r[:, None], k=3, score=Group()))
+        one = ask(selector, X, r, k=3)
+        group = ask(selector, X, r[:, None], k=3, score=Group())
         assert group.indices.tolist() == one.indices.tolist()
         np.testing.assert_allclose(group.estimates[:, 0], one.estimates, rtol=1e-12)
 

@@ -5,9 +5,10 @@ from math import ceil
 import numpy as np
 import pytest
 
-from skpursuit import SuccessiveReject, as_design
-from skpursuit.selectors import Query, Signed
+from skpursuit import SuccessiveReject
 from skpursuit.selectors.reject import phases
+
+from ..support.asking import Question, Signed, ask
 
 
 def test_phases_by_hand():
@@ -24,7 +25,7 @@ def test_pulls_keep_the_budget():
     for _ in range(50):
         n, d = int(rng.integers(5, 60)), int(rng.integers(2, 30))
         X, budget = rng.standard_normal((n, d)), rng.uniform(0.3, 2)
-        answer = SuccessiveReject(budget).select(as_design(X), Query(rng.standard_normal(n)))
+        answer = ask(SuccessiveReject(budget), X, rng.standard_normal(n))
         assert d <= answer.entries_read <= max(d, budget * n * d)
         assert answer.bytes_read == 8 * answer.entries_read
         assert answer.certificate == "heuristic"
@@ -32,7 +33,7 @@ def test_pulls_keep_the_budget():
 
 def test_counts_by_hand():
     X, r = np.ones((10, 4)), np.ones(10)
-    answer = SuccessiveReject(2.5).select(as_design(X), Query(r))
+    answer = ask(SuccessiveReject(2.5), X, r)
     pulls = [wanted for wanted, _ in phases(4, 100, 1)]
     assert answer.entries_read == 4 * pulls[0] + 3 * (pulls[1] - pulls[0]) + 2 * (pulls[2] - pulls[1])
     assert answer.indices.tolist() == [0]
@@ -46,15 +47,14 @@ def test_finds_what_stands_out(k):
     for trial in range(40):
         X, r = rng.choice([-1.0, 1.0], (100, 16)), rng.choice([-1.0, 1.0], 100)
         X[:, :k] = -r[:, None]
-        query = Query(r, k, Signed(), np.array([15]), np.random.default_rng(trial))
-        answer = SuccessiveReject(1.0).select(as_design(X), query)
+        answer = ask(SuccessiveReject(1.0), X, Question(r, k, Signed(), [15], seed=trial))
         hits += set(answer.indices.tolist()) == set(range(k))
     assert hits >= 38
 
 
 def test_more_columns_asked_for_than_there_are():
     X, r = np.eye(4), np.arange(4.0)
-    answer = SuccessiveReject().select(as_design(X), Query(r, k=9, exclude=np.array([1])))
+    answer = ask(SuccessiveReject(), X, r, k=9, exclude=[1])
     assert sorted(answer.indices.tolist()) == [0, 2, 3]
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from skpursuit import Budget, Importance, Uniform, as_design
-from skpursuit.selectors import Query
+
+from ..support.asking import ask, draws, estimate
 
 DRAWS = 20000
 N, D = 40, 12
@@ -29,8 +30,8 @@ def chances(kind, X, r):
 def estimates(kind, X, r, share=1.0):
     """Estimates of X^T r from DRAWS draws in all, and the number of draws of each."""
     design, rows = as_design(X), int(np.ceil(share * N))
-    queries = [Query(r, rng=np.random.default_rng([7, trial])) for trial in range(DRAWS // rows)]
-    found = [kind(stop=Budget(share)).estimate(design, query) for query in queries]
+    selector, trials = kind(stop=Budget(share)), range(DRAWS // rows)
+    found = [estimate(selector, design, r, seed=[7, trial]) for trial in trials]
     assert {used for _, used in found} == {rows}
     return np.array([g for g, _ in found]), rows
 
@@ -67,7 +68,7 @@ def test_importance_has_the_smaller_variance_of_the_paper(problem):
 
 def test_rows_without_energy_are_never_drawn(problem):
     X, r = problem
-    rows, weights = Importance().draws(as_design(X), Query(r, rng=np.random.default_rng(1)))
+    rows, weights = draws(Importance(), X, r, seed=1)
     assert len(rows) == N
     assert not set(rows.tolist()) & {5, 6, 7}
     assert np.all(np.isfinite(weights))
@@ -76,23 +77,20 @@ def test_rows_without_energy_are_never_drawn(problem):
 def test_the_sample_is_never_called_exact(problem):
     X, r = problem
     for kind in (Uniform, Importance):
-        answer = kind(stop=Budget(1.0)).select(as_design(X), Query(r))
+        answer = ask(kind(stop=Budget(1.0)), X, r)
         assert answer.certificate == "heuristic"
         assert answer.entries_read == N * D
 
 
 def test_seeds_decide(problem):
     X, r = problem
-    answers = [
-        Uniform(stop=Budget(0.5)).select(as_design(X), Query(r, rng=np.random.default_rng(seed)))
-        for seed in (1, 1, 2)
-    ]
+    answers = [ask(Uniform(stop=Budget(0.5)), X, r, seed=seed) for seed in (1, 1, 2)]
     assert answers[0].estimates.tolist() == answers[1].estimates.tolist() != answers[2].estimates.tolist()
 
 
 def test_several_targets(problem):
     X, r = problem
     R = np.column_stack([r, -2 * r])
-    one, _ = Uniform(stop=Budget(0.5)).estimate(as_design(X), Query(r, rng=np.random.default_rng(3)))
-    two, _ = Uniform(stop=Budget(0.5)).estimate(as_design(X), Query(R, rng=np.random.default_rng(3)))
+    one, _ = estimate(Uniform(stop=Budget(0.5)), X, r, seed=3)
+    two, _ = estimate(Uniform(stop=Budget(0.5)), X, R, seed=3)
     np.testing.assert_allclose(two, np.column_stack([one, -2 * one]), rtol=1e-12)

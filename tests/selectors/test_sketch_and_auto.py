@@ -1,7 +1,6 @@
 """The sketch finds what matters and calls it a guess; auto picks among exact ones and explains itself."""
 
 import contextlib
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -24,11 +23,13 @@ from skpursuit import (
     datasets,
     minimize,
 )
-from skpursuit.design import AffineDesign
 from skpursuit.problem import make_problem
-from skpursuit.selectors import Query, auto
+from skpursuit.selectors import auto
 from skpursuit.selectors.auto import LOAD_KERNELS, Kernels, predict
-from skpursuit.selectors.score import Group, Signed
+
+from ..support.asking import Group, Question, Signed, ask, picked
+from ..support.data import memory_estimate, view
+from ..support.process import run_code
 
 
 def test_sketch_finds_the_atoms_and_reads_little():
@@ -37,7 +38,7 @@ def test_sketch_finds_the_atoms_and_reads_little():
     sketch = minimize(X, y, OMP(n_nonzero_coefs=20), "sketch")
     assert len(set(exact.support) & set(sketch.support)) >= 19
     assert {record.certificate for record in sketch.history} == {"heuristic"}
-    guessing = Sketch(last=1).select(as_design(X), Query(y))
+    guessing = ask(Sketch(last=1), X, y)
     assert guessing.bytes_read <= 0.05 * X.nbytes
 
 
@@ -65,17 +66,17 @@ def test_sketch_ranks_all_columns_only_when_the_residual_has_changed():
     n, d, size = 256, 2000, 200
     X, r, move = planted(n, d, 3)
     design, selector = as_design(X), Sketch(last=10)
-    first = selector.select(design, Query(r))
-    assert len(first.shortlist.cols) == size
+    first = ask(selector, design, r)
+    assert len(first.memory.cols) == size
     assert first.entries_read == n * (d + size + first.recomputed)
-    near = selector.select(design, Query(r + 0.2 * move, shortlist=first.shortlist))
+    near = ask(selector, design, r + 0.2 * move, memory=first.memory)
     assert near.entries_read == n * (size + near.recomputed)
-    assert near.shortlist is first.shortlist
-    far = selector.select(design, Query(r + 0.4 * move, shortlist=first.shortlist))
+    assert near.memory is first.memory
+    far = ask(selector, design, r + 0.4 * move, memory=first.memory)
     assert far.entries_read == n * (d + size + far.recomputed)
-    anew = Sketch(last=10, drift=0.0).select(design, Query(r + 0.2 * move, shortlist=first.shortlist))
+    anew = ask(Sketch(last=10, drift=0.0), design, r + 0.2 * move, memory=first.memory)
     assert anew.entries_read == n * (d + size + anew.recomputed)
-    other = selector.select(design, Query(r[:, None], score=Group(), shortlist=first.shortlist))
+    other = ask(selector, design, r[:, None], score=Group(), memory=first.memory)
     assert other.entries_read == n * (d + size + other.recomputed)
 
 
@@ -83,15 +84,15 @@ def test_sketch_ranks_all_columns_when_those_of_its_shortlist_are_no_longer_ahea
     n, d = 256, 2000
     X, r, _ = planted(n, d, 5)
     design, selector = as_design(X), Sketch(last=10)
-    first = selector.select(design, Query(r))
+    first = ask(selector, design, r)
     assert first.indices.tolist() == [7]
-    best = first.shortlist.cols[np.argsort(-first.shortlist.scores)[:185]]
-    answer = selector.select(design, Query(r, exclude=best, shortlist=first.shortlist))
+    best = first.memory.cols[np.argsort(-first.memory.scores)[:185]]
+    answer = ask(selector, design, r, exclude=best, memory=first.memory)
     assert answer.entries_read >= n * d  # 15 of the list were left, and no better than the others
-    behind = first.shortlist._replace(least=np.inf)
-    assert selector.select(design, Query(r, shortlist=behind)).entries_read >= n * d
-    wild = first.shortlist._replace(scores=first.shortlist.scores + 1e3)
-    assert selector.select(design, Query(r, shortlist=wild)).entries_read >= n * d
+    behind = first.memory._replace(least=np.inf)
+    assert ask(selector, design, r, memory=behind).entries_read >= n * d
+    wild = first.memory._replace(scores=first.memory.scores + 1e3)
+    assert ask(selector, design, r, memory=wild).entries_read >= n * d
 
 
 def test_sketch_keeps_a_shortlist_for_many_columns_targets_and_views():
@@ -99,17 +100,17 @@ def test_sketch_keeps_a_shortlist_for_many_columns_targets_and_views():
     rng = np.random.default_rng(6)
     R, score = np.stack([r, rng.standard_normal(300)], axis=1), Group()
     X[:, [40, 41]] += 0.4 * r[:, None]
-    for design in (as_design(X), AffineDesign(as_design(X), centre=X.mean(axis=0), root=np.full(300, 2.0))):
+    for design in (as_design(X), view(X, centre=X.mean(axis=0), root=np.full(300, 2.0))):
         for given in ({}, {"k": 3}, {"score": Signed()}, {"score": score}):
             first = R if given.get("score") is score else r
             small = 0.05 * (move if first.ndim == 1 else move[:, None])
             sign = -1.0 if isinstance(given.get("score"), Signed) else 1.0
-            held = Sketch().select(design, Query(sign * first, **given))
-            later = Query(sign * (first + small), shortlist=held.shortlist, **given)
-            answer = Sketch().select(design, later)
+            held = ask(Sketch(), design, sign * first, **given)
+            later = Question(sign * (first + small), memory=held.memory, **given)
+            answer = ask(Sketch(), design, later)
             assert answer.entries_read < X.size
-            assert answer.shortlist is held.shortlist
-            assert set(answer.indices) == set(Exact().select(design, later).indices)
+            assert answer.memory is held.memory
+            assert set(answer.indices) == set(ask(Exact(), design, later).indices)
 
 
 def test_matching_pursuit_with_a_sketch_goes_on_where_the_residual_comes_to_rest():
@@ -130,14 +131,13 @@ def test_sketch_never_chooses_what_is_excluded():
     X, r = rng.standard_normal((64, 300)), rng.standard_normal(64)
     design, selector = as_design(X), Sketch(second=0.1, last=5)
     taken: list[int] = []
-    shortlist = None
+    memory = None
     for _ in range(300):  # until nothing is left
-        query = Query(r, exclude=np.array(taken, dtype=np.intp), shortlist=shortlist)
-        answer = selector.select(design, query)
-        shortlist = answer.shortlist
+        answer = ask(selector, design, r, exclude=taken, memory=memory)
+        memory = answer.memory
         taken += answer.indices.tolist()
     assert sorted(taken) == list(range(300))
-    assert len(selector.select(design, Query(r, exclude=np.arange(300))).indices) == 0
+    assert len(ask(selector, design, r, exclude=np.arange(300)).indices) == 0
 
 
 @pytest.mark.parametrize("stop_at", [1, 4, 7])
@@ -185,23 +185,22 @@ def test_auto_follows_its_cost_model():
 def test_auto_loads_kernels_once_many_short_fits_have_lost_as_much_without_them(monkeypatch):
     monkeypatch.delitem(sys.modules, "numba", raising=False)
     monkeypatch.setattr(Kernels, "lost", 0.0)
-    problem = make_problem(as_design(np.ones((2000, 6000))), np.ones(2000), "squared")
-    picked = [Auto().resolve(problem, OMP(n_nonzero_coefs=100)).inner for _ in range(40)]
-    first = next(i for i, selector in enumerate(picked) if isinstance(selector, Certified))
+    problem = as_design(np.ones((2000, 6000))), np.ones(2000)
+    choices = [picked(Auto(), *problem, OMP(n_nonzero_coefs=100)) for _ in range(40)]
+    first = next(i for i, selector in enumerate(choices) if isinstance(selector, Certified))
     assert first > 0  # a single fit does not wait
-    assert all(isinstance(selector, Certified) for selector in picked[first:])
+    assert all(isinstance(selector, Certified) for selector in choices[first:])
     assert Kernels.lost <= 2 * LOAD_KERNELS
-    tiny = make_problem(as_design(np.ones((50, 80))), np.ones(50), "squared")
+    tiny = as_design(np.ones((50, 80))), np.ones(50)
     monkeypatch.setattr(Kernels, "lost", 0.0)
-    assert not any(isinstance(Auto().resolve(tiny, OMP(5)).inner, Certified) for _ in range(500))
+    assert not any(isinstance(picked(Auto(), *tiny, OMP(5)), Certified) for _ in range(500))
 
 
 def test_what_auto_picks_is_fitted_to_the_solver():
     import numba  # noqa: F401  (loaded, so that its import is no cost)
 
-    problem = make_problem(as_design(np.ones((2000, 6000))), np.ones(2000), "squared")
-    assert Auto().resolve(problem, CoSaMP(50)).inner == Certified().resolve(problem, CoSaMP(50))
-    assert Certified().resolve(problem, CoSaMP(50)) != Certified()
+    problem = as_design(np.ones((2000, 6000))), np.ones(2000), CoSaMP(50)
+    assert picked(Auto(), *problem) == picked(Certified(), *problem) != Certified()
 
 
 def test_auto_tells_why_and_answers_exactly():
@@ -220,13 +219,12 @@ def test_small_problems_never_load_a_compiler():
         "solvers = OMP(n_nonzero_coefs=5), CoSaMP(n_nonzero_coefs=5), FrankWolfe(L1Ball(1.0)), StoIHT(5);"
         "[minimize(X, y, s) for s in solvers]; assert 'numba' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run_code(code)
 
 
 def test_auto_tells_the_most_memory_it_may_keep():
     design = as_design(np.zeros((300, 40)))
-    assert design.memory_estimate() == max(design.memory_estimate(name) for name in ("gram", "certified")) > 0
+    assert memory_estimate(design) == max(memory_estimate(design, name) for name in ("gram", "certified")) > 0
 
 
 def test_memory_that_can_be_had_counts_cached_files(monkeypatch):

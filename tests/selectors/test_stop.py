@@ -12,13 +12,12 @@ from skpursuit import (
     L1Ball,
     Stability,
     Uniform,
-    as_design,
     minimize,
 )
-from skpursuit.selectors import Query, stop
+from skpursuit.selectors import stop
 
-from ..design.sources import NAMES, every_source, matrix
-from .problems import by_energy, random_query
+from ..support.asking import ask, by_energy, random_question
+from ..support.sources import NAMES, every_source, matrix
 
 
 def problem(n=400, d=30, seed=0):
@@ -28,7 +27,7 @@ def problem(n=400, d=30, seed=0):
 
 
 def rows_read(selector, X, r, k=1):
-    return selector.select(as_design(X), Query(r, k, rng=np.random.default_rng(0))).entries_read / X.shape[1]
+    return ask(selector, X, r, k=k, seed=0).entries_read / X.shape[1]
 
 
 @pytest.mark.parametrize("kind", [Greedy, Uniform, Importance])
@@ -80,17 +79,17 @@ def test_the_error_bound_is_never_violated(name, tmp_path):
     rng = np.random.default_rng(5)
     stopped = 0
     for _ in range(20):
-        query = random_query(rng, *X.shape)
-        query.r[:] = (query.r.T * np.exp(-np.arange(300) / 30)).T
-        exact = X.T @ query.r
-        size = np.abs(query.r) if query.r.ndim == 1 else np.linalg.norm(query.r, axis=1)
+        question = random_question(rng, *X.shape)
+        question.r[:] = (question.r.T * np.exp(-np.arange(300) / 30)).T
+        exact = X.T @ question.r
+        size = np.abs(question.r) if question.r.ndim == 1 else np.linalg.norm(question.r, axis=1)
         eps = rng.uniform(0.001, 0.5) * (size * np.abs(X).max(axis=1)).sum()
-        answer = Greedy(stop=ErrorBound(eps)).select(design, query)
+        answer = ask(Greedy(stop=ErrorBound(eps)), design, question)
         errors = np.abs(answer.estimates - exact[answer.indices])
         errors = errors if errors.ndim == 1 else np.linalg.norm(errors, axis=1)
         assert np.all(errors <= eps * (1 + 1e-9))
         # What was chosen scores within 2 eps of what should have been.
-        scores = query.scores(exact)
+        scores = question.scores(exact)
         right = np.sort(scores)[::-1][: len(answer.indices)]
         assert np.all(scores[answer.indices] >= right - 2 * eps * (1 + 1e-9))
         stopped += answer.certificate == "heuristic"
@@ -104,7 +103,7 @@ def test_a_loose_error_bound_still_reads_one_block():
 def test_error_bound_of_zero_reads_everything_that_counts():
     X, r = problem()
     r[7:11] = 0.0
-    answer = Greedy(stop=ErrorBound(0.0)).select(as_design(X), Query(r))
+    answer = ask(Greedy(stop=ErrorBound(0.0)), X, r)
     assert (answer.entries_read, answer.certificate) == (396 * 30, "exact")
 
 
@@ -116,7 +115,7 @@ def test_automatic_error_bound_follows_the_step_of_frank_wolfe():
     loose = minimize(X, y, solver, Greedy(stop=ErrorBound("auto", delta=1.0)), random_state=0)
     assert loose.entries_read < tight.entries_read <= 20 * X.size
     with pytest.raises(ValueError, match="needs Frank-Wolfe"):
-        Greedy(stop=ErrorBound()).select(as_design(X), Query(y))
+        ask(Greedy(stop=ErrorBound()), X, y)
 
 
 @pytest.mark.parametrize(

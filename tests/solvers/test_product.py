@@ -20,8 +20,9 @@ from skpursuit import (
     minimize,
 )
 from skpursuit.selectors import NAMES as SELECTORS
-from tests.design.sources import NAMES as SOURCES
-from tests.design.sources import every_source, matrix, views
+
+from ..support.sources import NAMES as SOURCES
+from ..support.sources import every_source, matrix, views
 
 K = 3
 RADIUS = 2.0

@@ -4,7 +4,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from skpursuit.design import AffineDesign, InterceptDesign, RowsDesign, as_design
+from skpursuit import as_design
+
+from .data import some_rows, view, with_intercept
 
 
 def matrix(n=23, d=17, seed=7):
@@ -58,15 +60,15 @@ def views(X):
     more = np.insert(X, [0, 5, n], 3.0, axis=0)  # rows 0, 6 and n + 2 are to be left out
     rows = np.delete(np.arange(n + 3), [0, 6, n + 2])
     return {
-        "view": (AffineDesign(as_design(X), centre, scale, root), viewed),
-        "view_csr": (AffineDesign(as_design(sp.csr_array(X)), centre, scale, root), viewed),
-        "weighted": (AffineDesign(as_design(X), root=root), root[:, None] * X),
-        "scaled_csc": (AffineDesign(as_design(sp.csc_array(X)), scale=scale), X / scale),
-        "intercept": (InterceptDesign(as_design(X)), np.column_stack([X, np.ones(n)])),
-        "intercept_csr": (InterceptDesign(as_design(sp.csr_array(X))), np.column_stack([X, np.ones(n)])),
-        "rows": (RowsDesign(as_design(more), rows), X),
-        "rows_csr": (RowsDesign(as_design(sp.csr_array(more)), rows), X),
-        "rows_view": (AffineDesign(RowsDesign(as_design(more), rows), centre, scale, root), viewed),
+        "view": (view(X, centre, scale, root), viewed),
+        "view_csr": (view(sp.csr_array(X), centre, scale, root), viewed),
+        "weighted": (view(X, root=root), root[:, None] * X),
+        "scaled_csc": (view(sp.csc_array(X), scale=scale), X / scale),
+        "intercept": (with_intercept(X), np.column_stack([X, np.ones(n)])),
+        "intercept_csr": (with_intercept(sp.csr_array(X)), np.column_stack([X, np.ones(n)])),
+        "rows": (some_rows(more, rows), X),
+        "rows_csr": (some_rows(sp.csr_array(more), rows), X),
+        "rows_view": (view(some_rows(more, rows), centre, scale, root), viewed),
     }
 
 

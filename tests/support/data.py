@@ -1,0 +1,205 @@
+"""How tests make designs and call their verbs.
+
+Products and norms have the names a reader of the tests expects, whatever the package calls them: `product` is
+X^T r, `add_rows` adds rows of X times weights, `columns` are gathered ones, each in a row of the result.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+
+from skpursuit import as_design
+from skpursuit.design import AffineDesign, InterceptDesign, RowsDesign
+from skpursuit.design.dense import DenseDesign
+
+Reads = namedtuple("Reads", "entries bytes prepared_entries")
+
+
+# -- designs --------------------------------------------------------------------------------------------
+
+
+def view(X, centre=None, scale=None, root=None):
+    """root (X - centre) / scale, the parts left out being zero or one."""
+    return AffineDesign(as_design(X), centre, scale, root)
+
+
+def some_rows(X, rows):
+    """A design of some rows of X."""
+    return RowsDesign(as_design(X), rows)
+
+
+def with_intercept(X):
+    """X and a constant column after its last one."""
+    return InterceptDesign(as_design(X))
+
+
+def unchecked(X, row_norms=None):
+    """A dense design that may hold NaN; given norms of rows are not read from X."""
+    design = DenseDesign(X)
+    if row_norms is not None:
+        design.cache[("norms", 1, 2)] = row_norms
+    return design
+
+
+def read_rows_from(design, X):
+    """Have a column-ordered design read rows from this copy of X, not from one of its own."""
+    design.prepare_rows()
+    design.cache["rows"] = X
+
+
+def stored_rows(design):
+    """The csr array that rows of a sparse design are read from."""
+    return design.layout("csr")
+
+
+def counted(design):
+    """The same design with counts that start anew."""
+    return design.counted()
+
+
+def parts(design):
+    """A design, and those it is a view of."""
+    return [design, *(parts(design.inner) if hasattr(design, "inner") else [])]
+
+
+def forbid_product(patch, design):
+    """Have the full product raise AssertionError."""
+
+    def forbidden(r):
+        raise AssertionError("the full product was called")
+
+    patch.setattr(design, "_correlate", forbidden)
+
+
+def dense(design):
+    """The matrix that a design stands for, in the highest precision there is."""
+    return design._gather(np.arange(design.shape[1])).T.astype(np.longdouble)
+
+
+# -- verbs ----------------------------------------------------------------------------------------------
+
+
+def product(design, r, cols=None):
+    return design.correlate(r) if cols is None else design.correlate(r, cols)
+
+
+def product_error(design, r):
+    """A bound on the rounding of `product`, or None."""
+    return design.correlate_error(r)
+
+
+def predictions(design, support, coef):
+    return design.predict(support, coef)
+
+
+def add_rows(design, rows, values, out, cols=None):
+    design.accumulate(rows, values, out, cols)
+
+
+def columns(design, cols):
+    return design.columns(cols)
+
+
+def entries(design, rows, cols):
+    """Single entries of X."""
+    return design.pick(rows, cols)
+
+
+def gram(design, others, cols, weights=None):
+    """Products of columns with columns, of all if `others` is None."""
+    return design.gram(others, cols) if weights is None else design.gram(others, cols, weights)
+
+
+def gram_matrix(design):
+    return design.gram_matrix()
+
+
+def norms(design, axis, order=2):
+    return design.norms(axis, order)
+
+
+def fingerprint(design):
+    return design.fingerprint()
+
+
+def estimate(design, r, *how):
+    """X^T r by codes, and bounds on its error."""
+    return design.estimate(r, *how)
+
+
+def refine(design, r, cols):
+    """The same for some columns, more closely."""
+    return design.refine(r, cols)
+
+
+def memory_estimate(design, *selector):
+    return design.memory_estimate(*selector)
+
+
+# -- what was read and is kept ----------------------------------------------------------------------------
+
+
+def reads(design):
+    """What a design has counted so far."""
+    return Reads(design.reads.entries, design.reads.bytes, design.reads.prepared_entries)
+
+
+def read_by(design, verb, *arguments):
+    """What one call of a verb is counted as."""
+    before = reads(design)
+    verb(design, *arguments)
+    return Reads(*(now - then for now, then in zip(reads(design), before)))
+
+
+def codes(design, seed=None, fine=False, steps=False):
+    """The quantised copy of X, made if it is not there: with a second byte, or ready to sum rows."""
+    return design.twin(seed, fine, steps)
+
+
+def kept_codes(design):
+    """The seeds of the quantised copies that are kept."""
+    return [key[1] for key in design.cache if isinstance(key, tuple) and key[0] == "twin"]
+
+
+def keeps_row_norms(design):
+    """Whether norms of rows are known already."""
+    return ("norms", 1, 2) in design.cache
+
+
+def kept_gram_matrix(design):
+    """X^T X if it is kept whole, or None."""
+    return design.cache.get("gram")
+
+
+def kept_gram_columns(design):
+    """The cache of single columns of X^T X."""
+    return design.gram_cache
+
+
+def kept_columns(design):
+    """The columns of X that are kept gathered."""
+    return list(design.column_cache.held)
+
+
+class Touched(np.ndarray):
+    """An array that counts the entries every indexing of it hands out."""
+
+    def __getitem__(self, key):
+        part = np.asarray(self)[key]
+        self.log.append(part.size)
+        return part
+
+
+class Instrumented(DenseDesign):
+    """A dense design that knows which entries of X were handed out."""
+
+    def __init__(self, X):
+        super().__init__(X)
+        self.X = X.view(Touched)
+        self.X.log = []
+
+    def touched(self):
+        """Entries handed out since the last call."""
+        total = sum(self.X.log)
+        self.X.log.clear()
+        return total
