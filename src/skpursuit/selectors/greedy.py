@@ -140,8 +140,16 @@ class Uniform(RowSelector):
     Parameters
     ----------
     stop : StopRule
-        Default ``Stability(0.02)``.
+        Default ``Stability(0.02)``. `ErrorBound` is refused, also as a part of ``a | b``.
     """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stop.bounds_partial_sum:
+            raise ValueError(
+                "stop: ErrorBound bounds a partial sum in which every row is used once, not a sample of rows "
+                f"such as that of {type(self).__name__}; use it with Greedy, or stop by Stability or Budget"
+            )
 
     def probabilities(self, design: Design, query: Query) -> Floats:
         """Chance of each row to be drawn."""
@@ -184,7 +192,7 @@ class Importance(Uniform):
     Parameters
     ----------
     stop : StopRule
-        Default ``Stability(0.02)``.
+        As for `Uniform`.
     """
 
     def probabilities(self, design: Design, query: Query) -> Floats:

@@ -40,6 +40,11 @@ class Watch(ABC):
 class StopRule(ABC):
     """A rule for Greedy, Uniform and Importance. ``a | b`` stops when either would."""
 
+    @property
+    def bounds_partial_sum(self) -> bool:
+        """True if the rule holds only for sums in which every row is used at most once, not for samples."""
+        return False
+
     @abstractmethod
     def watch(self, query: Query, n: int) -> Watch:
         """Start watching one selection over n rows."""
@@ -59,6 +64,10 @@ class AnyOf(StopRule):
     """Stop as soon as one of several rules does."""
 
     rules: tuple[StopRule, ...]
+
+    @property
+    def bounds_partial_sum(self) -> bool:
+        return any(rule.bounds_partial_sum for rule in self.rules)
 
     def watch(self, query: Query, n: int) -> Watch:
         watches = [rule.watch(query, n) for rule in self.rules]
@@ -124,6 +133,9 @@ class _StabilityWatch(Watch):
 class ErrorBound(StopRule):
     """Stop once the rows not yet used can move no entry by more than eps.
 
+    For `Greedy`, which adds every row at most once. `Uniform` and `Importance` refuse it: they draw rows with
+    replacement and scale what they drew, and the rows not yet drawn do not bound the error of that.
+
     Parameters
     ----------
     eps : float or "auto"
@@ -144,6 +156,10 @@ class ErrorBound(StopRule):
             raise ValueError(f"eps must be at least 0, got {self.eps!r}")
         if not self.delta > 0:
             raise ValueError(f"delta must be positive, got {self.delta!r}")
+
+    @property
+    def bounds_partial_sum(self) -> bool:
+        return True
 
     def watch(self, query: Query, n: int) -> Watch:
         if self.eps != "auto":
