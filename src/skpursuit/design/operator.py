@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.design.sums import scaled_norm
+from skpursuit.finite import NotFinite
 
 
 class OperatorDesign(Design):
@@ -22,7 +24,7 @@ class OperatorDesign(Design):
 
     def _correlate(self, r: Floats) -> Floats:
         product = self.operator.rmatvec(r) if r.ndim == 1 else self.operator.rmatmat(r)
-        return self._checked(product)
+        return checked(product, r)
 
     def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
         return self._correlate(r)[cols]
@@ -36,21 +38,15 @@ class OperatorDesign(Design):
     def _gather(self, cols: Indices) -> Floats:
         unit = np.zeros((self.shape[1], len(cols)))
         unit[cols, np.arange(len(cols))] = 1.0
-        return np.ascontiguousarray(self._checked(self.operator.matmat(unit)).T)
-
-    def _checked(self, product: Any) -> Floats:
-        """Products are all that is known of X, and NaN in one would pass for an answer."""
-        product = np.asarray(product, dtype=np.float64)
-        if not np.isfinite(product).all():
-            raise ValueError("X, a linear operator, gave a product with NaN or infinity; check its functions")
-        return product
+        return np.ascontiguousarray(checked(self.operator.matmat(unit), unit).T)
 
     def _norms(self, axis: int, order: float) -> Floats:
         out = np.zeros(self.shape[1 - axis])
         lines = self._gather if axis == 0 else self._gather_rows
         for start in range(0, len(out), 64):
             part = np.arange(start, min(start + 64, len(out)))
-            out[part] = np.linalg.norm(lines(part), ord=order, axis=1)
+            some = lines(part)
+            out[part] = np.abs(some).max(axis=1) if order == np.inf else [scaled_norm(line) for line in some]
         return out
 
     def _gather_rows(self, rows: Indices) -> Floats:
@@ -62,3 +58,16 @@ class OperatorDesign(Design):
         rng = np.random.default_rng(0)
         for _ in range(2):
             digest.update(np.ascontiguousarray(self._correlate(rng.standard_normal(self.shape[0]))).data)
+
+
+def checked(product: Any, factor: Floats) -> Floats:
+    """The product of an operator with vectors, refused where it is not finite.
+
+    Products are all that is known of X, and NaN in one would pass for an answer. With entries of up to one in
+    size the operator is to blame; larger ones, or those that are not finite, may have been too much for it.
+    """
+    product = np.asarray(product, dtype=np.float64)
+    if not np.isfinite(product).all():
+        blame = ValueError if np.abs(factor).max() <= 1.0 else NotFinite
+        raise blame("X, a linear operator, gave a product with NaN or infinity; check its functions")
+    return product

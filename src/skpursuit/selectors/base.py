@@ -5,17 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import isfinite, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.finite import NotFinite, kth_largest
 from skpursuit.selectors.score import Absolute, Score, top
 
 NO_COLUMNS: Indices = np.empty(0, dtype=np.intp)
 FEW = 32  # columns that are computed exactly without looking at their second byte, if there is one
 LIKELY = 24  # columns that score so high that their turn may come soon
 MANY = 512  # columns left from which a second byte is made, if there is none
+SAFE_EXPONENT = 1000  # sums up to two to this power have room below the end of the float range
+MOST = float(np.finfo(np.float64).max)
 
 
 class Shortlist(NamedTuple):
@@ -82,9 +86,10 @@ class Query:
 class Selection:
     """An answer: the columns, best first, what was read to find them, and what the answer is worth.
 
-    `certificate` is "exact", "delta" (right with probability 1 - delta) or "heuristic"; `recomputed` counts
-    the columns whose entries were computed again because estimates could not tell them apart. `shortlist`
-    may serve the next query.
+    `certificate` is "exact", "delta" (right with probability 1 - delta), "heuristic", or "none" for an answer
+    without columns; `recomputed` counts the columns whose entries were computed again because estimates could
+    not tell them apart. `estimates` are the entries of X^T r, the largest float in place of those beyond it.
+    `shortlist` may serve the next query.
     """
 
     indices: Indices
@@ -100,19 +105,36 @@ class Selector(ABC):
     """A way to find the top entries of X^T r. Subclasses are frozen dataclasses that give `find`."""
 
     def select(self, design: Design, query: Query) -> Selection:
-        """Answer a query and say what was read."""
+        """Answer a query and say what was read.
+
+        Raises `NotFinite` where there is no answer because r or the column norms are not finite.
+        """
         entries, nbytes = design.reads.entries, design.reads.bytes
         with np.errstate(over="ignore", invalid="ignore"):  # bounds become infinite, which settles nothing
-            answer = self.find(design, query)
+            answer = self._finite_answer(design, query)
         return replace(
             answer,
+            certificate=answer.certificate if len(answer.indices) else "none",
             entries_read=design.reads.entries - entries,
             bytes_read=design.reads.bytes - nbytes,
         )
 
+    def _finite_answer(self, design: Design, query: Query) -> Selection:
+        """What `find` gives, or the exact answer where numbers left the float range on the way to it."""
+        try:
+            answer = self.find(design, query)
+            if isfinite(answer.estimates.sum()):
+                return answer
+        except NotFinite:
+            pass
+        return scaled_answer(design, query)
+
     @abstractmethod
     def find(self, design: Design, query: Query) -> Selection:
-        """Find the top entries; reading is counted by the design."""
+        """Find the top entries; reading is counted by the design.
+
+        Scores that are NaN may raise `NotFinite`; an answer that is not finite is not used.
+        """
 
     def resolve(self, problem: Any, solver: Any) -> Selector:
         """The selector that really runs: `Auto` picks one, the others are themselves."""
@@ -137,6 +159,20 @@ class Selector(ABC):
     def wants_known(self, design: Design) -> bool:
         """Whether the solver should keep the gradient known by Gram columns."""
         return False
+
+
+def scaled_answer(design: Design, query: Query) -> Selection:
+    """The exact answer from r times a power of two, below one and so small that X^T r is within range."""
+    from skpursuit.selectors.exact import Exact
+
+    largest, widest = float(np.abs(query.r).max()), float(design.column_sizes().max())
+    if not isfinite(largest) or not isfinite(widest):
+        raise NotFinite("X^T r has no largest entry: r, or the norm of a column, is not finite")
+    exponent, growth = np.frexp([largest, widest])[1].tolist()
+    shift = max(0, exponent, exponent + growth + len(query.r).bit_length() - SAFE_EXPONENT)
+    scaled = replace(query, r=np.ldexp(query.r, -shift), known=None, coded=None)
+    answer = Exact().find(design, scaled)
+    return replace(answer, estimates=np.clip(np.ldexp(answer.estimates, shift), -MOST, MOST))
 
 
 def rank(
@@ -188,7 +224,9 @@ def settled(
         guesses = left[top(scores[left], query.k)]
         names = guesses if cols is None else cols[guesses]
         design.fetch(names, lambda: _best(scores, cols))
-        least = query.score.of(design.correlate(query.r, cols=names)).min()
+        least = float(query.score.of(design.correlate(query.r, cols=names)).min())
+        if not isfinite(least):
+            raise NotFinite("an entry of X^T r is not finite")
         left = left[(scores[left] + margin[left] >= least) | (scores[left] >= scores[guesses].min())]
     names = left if cols is None else cols[left]
     if len(left) > few:
@@ -207,8 +245,7 @@ def sorted_out(scores: Floats, margin: Floats, count: int) -> tuple[Indices, Ind
     lower, upper, size = scores - margin, scores + margin, len(scores)
     if count >= size:
         return np.arange(size), NO_COLUMNS
-    surely_beaten = np.partition(upper, size - count - 1)[size - count - 1]
-    needed = np.partition(lower, size - count)[size - count]
+    surely_beaten, needed = kth_largest(upper, count + 1), kth_largest(lower, count)
     sure = lower > surely_beaten
     return np.flatnonzero(sure), np.flatnonzero(~sure & (upper >= needed))
 
@@ -220,9 +257,10 @@ def candidates(scores: Floats, margin: Floats, k: int) -> Indices:
         return NO_COLUMNS
     if k == 1:
         cut = lower.max()
+        if isnan(cut):
+            raise NotFinite("some scores are NaN")
     else:
-        place = max(0, len(lower) - k)
-        cut = np.partition(lower, place)[place]
+        cut = kth_largest(lower, min(k, len(lower)))
     return np.flatnonzero((scores + margin >= cut) & (scores > -np.inf))
 
 

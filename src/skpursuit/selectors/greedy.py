@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 
 import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.finite import NotFinite
 from skpursuit.selectors.base import Query, Selection, Selector, rank
 from skpursuit.selectors.score import top
 from skpursuit.selectors.stop import Progress, Stability, StopRule
@@ -25,7 +27,10 @@ def energies(design: Design, r: Floats) -> Floats:
 
 def in_range(values: Floats) -> Floats:
     """The values times a power of two that keeps their squares and products from being lost."""
-    exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
+    largest = np.abs(values).max(initial=0.0)
+    if not isfinite(largest):
+        raise NotFinite("r, or the norm of a row, is not finite")
+    exponent = int(np.frexp(largest)[1])
     return values if abs(exponent) < 400 else np.ldexp(values, -exponent)
 
 

@@ -40,6 +40,10 @@ class Solver(ABC):
         k = getattr(self, "n_nonzero_coefs", None)
         return k is None or len(coef) <= k
 
+    def retreat(self, problem: Problem, state: State) -> State:
+        """The state to end with when a step from this one found numbers that are not finite."""
+        return state
+
     def finish(self, problem: Problem, state: State) -> State:
         """What a run that stopped with this state gives its caller."""
         return state
