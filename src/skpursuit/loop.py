@@ -231,6 +231,7 @@ class Run:
             history=self.history,
             dropped=state.dropped,
             selector=self.selector.describe(),
+            stored_bytes=problem.design.reads.stored_bytes,
         )
 
     # -- checkpoints --------------------------------------------------------------------------------

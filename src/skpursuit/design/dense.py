@@ -216,7 +216,13 @@ class DenseDesign(Design):
         return self.cache[key]
 
     def decoded(self) -> Any:
-        return self.twin() if self.twin().plain else None
+        twin = self.twin()
+        if not twin.plain:
+            return None
+        if not twin.measured:
+            self.reads.prepare(*twin.estimate_cost())
+            twin.measure()
+        return twin
 
     def sketch(self) -> Any:
         key = ("sketch", None)
@@ -249,6 +255,7 @@ class DenseDesign(Design):
         return self.X[rows, cols].astype(np.float64, copy=False)
 
     def _norms(self, axis: int, order: float) -> Floats:
+        self.reads.prepare(*self.cost())
         out = np.zeros(self.shape[1 - axis])
         if order != np.inf and axis == self.fast_axis and self.blas_ready:
             step = max(1, LINE_BLOCK // self.shape[axis])
@@ -280,6 +287,7 @@ class DenseDesign(Design):
         return norms
 
     def _digest(self, digest: Any) -> None:
+        self.reads.prepare(*self.cost())
         for _, block in self._blocks(max(1, SMALL_BLOCK // max(1, self.shape[1]))):
             digest.update(np.ascontiguousarray(block).data)
 

@@ -87,6 +87,7 @@ class InterceptDesign(Design):
         super().prepare_rows()
         self.inner.prepare_rows()
 
+    prepare_entries = AffineDesign.prepare_entries
     row_layout_bytes = AffineDesign.row_layout_bytes
     mean_unit = AffineDesign.mean_unit
     has_twin = AffineDesign.has_twin

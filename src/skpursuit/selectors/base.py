@@ -162,14 +162,14 @@ class Selector(ABC):
 
 
 def scaled_answer(design: Design, query: Query) -> Selection:
-    """The exact answer from r times a power of two, below one and so small that X^T r is within range."""
+    """The exact answer from r times a power of two: below one, and smaller where X^T r would overflow."""
     from skpursuit.selectors.exact import Exact
 
     largest, widest = float(np.abs(query.r).max()), float(design.column_sizes().max())
     if not isfinite(largest) or not isfinite(widest):
         raise NotFinite("X^T r has no largest entry: r, or the norm of a column, is not finite")
     exponent, growth = np.frexp([largest, widest])[1].tolist()
-    shift = max(0, exponent, exponent + growth + len(query.r).bit_length() - SAFE_EXPONENT)
+    shift = exponent + max(0, growth + len(query.r).bit_length() - SAFE_EXPONENT)
     scaled = replace(query, r=np.ldexp(query.r, -shift), known=None, coded=None)
     answer = Exact().find(design, scaled)
     return replace(answer, estimates=np.clip(np.ldexp(answer.estimates, shift), -MOST, MOST))
