@@ -10,6 +10,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import OMP, as_design, minimize
 from skpursuit.design import AffineDesign, InterceptDesign
+from skpursuit.estimators.gram_omp import gram_omp
 from skpursuit.finite import NotFinite, kth_largest
 from skpursuit.kernels.topk import keep
 from skpursuit.selectors import NAMES, Absolute, Query, Signed, as_selector
@@ -169,3 +170,8 @@ def test_an_operator_is_told_when_it_is_to_blame():
     X[2, 1] = np.nan
     with pytest.raises(ValueError, match="linear operator, gave a product with NaN"):
         minimize(aslinearoperator(X), np.ones(6), OMP(2), "exact")
+
+
+def test_the_small_loop_on_a_gram_matrix_ends_at_nan():
+    path = gram_omp(np.eye(3), np.array([np.nan, 1.0, 2.0]), 3)
+    assert (path.premature, len(path.support)) == (True, 0)
