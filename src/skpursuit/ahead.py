@@ -127,6 +127,7 @@ class Ahead:
         n, d = self.design.shape
         start, terms = self.start, self.terms[1].rows
         assert start is not None
+        self.design.reads.stored_bytes += terms.nbytes + start.products.nbytes
         single = (weights.shape[1] + 16) * SINGLE_EPS  # terms are float32, to be read faster
         before = np.zeros_like(weights)
         before[:, : start.coef.shape[1]] = start.coef

@@ -17,6 +17,7 @@ from skpursuit.checkpoint import Checkpoint, Snapshot
 from skpursuit.consistency import is_consistent
 from skpursuit.design import check_finite, make_design
 from skpursuit.design.base import Floats, Indices
+from skpursuit.finite import NotFinite
 from skpursuit.losses import Loss
 from skpursuit.parameters import check_function, check_instance, check_seed, check_size
 from skpursuit.problem import Problem, make_problem
@@ -26,6 +27,7 @@ from skpursuit.selectors.base import Shortlist
 from skpursuit.solvers.base import Solver
 from skpursuit.state import Record, Result, State, Status, dtype_for
 
+QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}  # a run ends at what is not finite anyway
 STRENGTH = ("none", "exact", "delta", "heuristic")
 
 
@@ -188,7 +190,8 @@ class Run:
         finally:  # Ctrl-C included: the last whole iteration is kept
             self._save()
         if self.stopped is not Status.TIME_LIMIT:
-            self.state = self.solver.finish(self.problem, self.state)  # not saved: a longer run may go on
+            with np.errstate(**QUIET):
+                self.state = self.solver.finish(self.problem, self.state)  # not saved: a longer run may go on
 
     def _limit(self) -> Status | None:
         if len(self.history) >= self.solver.iterations(self.problem):
@@ -200,13 +203,20 @@ class Run:
     def _iterate(self) -> Status | None:
         """One iteration; the state and the history change together, or not at all."""
         iteration, began = len(self.history), time.perf_counter()
-        rng = Draws([self.seed, iteration])
+        rng = cast(np.random.Generator, Draws([self.seed, iteration]))
         self.oracle.shortlist = recalled(self.state)
-        after = self.solver.step(self.problem, self.state, self.oracle, cast(np.random.Generator, rng))
-        record = make_record(iteration, after, self.oracle.take(), time.perf_counter() - began)
-        record = self.units.record(record)
-        if not (isfinite(after.objective) and np.isfinite(after.coef).all()):
+        try:
+            with np.errstate(**QUIET):
+                after = self.solver.step(self.problem, self.state, self.oracle, rng)
+            finite = isfinite(after.objective) and np.isfinite(after.coef).all()
+        except NotFinite:
+            finite = False
+        answers = self.oracle.take()
+        if not finite:
+            self.state = self.solver.retreat(self.problem, self.state)
             return Status.DIVERGED
+        record = make_record(iteration, after, answers, time.perf_counter() - began)
+        record = self.units.record(record)
         self.state = remembering(after, self.oracle.shortlist)
         self.history.append(record)
         if self.watch is not None:
@@ -236,6 +246,7 @@ class Run:
             history=self.history,
             dropped=state.dropped,
             selector=self.selector.describe(),
+            stored_bytes=problem.design.reads.stored_bytes,
         )
 
     # -- checkpoints --------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ class Record:
     gap: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """What `minimize` returns.
 
@@ -129,9 +129,15 @@ class Result:
         Of `coef`. With other losses than squared these were fitted to the last digit at the end, and the last
         record of `history` may tell slightly more.
     entries_read, bytes_read : int
-        Entries and bytes of X (or of its twin) read by selection.
+        Entries and bytes that selection read: of X, of gathered columns, or of the codes that stand for X.
+        Contains the indices of sparse X and the scales of codes; each call of an operator counts as all of X.
     prepared_bytes : int
-        Bytes read once beforehand: norms, layouts, twins, gathered columns.
+        Bytes of the same kinds that this run read once for all its selections: for norms, layouts, codes and
+        their norms, gathered columns and, with a checkpoint, a digest of X. What an earlier run prepared on
+        the same design is not read again, and not counted.
+    stored_bytes : int
+        Bytes of stored products that selection read instead of X: columns of X^T X, and products of codes
+        with columns. Vectors (y, residuals, norms, bounds) are in none of the counts.
     history : list of Record
     dropped : ndarray of int
         Columns that were found to depend on the support, and were left out.
@@ -150,6 +156,17 @@ class Result:
     history: list[Record]
     dropped: Indices
     selector: str
+    stored_bytes: int = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"Result: {self.status.name}, {len(self.support)} columns after {self.n_iter} steps, "
+            f"objective {self.objective:.6g}\n"
+            f"  selector     {self.selector}\n"
+            f"  selection    read {self.entries_read:,} entries, {self.bytes_read:,} bytes, "
+            f"and {self.stored_bytes:,} bytes of stored products\n"
+            f"  preparation  read {self.prepared_bytes:,} bytes once"
+        )
 
 
 def dtype_for(coef: Floats, dtype: np.dtype[Any]) -> np.dtype[Any]:

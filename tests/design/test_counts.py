@@ -4,7 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from skpursuit import OMP, as_design, minimize
+from skpursuit import OMP, FrankWolfe, L1Ball, as_design, minimize
+from skpursuit.ahead import Ahead
 
 from ..support import data
 from ..support.data import Instrumented, read_by, reads, view, with_intercept
@@ -77,3 +78,79 @@ def test_a_view_goes_on_counting_where_the_design_was():
     data.product(design, np.ones(4))
     for other in (view(design), with_intercept(design)):
         assert reads(design).entries == reads(other).entries == 12
+
+
+def test_norms_are_counted_once_and_by_who_reads_for_them():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((30, 20))
+    for source, entries in ((X, 600), (sp.csc_array(X), 600)):
+        design = as_design(source, check=False)
+        root = rng.uniform(1, 2, 30)
+        data.norms(design, 1)
+        assert reads(design).prepared_entries == entries
+        for other in (view(design, root=root), with_intercept(design)):
+            data.norms(other, 1)  # follow from those of the design
+            assert reads(design).prepared_entries == entries
+        data.norms(view(design, centre=np.ones(20)), 1)
+        assert reads(design).prepared_entries == 2 * entries
+
+
+def test_the_pass_over_the_codes_for_their_norms_is_counted():
+    X = np.random.default_rng(4).standard_normal((700, 40))
+    design = as_design(X)
+    twin = design.twin()
+    before = reads(design).prepared_entries, design.reads.prepared_bytes
+    for used in (design, view(design, root=np.full(700, 2.0)), design):
+        used.decoded()
+    assert reads(design).prepared_entries - before[0] == X.size == twin.codes[:40, :700].size
+    frames = twin.scale.nbytes + twin.centre.nbytes + twin.error.nbytes
+    assert design.reads.prepared_bytes - before[1] == twin.codes[:40].nbytes + frames
+    assert design.reads.entries == 0
+
+
+def test_stored_columns_of_the_gram_matrix_are_counted_each_time():
+    rng = np.random.default_rng(5)
+    for n, d, k in ((60, 200, 12), (40, 30, 20)):  # the second one forms all of X^T X on the way
+        X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+        result = minimize(X, y, OMP(n_nonzero_coefs=k), "gram")
+        assert result.stored_bytes == 8 * d * k * (k - 1) // 2  # one for each column of the support
+        assert minimize(X, y, OMP(n_nonzero_coefs=k), "exact").stored_bytes == 0
+    result = minimize(X, y, FrankWolfe(L1Ball(1.0), 20), "gram")
+    assert 0 < result.stored_bytes <= 20 * 8 * d
+
+
+def test_stored_products_of_codes_are_counted_each_time(monkeypatch):
+    monkeypatch.setattr("skpursuit.ahead.LEAST", 0)
+    monkeypatch.setattr("skpursuit.ahead.BESIDES", 0)
+    read, add_up = [], Ahead._sum
+
+    def spy(self, weights, shape, steps):
+        read.append(4 * weights.shape[1] * self.start.products.shape[1] + self.start.products.nbytes)
+        return add_up(self, weights, shape, steps)
+
+    monkeypatch.setattr(Ahead, "_sum", spy)
+    rng = np.random.default_rng(6)
+    X, y = rng.standard_normal((600, 80)), rng.standard_normal(600)
+    result = minimize(X, y, OMP(n_nonzero_coefs=10), "certified")
+    assert len(read) >= 10
+    assert result.stored_bytes == sum(read)
+
+
+def test_a_fingerprint_is_counted_as_preparation(tmp_path):
+    rng = np.random.default_rng(7)
+    X, y = rng.standard_normal((40, 30)), rng.standard_normal(40)
+    plain = minimize(X, y, OMP(n_nonzero_coefs=3), "exact")
+    saved = minimize(X, y, OMP(n_nonzero_coefs=3), "exact", checkpoint=tmp_path / "run")
+    assert saved.prepared_bytes - plain.prepared_bytes == X.nbytes
+    assert saved.bytes_read == plain.bytes_read
+
+
+def test_a_result_shows_selection_and_preparation_side_by_side():
+    rng = np.random.default_rng(8)
+    X, y = rng.standard_normal((40, 30)), rng.standard_normal(40)
+    result = minimize(X, y, OMP(n_nonzero_coefs=3), "gram")
+    lines = repr(result).splitlines()
+    assert lines[0].startswith("Result: COMPLETE, 3 columns after 3 steps")
+    assert f"{result.entries_read:,} entries, {result.bytes_read:,} bytes" in lines[2]
+    assert f"{result.stored_bytes:,} bytes of stored" in lines[2]
+    assert f"{result.prepared_bytes:,} bytes" in lines[3]

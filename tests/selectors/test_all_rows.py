@@ -48,7 +48,7 @@ def test_all_rows_read_is_exact_without_the_full_product(sources, name, selector
             for question, right in zip(questions, wanted):
                 answer = ask(ALL_ROWS[selector], design, question)
                 assert answer.indices.tolist() == right.indices.tolist()
-                assert answer.certificate == "exact"
+                assert answer.certificate == ("exact" if len(answer.indices) else "none")
                 np.testing.assert_allclose(answer.estimates, right.estimates, rtol=1e-5, atol=1e-6)
 
 

@@ -64,7 +64,7 @@ def test_omp_atoms_are_those_of_exact_on_150_problems_each(make, monkeypatch):
         solver = OMP(n_nonzero_coefs=min(n, d, 8))
         exact, certified = minimize(X, y, solver, "exact"), minimize(X, y, solver, "certified")
         assert certified.support.tolist() == exact.support.tolist()
-        assert {record.certificate for record in certified.history} <= {"exact"}
+        assert {record.certificate for record in certified.history} <= {"exact", "none"}
         steps += certified.n_iter
         recomputed += sum(record.entries_read > n * d for record in certified.history)
     assert recomputed > 0  # the proof is put to use: intervals alone do not decide every step

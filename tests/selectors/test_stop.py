@@ -62,15 +62,24 @@ def test_the_top_index_decides_for_top_k_too():
 @pytest.mark.parametrize("kind", [Greedy, Uniform])
 def test_rules_combine_to_the_first_that_fires(kind):
     X, r = problem()
-    rules = [Stability(0.05), ErrorBound(20.0), Budget(0.5)]
+    rules = [Stability(0.05), Budget(0.5), *([ErrorBound(20.0)] if kind is Greedy else [])]
     alone = [rows_read(kind(stop=rule), X, r) for rule in rules]
-    assert len(set(alone)) == 3
-    for a in range(3):
-        for b in range(3):
+    assert len(set(alone)) == len(rules)
+    for a in range(len(rules)):
+        for b in range(len(rules)):
             both = rows_read(kind(stop=rules[a] | rules[b]), X, r)
             # The looks of two rules interleave; neither is later than its own next look.
             assert abs(both - min(alone[a], alone[b])) <= stop.LOOK
-    assert rows_read(kind(stop=rules[0] | rules[1] | Budget(0.0025)), X, r) == 1
+    assert rows_read(kind(stop=rules[0] | rules[-1] | Budget(0.0025)), X, r) == 1
+
+
+@pytest.mark.parametrize("kind", [Uniform, Importance])
+def test_samples_refuse_a_bound_of_partial_sums(kind):
+    bound, others = ErrorBound(1.0), (Stability(0.05), Budget(0.5))
+    for rule in (bound, bound | others[0], others[0] | bound, others[0] | (others[1] | bound)):
+        with pytest.raises(ValueError, match=f"partial sum .* not a sample .* {kind.__name__}"):
+            kind(stop=rule)
+        Greedy(stop=rule)
 
 
 @pytest.mark.parametrize("name", NAMES)

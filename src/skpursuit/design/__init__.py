@@ -27,6 +27,8 @@ def as_design(X: Any, check: bool = True) -> Design:
     X : array-like, scipy sparse array or matrix, scipy LinearOperator, or Design
         n rows (samples) and d columns (features, atoms). Dense float32 and float64 arrays in any memory
         order, read-only and memory-mapped ones included, are used as they are; integers are converted once.
+        A LinearOperator is asked for products alone. Of equal columns the lowest index is chosen, as with
+        arrays, where its products with unit vectors give them with equal bits.
     check : bool
         Whether to read X once now and refuse NaN and infinity. `minimize` leaves it to the first pass
         over X that is made anyway, and calls `check_finite` then.

@@ -163,6 +163,9 @@ class AffineDesign(Design):
         super().prepare_rows()
         self.inner.prepare_rows()
 
+    def prepare_entries(self) -> None:
+        self.inner.prepare_entries()
+
     def row_layout_bytes(self) -> int:
         return self.inner.row_layout_bytes()
 
@@ -258,6 +261,7 @@ class AffineDesign(Design):
         step = max(1, 2**20 // self.shape[0])
         for start in range(0, self.shape[1], step):
             cols = np.arange(start, min(start + step, self.shape[1]))
+            self.reads.prepare(*self.cost(cols=cols))
             block = np.abs(self._gather(cols))
             if axis == 0:
                 out[cols] = line_norms(block, order)

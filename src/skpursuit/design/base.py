@@ -140,9 +140,7 @@ class Design(Grams, ABC):
         that are kept already are copied together in `scratch`, when given: memory that was used before is
         several times as fast to write to as new memory.
         """
-        lines, fresh, gathered = self._lines(cols)
-        if len(fresh):
-            self.reads.prepare(*self.cost(cols=fresh))
+        lines, fresh, gathered = self._lines(cols, count=True)
         if len(fresh) == len(lines):
             return gathered
         if len(lines) == 1:
@@ -157,14 +155,19 @@ class Design(Grams, ABC):
             self.reads.add(*self.cost(cols=part))
             yield part, self._gather(part)
 
-    def _lines(self, cols: Indices) -> tuple[list[Floats], Indices, Floats]:
-        """Columns as one-dimensional arrays; which of them had to be gathered into the cache, and those."""
+    def _lines(self, cols: Indices, count: bool = False) -> tuple[list[Floats], Indices, Floats]:
+        """Columns as one-dimensional arrays; which of them had to be gathered into the cache, and those.
+
+        `count`: as preparation, where the caller has not counted them otherwise.
+        """
         wanted = np.asarray(cols).tolist()
         found = {j: self.column_cache.get(j) for j in wanted}
         fresh = [j for j, line in found.items() if line is None]
         names = np.array(fresh, dtype=np.intp)
         gathered: Floats = np.empty((0, self.shape[0]))
         if fresh:
+            if count:
+                self.reads.prepare(*self.cost(cols=names))
             gathered = self._gather(names)
             self.column_cache.put(fresh, gathered)
             found.update(zip(fresh, gathered))
@@ -183,7 +186,6 @@ class Design(Grams, ABC):
         """Norms of the columns (axis 0) or of the rows (axis 1); order 2 or infinity. Kept."""
         key = ("norms", axis, order)
         if key not in self.cache:
-            self.reads.prepare(*self.cost())
             self.cache[key] = self._norms(axis, order)
         return self.cache[key]
 
@@ -238,6 +240,9 @@ class Design(Grams, ABC):
         """Make what row-wise reading needs: row norms, and a row-major layout where X has none."""
         self.norms(1)
 
+    def prepare_entries(self) -> None:
+        """Make what reading single entries needs, where it is worth it."""
+
     def row_layout_bytes(self) -> int:
         """Bytes of the layout that `prepare_rows` keeps beside X."""
         return 0
@@ -282,10 +287,12 @@ class Design(Grams, ABC):
     def _gather(self, cols: Indices) -> Floats: ...
 
     @abstractmethod
-    def _norms(self, axis: int, order: float) -> Floats: ...
+    def _norms(self, axis: int, order: float) -> Floats:
+        """The norms, counting what is read for them: those of a view may follow from others."""
 
     @abstractmethod
-    def _digest(self, digest: Any) -> None: ...
+    def _digest(self, digest: Any) -> None:
+        """Feed all of X to a digest, counting what is read."""
 
     def _weighted_sums(self, weights: Floats) -> Floats:
         return self._correlate(weights)
@@ -315,4 +322,4 @@ class Design(Grams, ABC):
         return self.twin(seed, fine=True).refine(r, cols)
 
     def _pick(self, rows: Indices, cols: Indices) -> Floats:
-        return self._gather(cols)[np.arange(len(rows)), rows]
+        return np.array([line[i] for line, i in zip(self._lines(cols)[0], rows.tolist())])

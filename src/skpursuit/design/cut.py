@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.design.bounds import raised
+from skpursuit.finite import NotFinite
 from skpursuit.kernels import quantized as kernel
 from skpursuit.kernels.vectors import ROW_GROUP
 
@@ -161,7 +162,7 @@ def scaled_down(r: Floats, n: int, padded: int | None = None) -> tuple[NDArray[n
     columns = np.atleast_2d(r.T)
     top = np.abs(columns).max(axis=1, initial=0.0)
     if not np.isfinite(top).all():
-        raise ValueError("residual is not finite")
+        raise NotFinite("residual is not finite")
     exponent = np.frexp(top)[1]
     scaled = np.empty((len(columns), padded or n))
     scaled[:, n:] = 0.0

@@ -232,7 +232,13 @@ class DenseDesign(Design):
         return self.cache[key]
 
     def decoded(self) -> Any:
-        return self.twin() if self.twin().plain else None
+        twin = self.twin()
+        if not twin.plain:
+            return None
+        if not twin.measured:
+            self.reads.prepare(*twin.estimate_cost())
+            twin.measure()
+        return twin
 
     def sketch(self) -> Any:
         key = ("sketch", None)
@@ -265,6 +271,7 @@ class DenseDesign(Design):
         return self.X[rows, cols].astype(np.float64, copy=False)
 
     def _norms(self, axis: int, order: float) -> Floats:
+        self.reads.prepare(*self.cost())
         out = np.zeros(self.shape[1 - axis])
         if order != np.inf and axis == self.fast_axis and self.blas_ready:
             step = max(1, LINE_BLOCK // self.shape[axis])
@@ -299,6 +306,7 @@ class DenseDesign(Design):
         self.cache["witness"] = DenseWitness(self.X)
 
     def _digest(self, digest: Any) -> None:
+        self.reads.prepare(*self.cost())
         for _, block in self._blocks(max(1, SMALL_BLOCK // max(1, self.shape[1]))):
             digest.update(np.ascontiguousarray(block).data)
 

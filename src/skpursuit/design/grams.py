@@ -58,6 +58,7 @@ class Grams(ABC):
             matrix = np.empty((self.shape[1], self.shape[1]))
             for start in range(0, self.shape[1], 128):
                 cols = np.arange(start, min(start + 128, self.shape[1]))
+                self.reads.add(*self.cost(cols=cols))
                 matrix[:, cols] = self.correlate(np.ascontiguousarray(self._gather(cols).T))
             self.cache["gram"] = matrix
         return self.cache["gram"]
@@ -74,6 +75,7 @@ class Grams(ABC):
         of a column do not depend on the others.
         """
         held = self.gram_cache.get(j)
+        self.reads.stored_bytes += 8 * self.shape[1]
         if "gram" in self.cache or (held is None and self._gram_pays(1)):
             return self.gram_matrix()[j]
         if held is None:
@@ -97,6 +99,7 @@ class Grams(ABC):
 
     def _gram_columns(self, cols: Indices) -> Floats:
         """Columns of X^T X, (d, len(cols)); each new one by a product of its own."""
+        self.reads.stored_bytes += 8 * self.shape[1] * len(cols)
         if "gram" in self.cache or self._gram_pays(len(cols)):
             return self.gram_matrix()[:, cols]
         out = np.empty((self.shape[1], len(cols)))

@@ -96,6 +96,7 @@ class InterceptDesign(Design):
         self.inner.prepare_rows()
 
     check_unchanged = AffineDesign.check_unchanged
+    prepare_entries = AffineDesign.prepare_entries
     row_layout_bytes = AffineDesign.row_layout_bytes
     mean_unit = AffineDesign.mean_unit
     has_twin = AffineDesign.has_twin

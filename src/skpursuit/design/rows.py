@@ -96,6 +96,8 @@ class RowsDesign(Design):
     twin = AffineDesign.twin
     fetch = AffineDesign.fetch
     is_intercept = AffineDesign.is_intercept
+    prepare_entries = AffineDesign.prepare_entries
+    check_unchanged = AffineDesign.check_unchanged
 
     def is_prepared(self, kind: str) -> bool:
         return super().is_prepared(kind) if kind == "sketch" else self.inner.is_prepared(kind)
@@ -142,6 +144,7 @@ class RowsDesign(Design):
             return self.inner.norms(1, order)[self.rows]
         out = np.zeros(self.shape[1])
         for cols in self._panels(2**20):
+            self.inner.reads.prepare(*self.cost(cols=cols))
             out[cols] = line_norms(self._gather(cols), order)
         return out
 

@@ -47,6 +47,7 @@ class SparseDesign(Design):
             if self.matrix.format == form:
                 self.cache[key] = np.diff(self.matrix.indptr)
             else:
+                self.reads.prepare(0, self.matrix.indices.nbytes)
                 lines = self.shape[0] if form == "csr" else self.shape[1]
                 self.cache[key] = np.bincount(self.matrix.indices, minlength=lines)
         return self.cache[key]
@@ -116,6 +117,7 @@ class SparseDesign(Design):
         return np.ascontiguousarray(self.layout("csc")[:, cols].toarray().T, dtype=np.float64)
 
     def _norms(self, axis: int, order: float) -> Floats:
+        self.reads.prepare(*self.cost())
         form = "csc" if axis == 0 else "csr"
         lines = self._line_of_entry(form)
         values = np.abs(self.matrix.data.astype(np.float64, copy=False))
@@ -138,6 +140,7 @@ class SparseDesign(Design):
         self.cache["witness"] = SparseWitness(self.matrix)
 
     def _digest(self, digest: Any) -> None:
+        self.reads.prepare(*self.cost())
         csr = self.layout("csr")
         for part in (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), csr.data):
             digest.update(np.ascontiguousarray(part).data)

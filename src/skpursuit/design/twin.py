@@ -205,6 +205,15 @@ class Twin:
         """Whether no column is so large or small that `multiplying` and what belongs to it had to mind it."""
         return bool(np.abs(self.exponent).max(initial=0) < 300)
 
+    @property
+    def measured(self) -> bool:
+        """Whether the codes were read for `factors` and `sizes`, which are kept."""
+        return "sizes" in self.__dict__
+
+    def measure(self) -> None:
+        """Read the codes once for `factors` and `sizes`."""
+        _ = self.sizes
+
     @cached_property
     def _powers(self) -> NDArray[np.float64]:
         return np.ldexp(1.0, self.exponent)

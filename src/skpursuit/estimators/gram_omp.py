@@ -70,7 +70,7 @@ def gram_omp(
         scores = np.abs(g)
         scores[closed] = 0.0
         top = float(scores.max(initial=0.0))
-        if top <= (1 + size) * noise:
+        if not top > (1 + size) * noise:  # NaN included
             premature = True
             break
         j = int(np.argmax(scores >= top - noise))  # equal to rounding: the lowest index wins

@@ -24,7 +24,7 @@ from skpursuit.kernels.batch_select import (
 )
 from skpursuit.kernels.batch_types import Factor, Work
 
-COMPILED_WITH = "f5efc8839f42"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "c651ba4ef030"  # digest of these files: Numba notes changes of its own file only
 
 PENDING = -1
 STALL = 1e-6  # CoSaMP stops at a relative decrease of the squared residual below this

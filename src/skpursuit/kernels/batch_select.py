@@ -142,7 +142,7 @@ def _shortlist(m: Any, margin: float, work: Any, n_closed: Any) -> Any:
     while True:
         j = _largest(work)
         score = np.float64(abs(work.scores[j]))
-        if score <= 2 * margin and (found < m or score >= value - 2 * margin):
+        if not score > 2 * margin and (found < m or score >= value - 2 * margin):
             return -1
         if found >= m and score < value - 2 * margin:
             return found
@@ -192,7 +192,7 @@ def _settle(m: Any, found: Any, dictionary: Any, work: Any, noise: float, floor:
         for i in range(rank, found):
             if exact[i] >= top - noise and (best < 0 or picks[i] < picks[best]):
                 best = i
-        if exact[best] <= floor * dictionary.norms[picks[best]]:
+        if best < 0 or exact[best] <= floor * dictionary.norms[picks[best]]:  # below 0: only NaN is left
             return rank
         picks[rank], picks[best] = picks[best], picks[rank]
         exact[rank], exact[best] = exact[best], exact[rank]

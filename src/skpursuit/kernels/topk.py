@@ -4,6 +4,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from skpursuit.finite import kth_largest
+
 
 @njit(cache=True, nogil=True)
 def _above(scores, cut, equal, out):  # type: ignore[no-untyped-def]
@@ -22,12 +24,13 @@ def _above(scores, cut, equal, out):  # type: ignore[no-untyped-def]
 def keep(scores: NDArray, k: int) -> NDArray:
     """Select the k largest scores: their indices, in increasing order.
 
-    Of the scores equal to the smallest kept one, the lowest indices stay. Linear time.
+    Of the scores equal to the smallest kept one, the lowest indices stay. Linear time. Raises `NotFinite`
+    where a score is NaN, with which `_above` would not fill its list.
     """
     count = scores.shape[0]
     if k <= 0 or k >= count:
         return np.arange(count if k > 0 else 0)
-    cut = np.partition(scores, count - k)[count - k]
+    cut = kth_largest(scores, k)
     out = np.empty(k + 1, np.intp)
     _above(scores, cut, k - np.count_nonzero(scores > cut), out)
     return out[:k]

@@ -5,18 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import isfinite, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
-from skpursuit.design.sums import spare_bits
+from skpursuit.finite import NotFinite, kth_largest
 from skpursuit.selectors.score import Absolute, Score, top
 
 NO_COLUMNS: Indices = np.empty(0, dtype=np.intp)
 FEW = 32  # columns that are computed exactly without looking at their second byte, if there is one
 LIKELY = 24  # columns that score so high that their turn may come soon
 MANY = 512  # columns left from which a second byte is made, if there is none
+SAFE_EXPONENT = 1000  # sums up to two to this power have room below the end of the float range
+MOST = float(np.finfo(np.float64).max)
 LEAST_ENTRY, MOST_ENTRY = 1e-280, 1e280  # entries of X^T r in between were summed within the range of floats
 LEAST_SIZE, MOST_SIZE = 1e-20, 1e20  # residuals in between are not the reason when they were not
 
@@ -85,9 +88,10 @@ class Query:
 class Selection:
     """An answer: the columns, best first, what was read to find them, and what the answer is worth.
 
-    `certificate` is "exact", "delta" (right with probability 1 - delta) or "heuristic"; `recomputed` counts
-    the columns whose entries were computed again because estimates could not tell them apart. `shortlist`
-    may serve the next query.
+    `certificate` is "exact", "delta" (right with probability 1 - delta), "heuristic", or "none" for an answer
+    without columns; `recomputed` counts the columns whose entries were computed again because estimates could
+    not tell them apart. `estimates` are the entries of X^T r, the largest float in place of those beyond it.
+    `shortlist` may serve the next query.
     """
 
     indices: Indices
@@ -103,7 +107,10 @@ class Selector(ABC):
     """A way to find the top entries of X^T r. Subclasses are frozen dataclasses that give `find`."""
 
     def select(self, design: Design, query: Query) -> Selection:
-        """Answer a single query, on an X that is what it was when the design was made."""
+        """Answer a single query, on an X that is what it was when the design was made.
+
+        Raises `NotFinite` where there is no answer because r or the column norms are not finite.
+        """
         design.check_unchanged()
         return self.answer(design, query)
 
@@ -111,18 +118,30 @@ class Selector(ABC):
         """Answer one query of a run and say what was read."""
         entries, nbytes = design.reads.entries, design.reads.bytes
         with np.errstate(over="ignore", invalid="ignore"):  # bounds become infinite, which settles nothing
-            found = self.find(design, query)
-            if found.certificate == "exact" and out_of_range(found.estimates):
-                found = scaled_answer(design, query) or found
+            found = self._finite_answer(design, query)
         return replace(
             found,
+            certificate=found.certificate if len(found.indices) else "none",
             entries_read=design.reads.entries - entries,
             bytes_read=design.reads.bytes - nbytes,
         )
 
+    def _finite_answer(self, design: Design, query: Query) -> Selection:
+        """What `find` gives, or the exact answer where numbers left the float range on the way to it."""
+        try:
+            answer = self.find(design, query)
+            if in_float_range(answer, query.r):
+                return answer
+        except NotFinite:
+            pass
+        return scaled_answer(design, query)
+
     @abstractmethod
     def find(self, design: Design, query: Query) -> Selection:
-        """Find the top entries; reading is counted by the design."""
+        """Find the top entries; reading is counted by the design.
+
+        Scores that are NaN may raise `NotFinite`; an answer that is not finite is not used.
+        """
 
     def resolve(self, problem: Any, solver: Any) -> Selector:
         """The selector that really runs: `Auto` picks one, the others are themselves."""
@@ -147,6 +166,31 @@ class Selector(ABC):
     def wants_known(self, design: Design) -> bool:
         """Whether the solver should keep the gradient known by Gram columns."""
         return False
+
+
+def in_float_range(answer: Selection, r: Floats) -> bool:
+    """Whether no sum on the way to an answer can have left the float range, up or down."""
+    if not isfinite(answer.estimates.sum()):
+        return False
+    best = float(np.abs(answer.estimates[:1]).max(initial=0.0))
+    if answer.certificate != "exact" or LEAST_ENTRY < best < MOST_ENTRY:
+        return True
+    largest = float(np.abs(r).max(initial=0.0))
+    return largest == 0.0 or LEAST_SIZE < largest < MOST_SIZE
+
+
+def scaled_answer(design: Design, query: Query) -> Selection:
+    """The exact answer from r times a power of two: below one, and smaller where X^T r would overflow."""
+    from skpursuit.selectors.exact import Exact
+
+    largest, widest = float(np.abs(query.r).max()), float(design.column_sizes().max())
+    if not isfinite(largest) or not isfinite(widest):
+        raise NotFinite("X^T r has no largest entry: r, or the norm of a column, is not finite")
+    exponent, growth = np.frexp([largest, widest])[1].tolist()
+    shift = exponent + max(0, growth + len(query.r).bit_length() - SAFE_EXPONENT)
+    scaled = replace(query, r=np.ldexp(query.r, -shift), known=None, coded=None)
+    answer = Exact().find(design, scaled)
+    return replace(answer, estimates=np.clip(np.ldexp(answer.estimates, shift), -MOST, MOST))
 
 
 def rank(
@@ -178,27 +222,6 @@ def rank(
     return Selection(chosen, np.concatenate([g[sure], exact[best]]), "exact", recomputed=len(left))
 
 
-def out_of_range(estimates: Floats) -> bool:
-    """Whether the first entry, the best, is so large or small that sums may have left the float range."""
-    single = estimates.ndim == 1 and len(estimates)
-    best = abs(float(estimates[0])) if single else float(np.abs(estimates[:1]).max(initial=0.0))
-    return not LEAST_ENTRY < best < MOST_ENTRY
-
-
-def scaled_answer(design: Design, query: Query) -> Selection | None:
-    """The exact answer, found with r times a power of two, which changes no order; None for an ordinary r."""
-    from skpursuit.selectors.exact import Exact
-
-    largest = float(np.abs(query.r).max(initial=0.0))
-    if LEAST_SIZE < largest < MOST_SIZE or not 0 < largest < np.inf:
-        return None
-    exponent = int(np.frexp(largest)[1])
-    if exponent > 0:
-        exponent += spare_bits(len(query.r))  # sums of so many entries of X must not overflow
-    answer = Exact().find(design, replace(query, r=np.ldexp(query.r, -exponent), known=None, coded=None))
-    return replace(answer, estimates=np.ldexp(answer.estimates, exponent))
-
-
 def settled(
     design: Design,
     query: Query,
@@ -219,7 +242,9 @@ def settled(
         guesses = left[top(scores[left], query.k)]
         names = guesses if cols is None else cols[guesses]
         design.fetch(names, lambda: _best(scores, cols))
-        least = query.score.of(design.correlate(query.r, cols=names)).min()
+        least = float(query.score.of(design.correlate(query.r, cols=names)).min())
+        if not isfinite(least):
+            raise NotFinite("an entry of X^T r is not finite")
         left = left[(scores[left] + margin[left] >= least) | (scores[left] >= scores[guesses].min())]
     names = left if cols is None else cols[left]
     if len(left) > few:
@@ -238,8 +263,7 @@ def sorted_out(scores: Floats, margin: Floats, count: int) -> tuple[Indices, Ind
     lower, upper, size = scores - margin, scores + margin, len(scores)
     if count >= size:
         return np.arange(size), NO_COLUMNS
-    surely_beaten = np.partition(upper, size - count - 1)[size - count - 1]
-    needed = np.partition(lower, size - count)[size - count]
+    surely_beaten, needed = kth_largest(upper, count + 1), kth_largest(lower, count)
     sure = lower > surely_beaten
     return np.flatnonzero(sure), np.flatnonzero(~sure & (upper >= needed))
 
@@ -251,9 +275,10 @@ def candidates(scores: Floats, margin: Floats, k: int) -> Indices:
         return NO_COLUMNS
     if k == 1:
         cut = lower.max()
+        if isnan(cut):
+            raise NotFinite("some scores are NaN")
     else:
-        place = max(0, len(lower) - k)
-        cut = np.partition(lower, place)[place]
+        cut = kth_largest(lower, min(k, len(lower)))
     return np.flatnonzero((scores + margin >= cut) & (scores > -np.inf))
 
 

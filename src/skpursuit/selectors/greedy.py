@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 
 import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.finite import NotFinite
 from skpursuit.parameters import check_instance
 from skpursuit.selectors.base import Query, Selection, Selector, rank
 from skpursuit.selectors.score import top
@@ -26,7 +28,10 @@ def energies(design: Design, r: Floats) -> Floats:
 
 def in_range(values: Floats) -> Floats:
     """The values times a power of two that keeps their squares and products from being lost."""
-    exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
+    largest = np.abs(values).max(initial=0.0)
+    if not isfinite(largest):
+        raise NotFinite("r, or the norm of a row, is not finite")
+    exponent = int(np.frexp(largest)[1])
     return values if abs(exponent) < 400 else np.ldexp(values, -exponent)
 
 
@@ -140,8 +145,16 @@ class Uniform(RowSelector):
     Parameters
     ----------
     stop : StopRule
-        Default ``Stability(0.02)``.
+        Default ``Stability(0.02)``. `ErrorBound` is refused, also as a part of ``a | b``.
     """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stop.bounds_partial_sum:
+            raise ValueError(
+                "stop: ErrorBound bounds a partial sum in which every row is used once, not a sample of rows "
+                f"such as that of {type(self).__name__}; use it with Greedy, or stop by Stability or Budget"
+            )
 
     def probabilities(self, design: Design, query: Query) -> Floats:
         """Chance of each row to be drawn."""
@@ -184,7 +197,7 @@ class Importance(Uniform):
     Parameters
     ----------
     stop : StopRule
-        Default ``Stability(0.02)``.
+        As for `Uniform`.
     """
 
     def probabilities(self, design: Design, query: Query) -> Floats:

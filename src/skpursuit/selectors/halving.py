@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.finite import kth_largest
 from skpursuit.kernels.topk import keep
 from skpursuit.parameters import check_choice, check_flag, check_number
 from skpursuit.selectors.base import Query, Selection, Selector, rank, settled, sorted_out
@@ -190,9 +191,9 @@ class Race:
         doubtful = np.zeros(len(alive), dtype=bool)
         for edge, count in plan:
             scores, margin = self._estimated(alive, edge)
-            lower, upper, out = scores - margin, scores + margin, len(alive) - count
-            needed = np.partition(np.where(doubtful, -np.inf, lower), out)[out]
-            doubtful |= lower <= np.partition(upper, out - 1)[out - 1]
+            lower, upper = scores - margin, scores + margin
+            needed = kth_largest(np.where(doubtful, -np.inf, lower), count)
+            doubtful |= lower <= kth_largest(upper, count + 1)
             stays = np.flatnonzero(upper >= needed)
             alive, doubtful = alive[stays], doubtful[stays]
         answer = self._exact_among(alive)

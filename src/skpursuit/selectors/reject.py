@@ -7,15 +7,20 @@ from math import ceil
 
 import numpy as np
 
-from skpursuit.design.base import Design
+from skpursuit.design.base import Design, Indices
 from skpursuit.parameters import check_number
 from skpursuit.selectors.base import Query, Selection, Selector
 from skpursuit.selectors.score import top
+
+MOST_READINGS = 16  # full readings of X that an answer may cost where no single entries can be read
 
 
 @dataclass(frozen=True)
 class SuccessiveReject(Selector):
     """Successive reject (Audibert, Bubeck and Munos, 2010): every column is pulled on rows of its own.
+
+    A pull reads one entry of X. A linear operator gives no single entries: all columns of a small one are
+    fetched once, and a larger one, of which every pull would cost a product, is refused.
 
     Parameters
     ----------
@@ -28,13 +33,18 @@ class SuccessiveReject(Selector):
     def __post_init__(self) -> None:
         check_number("budget", self.budget, "(0, inf)")
 
+    def prepare(self, design: Design) -> None:
+        design.prepare_entries()
+
     def find(self, design: Design, query: Query) -> Selection:
         n, d = design.shape
         rng = query.rng or np.random.default_rng(0)
         alive = query.allowed(d)
         sums = np.zeros((d, *query.r.shape[1:]))
-        pulled = 0
-        for wanted, left in phases(len(alive), self.budget * n * d, query.k):
+        pulled, plan = 0, phases(len(alive), self.budget * n * d, query.k)
+        if plan:
+            check_price(design, alive, plan)
+        for wanted, left in plan:
             for _ in range(wanted - pulled):
                 rows = rng.integers(n, size=len(alive))
                 entries = design.pick(rows, alive)
@@ -44,6 +54,20 @@ class SuccessiveReject(Selector):
             alive = alive[np.sort(top(scores, left))]
         best = top(query.score.of(sums[alive]), query.k)
         return Selection(alive[best], sums[alive[best]] / max(1, pulled), "heuristic")
+
+
+def check_price(design: Design, alive: Indices, plan: list[tuple[int, int]]) -> None:
+    """Refuse a design of which single entries cost far more than they are, and so would this selection."""
+    design.prepare_entries()
+    price, _ = design.pick_cost(np.zeros_like(alive), alive)
+    rounds = plan[-1][0]  # each pulls one entry of every column that is left
+    if price > len(alive) and rounds > MOST_READINGS:
+        arms, before = [len(alive), *(left for _, left in plan)], [0, *(wanted for wanted, _ in plan)]
+        pulls = sum((b - a) * count for a, b, count in zip(before, before[1:], arms))
+        raise ValueError(
+            f"selector 'reject' would pull {pulls:,} single entries for one answer, and of this X each costs "
+            "a product with all of it; use 'exact' or 'halving', or give X as an array"
+        )
 
 
 def phases(arms: int, pulls: float, k: int) -> list[tuple[int, int]]:

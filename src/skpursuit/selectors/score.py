@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan
 from typing import Protocol
 
 import numpy as np
 
 from skpursuit.design.base import Floats, Indices
+from skpursuit.finite import NotFinite, kth_largest
 
 
 class Score(Protocol):
@@ -38,7 +40,9 @@ class Signed:
     """-g_j: the smallest signed entry wins, the direction of steepest descent for non-negative weights."""
 
     def of(self, g: Floats) -> Floats:
-        return -g
+        scores = -g
+        scores[scores == -np.inf] = np.nan  # a sum that overflowed; -inf is the score of excluded columns
+        return scores
 
     def error(self, bound: Floats) -> Floats:
         return bound
@@ -60,14 +64,19 @@ class Group:
 
 
 def top(scores: Floats, k: int) -> Indices:
-    """Indices of the k largest scores, best first, ties to the lowest index; -inf is never chosen."""
+    """Indices of the k largest scores, best first, ties to the lowest index; -inf is never chosen.
+
+    Raises `NotFinite` where a score is NaN.
+    """
     if k == 1 and len(scores):
-        best = int(np.argmax(scores))
+        best = int(np.argmax(scores))  # the first NaN, if there is one
+        if isnan(scores[best]):
+            raise NotFinite("some scores are NaN")
         return np.array([best] if scores[best] > -np.inf else [], dtype=np.intp)
-    k = min(k, int(np.count_nonzero(scores > -np.inf)))
+    k = min(k, int(np.count_nonzero(scores != -np.inf)))
     if k == 0:
         return np.empty(0, dtype=np.intp)
-    cut = np.partition(scores, len(scores) - k)[len(scores) - k]
+    cut = kth_largest(scores, k)
     above = np.flatnonzero(scores > cut)
     tied = np.flatnonzero(scores == cut)[: k - len(above)]
     chosen = np.concatenate([above, tied])

@@ -38,6 +38,11 @@ class Watch(ABC):
 class StopRule(ABC):
     """A rule for Greedy, Uniform and Importance. ``a | b`` stops when either would."""
 
+    @property
+    def bounds_partial_sum(self) -> bool:
+        """True if the rule holds only for sums in which every row is used at most once, not for samples."""
+        return False
+
     @abstractmethod
     def watch(self, query: Query, n: int) -> Watch:
         """Start watching one selection over n rows."""
@@ -57,6 +62,10 @@ class AnyOf(StopRule):
     """Stop as soon as one of several rules does."""
 
     rules: tuple[StopRule, ...]
+
+    @property
+    def bounds_partial_sum(self) -> bool:
+        return any(rule.bounds_partial_sum for rule in self.rules)
 
     def watch(self, query: Query, n: int) -> Watch:
         watches = [rule.watch(query, n) for rule in self.rules]
@@ -121,6 +130,9 @@ class _StabilityWatch(Watch):
 class ErrorBound(StopRule):
     """Stop once the rows not yet used can move no entry by more than eps.
 
+    For `Greedy`, which adds every row at most once. `Uniform` and `Importance` refuse it: they draw rows with
+    replacement and scale what they drew, and the rows not yet drawn do not bound the error of that.
+
     Parameters
     ----------
     eps : float or "auto"
@@ -140,6 +152,10 @@ class ErrorBound(StopRule):
         else:
             check_number("eps", self.eps, "[0, inf]")
         check_number("delta", self.delta, "(0, inf)")
+
+    @property
+    def bounds_partial_sum(self) -> bool:
+        return True
 
     def watch(self, query: Query, n: int) -> Watch:
         if self.eps != "auto":

@@ -47,6 +47,10 @@ class Solver(ABC):
         """The size of predictions that a constraint allows, as a power of two."""
         return None
 
+    def retreat(self, problem: Problem, state: State) -> State:
+        """The state to end with when a step from this one found numbers that are not finite."""
+        return state
+
     def finish(self, problem: Problem, state: State) -> State:
         """What a run that stopped with this state gives its caller."""
         return state

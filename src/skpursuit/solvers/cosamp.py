@@ -109,6 +109,9 @@ class CoSaMP(Solver):
         after = residual_status(problem, after, self.tol, self.rtol) if after.status is None else after
         return after if problem.quadratic else decrease_status(state, after, self.tol)
 
+    def retreat(self, problem: Problem, state: State) -> State:
+        return best(problem, state, Status.DIVERGED)
+
     def _select(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> Indices:
         """The columns to merge: the top 2k, those of the support not excluded."""
         k = 2 * self.sparsity(problem)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field, fields, replace
-from math import frexp
+from math import frexp, isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skpursuit.design.base import Floats
+from skpursuit.finite import NotFinite
 from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_size
 from skpursuit.problem import Problem, dot
 from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
@@ -157,6 +158,8 @@ class FrankWolfe(Solver):
         for _ in range(2):
             toward = point.vertex(int(answer.indices[0]))
             gap = point.value - toward.value
+            if not isfinite(gap):
+                raise NotFinite("the duality gap is not finite")
             if gap > max(floor, self.tol or 0.0):
                 return toward, gap, None
             if answer.certificate == "exact":

@@ -12,8 +12,8 @@ from skpursuit.problem import Problem
 from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
 from skpursuit.selectors.score import top
 from skpursuit.solvers.base import Solver, check_sparsity, default_sparsity, residual_status, scaled_tol
-from skpursuit.solvers.cosamp import GraSP, start, watched
-from skpursuit.state import State
+from skpursuit.solvers.cosamp import GraSP, best, start, watched
+from skpursuit.state import State, Status
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,9 @@ class StoIHT(Solver):
     def init(self, problem: Problem) -> State:
         check_sparsity(problem, self.sparsity(problem))
         return residual_status(problem, start(problem), self.tol, self.rtol)
+
+    def retreat(self, problem: Problem, state: State) -> State:
+        return best(problem, state, Status.DIVERGED)
 
     def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
         k, n = self.sparsity(problem), problem.design.shape[0]

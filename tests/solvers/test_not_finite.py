@@ -1,0 +1,107 @@
+"""Solvers, losses and selectors on numbers at the ends of the float range: a clear status, and no crash."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
+
+from skpursuit import (
+    OMP,
+    CoSaMP,
+    FrankWolfe,
+    GraSP,
+    L1Ball,
+    MatchingPursuit,
+    Simplex,
+    Status,
+    StoGradMP,
+    StoIHT,
+    minimize,
+)
+from skpursuit.selectors import NAMES
+
+LOSSES = ("squared", "logistic", "huber", "poisson")
+
+
+def solvers(k, radius):
+    return {
+        "omp": OMP(k, ridge=1e-2),
+        "omp positive": OMP(k, positive=True),
+        "matching pursuit": MatchingPursuit(k, max_iter=6),
+        "cosamp": CoSaMP(k, max_iter=5),
+        "grasp": GraSP(k, max_iter=5, ridge=1e-2),
+        "ball": FrankWolfe(L1Ball(radius), 10),
+        "simplex": FrankWolfe(Simplex(radius), 10, "open-loop"),
+        "away": FrankWolfe(L1Ball(radius), 10, "backtracking", "away"),
+        "pairwise": FrankWolfe(Simplex(radius), 10, "exact", "pairwise", lazy=True),
+        "blended": FrankWolfe(Simplex(radius), 10, "exact", "blended"),
+        "stoiht": StoIHT(k, max_iter=6, batch_size=5, step_size=0.02),
+        "stogradmp": StoGradMP(k, max_iter=4, batch_size=5, ridge=1e-2),
+    }
+
+
+COMBINATIONS = [
+    (solver, loss, selector)
+    for solver, loss, selector in itertools.product(solvers(1, 1.0), LOSSES, NAMES)
+    if (loss == "squared" or solver not in ("cosamp", "omp positive"))
+    and (loss == "squared" or selector != "gram")
+]
+
+
+def hostile(rng, loss):
+    """X and y, and a radius for Frank-Wolfe, of one of several kinds."""
+    n, d = int(rng.integers(1, 25)), int(rng.integers(2, 15))
+    X, radius = rng.standard_normal((n, d)), 2.0
+    kind = rng.integers(6)
+    if kind == 0:
+        X[:] = 0.0
+    elif kind == 1:
+        X *= 10.0 ** rng.integers(100, 300)
+    elif kind == 2:
+        X *= 10.0 ** rng.uniform(-300, 300, d)
+    elif kind == 3:
+        X[rng.integers(n), rng.integers(d)] = 10.0 ** rng.uniform(2, 307)
+    elif kind == 4:  # exp(z) overflows on the way
+        X, radius = X * 10.0 ** rng.uniform(1, 4), 10.0 ** rng.uniform(0, 3)
+    z = rng.standard_normal(n) * 10.0 ** rng.choice([0, 0, 2, 100, 150])
+    targets = {"logistic": np.where(z > 0, 1.0, -1.0), "poisson": np.floor(np.exp(np.clip(z, -5, 20)))}
+    return X, targets.get(loss, z), radius
+
+
+def check(seed):
+    rng = np.random.default_rng(seed)
+    solver, loss, selector = COMBINATIONS[rng.integers(len(COMBINATIONS))]
+    X, y, radius = hostile(rng, loss)
+    kinds = (np.asarray, np.asfortranarray, sp.csr_array, aslinearoperator)
+    kind = kinds[rng.choice(4, p=[0.7, 0.1, 0.1, 0.1])]
+    k = min(3, X.shape[1])
+    result = minimize(kind(X), y, solvers(k, radius)[solver], selector, loss, random_state=0)
+    assert np.isfinite(result.coef).all()
+    assert np.isfinite(result.objective) or result.status is Status.DIVERGED
+    for record in result.history:
+        assert np.isfinite(record.objective)
+        assert record.gap is None or np.isfinite(record.gap)
+        assert (len(record.selected) > 0) or record.certificate == "none" or selector == "gram"
+        assert all(0 <= j < X.shape[1] for j in record.selected)
+    return result.status
+
+
+def test_hostile_problems():
+    found = {check(seed) for seed in range(60)}
+    assert {Status.DIVERGED, Status.OPTIMAL, Status.COMPLETE} <= found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 2000, 100))
+def test_many_hostile_problems(first):
+    for seed in range(first, first + 100):
+        check(seed)
+
+
+def test_a_simplex_whose_first_vertex_overflows_is_diverged():
+    X = np.array([[800.0, 1.0], [900.0, 2.0]])
+    for selector in ("exact", "certified", "halving", "greedy", "uniform", "sketch", "auto"):
+        result = minimize(X, np.ones(2), FrankWolfe(Simplex(1.0), 10), selector, "poisson")
+        assert (result.status, result.n_iter) == (Status.DIVERGED, 0)
