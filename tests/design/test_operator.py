@@ -139,7 +139,7 @@ def test_reject_refuses_a_large_operator_and_says_its_price(view, monkeypatch):
     design = view(as_design(spied.operator))
     with pytest.raises(ValueError, match=r"would pull \d\d,\d{3} single entries .* each costs a product"):
         minimize(design, np.ones(407), OMP(n_nonzero_coefs=2), "reject")
-    assert spied.calls == 0
+    assert spied.calls <= 1  # the product that tells the scale of X
 
 
 def test_signed_scores_tie_too():
