@@ -126,8 +126,8 @@ class Result:
     status : Status
     n_iter : int
     objective : float
-        Of `coef`; infinite where it is beyond the float range. With other losses than squared these were fitted to the last digit at the end, and the last
-        record of `history` may tell slightly more.
+        Of `coef`; infinite where it is beyond the float range. With other losses than squared these were
+        fitted to the last digit at the end, and the last record of `history` may tell slightly more.
     entries_read, bytes_read : int
         Entries and bytes that selection read: of X, of gathered columns, or of the codes that stand for X.
         Contains the indices of sparse X and the scales of codes; each call of an operator counts as all of X.

@@ -168,7 +168,7 @@ def test_ordering_refuses_nan_wherever_it_stands():
 def test_an_operator_is_told_when_it_is_to_blame():
     X = np.random.default_rng(0).standard_normal((6, 4))
     X[2, 1] = np.nan
-    with pytest.raises(ValueError, match="linear operator .* gave a product with NaN"):
+    with pytest.raises(ValueError, match=r"linear operator .* gave a product with NaN"):
         minimize(aslinearoperator(X), np.ones(6), OMP(2), "exact")
 
 
