@@ -158,6 +158,11 @@ class Huber:
         with np.errstate(over="ignore", under="ignore"):
             return Huber(float(np.clip(np.ldexp(self.delta, -exponent), 1e-300, 1e300)))
 
+    def majorant(self, y: Array, z: Array) -> Array:
+        """Curvature min(1, delta / |z - y|) of the parabola that touches the loss at z and lies above it."""
+        with np.errstate(over="ignore"):
+            return self.delta / np.maximum(np.abs(z - y), self.delta)
+
     def check_targets(self, y: ArrayLike) -> Array:
         """Return y as a float array; ValueError unless finite."""
         return finite_targets(y)

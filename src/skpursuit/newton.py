@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,19 @@ SLICE_ENTRIES = 2**22  # curvatures of rows held at a time, all pairs of classes
 
 
 class Curvature:
-    """Second derivatives of a loss of one target at predictions z, in the coefficients of the rows of A."""
+    """Second derivatives of a loss of one target at predictions z, in the coefficients of the rows of A.
 
-    def __init__(self, problem: Problem, A: Floats, z: Floats, penalty: Floats) -> None:
-        self.factor = factor((A * problem.curvature(z)) @ A.T, penalty)
+    Where they are singular, as those of Huber loss far from its minimum, or where `trusted` is False because
+    a step by them led nowhere, the parabola above the loss is used instead, if the loss has one.
+    """
+
+    def __init__(self, problem: Problem, A: Floats, z: Floats, penalty: Floats, trusted: bool = True) -> None:
+        above = None if trusted else problem.majorant(z)
+        bend = problem.curvature(z) if above is None else above
+        self.factor, damping = factor((A * bend) @ A.T, penalty)
+        if damping and above is None and (above := problem.majorant(z)) is not None:
+            self.factor, _ = factor((A * above) @ A.T, penalty)
+        self.is_majorant = above is not None
 
     def solve(self, g: Floats) -> Floats:
         """The direction p with (curvature) p = g."""
@@ -33,6 +44,8 @@ class CoupledCurvature:
     Block (i, j) of two columns is a sum over the samples that have both, for all pairs of classes at once:
     the price follows the non-zeros of the sparser column.
     """
+
+    is_majorant = False
 
     def __init__(self, problem: Problem, A: Floats, z: Floats, penalty: Floats) -> None:
         loss: Any = problem.loss
@@ -51,7 +64,7 @@ class CoupledCurvature:
             H[a, :, b] = H[b, :, a] = block
         for i in np.flatnonzero(penalty == 0):
             H[:, i, :, i] += np.trace(H[:, i, :, i]) / m**2
-        self.factor = factor(H.reshape(m * len(A), -1), np.tile(penalty, m))
+        self.factor, _ = factor(H.reshape(m * len(A), -1), np.tile(penalty, m))
 
     def solve(self, g: Floats) -> Floats:
         """The direction p with (curvature) p = g."""
@@ -82,10 +95,13 @@ def pair_products(A: Floats, D: Floats) -> Floats:
     return blocks
 
 
-def curvature_at(problem: Problem, A: Floats, z: Floats, penalty: Floats) -> Curvature | CoupledCurvature:
+def curvature_at(
+    problem: Problem, A: Floats, z: Floats, penalty: Floats, trusted: bool = True
+) -> Curvature | CoupledCurvature:
     """The curvature in the form the loss allows."""
-    kind = CoupledCurvature if couples(problem) else Curvature
-    return kind(problem, A, z, penalty)
+    if couples(problem):
+        return CoupledCurvature(problem, A, z, penalty)
+    return Curvature(problem, A, z, penalty, trusted)
 
 
 def centred(w: Floats, penalty: Floats) -> Floats:
@@ -98,20 +114,32 @@ def couples(problem: Problem) -> bool:
     return hasattr(problem.loss, "probabilities")
 
 
-def factor(H: Floats, penalty: Floats) -> Any:
-    """A solver of (H + diag(penalty)) p = g for a positive semi-definite H, damped as Cholesky needs."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+def factor(H: Floats, penalty: Floats) -> tuple[Callable[[Floats], Floats], float]:
+    """A solver of (H + diag(penalty)) p = g for a positive semi-definite H, and its damping relative to H.
+
+    It is damped as little as Cholesky needs, in units of the mean of the diagonal, so that the range of
+    floats plays no part. Where no damping helps, H is not finite or zero: there is no direction.
+    """
+    from scipy.linalg import cho_solve
 
     H.flat[:: len(H) + 1] += penalty
     scale = float(np.trace(H)) / len(H)
-    if not scale > 0:
-        return lambda g: g
-    damping = 0.0
-    while True:
-        try:
-            done = cho_factor(H, lower=True, check_finite=False)
-            return lambda g: cho_solve(done, g, check_finite=False)
-        except LinAlgError:
-            more = max(10 * damping, 1e-14 * scale)
-            H.flat[:: len(H) + 1] += more - damping
-            damping = more
+    if scale > 0 and isfinite(scale):
+        H /= scale
+        lower, damping = cholesky(H), 0.0
+        while lower is None and damping < 1.0:
+            damping = max(10 * damping, 1e-14)
+            lower = cholesky(H + damping * np.eye(len(H)))
+        if lower is not None:
+            return lambda g: cho_solve((lower, True), g, check_finite=False) / scale, damping
+    return np.zeros_like, np.inf
+
+
+def cholesky(H: Floats) -> Floats | None:
+    """The lower factor of H; None where it has none."""
+    from scipy.linalg import LinAlgError, cho_factor
+
+    try:
+        return cho_factor(H, lower=True, check_finite=False)[0]
+    except LinAlgError:
+        return None

@@ -62,6 +62,14 @@ class Problem:
         c = self.loss.curvature(self.y, z)
         return c if self.weights is None else _scaled(c, self.weights)
 
+    def majorant(self, z: Floats) -> Floats | None:
+        """Curvature of a parabola above the losses that touches them at z; None where the loss has none."""
+        of: Any = getattr(self.loss, "majorant", None)
+        if of is None:
+            return None
+        c = of(self.y, z)
+        return c if self.weights is None else _scaled(c, self.weights)
+
     def single_targets(self) -> list[Problem]:
         """One problem for each target, for losses that do not couple them."""
         of: Any = getattr(self.loss, "for_target", lambda t: self.loss)

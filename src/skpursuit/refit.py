@@ -205,7 +205,9 @@ class Newton:
     def _fit(self, problem: Problem, A: Floats, w: Floats, penalty: Floats) -> tuple[Floats, Floats, float]:
         """Damped Newton.
 
-        Curvature is what costs: it is kept from step to step while each gains at least a factor of 3.
+        Curvature is what costs: it is kept from step to step while each gains at least a factor of 3. A step
+        of which the line search took no quarter shows that curvature at z says little about the way to the
+        minimum: the next one goes by the parabola above the loss, if it has one.
         """
 
         def objective(z: Floats, w: Floats) -> float:
@@ -213,19 +215,20 @@ class Newton:
 
         z: Floats = A.T @ w
         f = objective(z, w)
-        bend, last = None, np.inf
+        bend, last, trusted = None, np.inf, True
         for _ in range(self.max_iter):
             g = A @ problem.residual(z) + (penalty * w.T).T
             fresh = bend is None
-            bend = bend or curvature_at(problem, A, z, penalty)
+            bend = bend or curvature_at(problem, A, z, penalty, trusted)
             p = bend.solve(g)
             decrement = float(np.sum(g * p))
             if not decrement > self.precision * max(abs(f), 1e-300):
                 break
-            w, z, f, moved = line_search(objective, A, (w, z, f), p, decrement)
-            if not moved and fresh:
+            w, z, f, step = line_search(objective, A, (w, z, f), p, decrement)
+            if not step and fresh and not (trusted and problem.majorant(z) is not None):
                 break
-            if not moved or decrement > 0.3 * last:
+            trusted = bool(step >= 0.25 or not trusted)
+            if not step or decrement > 0.3 * last or not trusted or bend.is_majorant:
                 bend = None
             last = decrement
         return w, z, problem.value(z)
@@ -237,8 +240,8 @@ def line_search(
     point: tuple[Floats, Floats, float],
     p: Floats,
     decrement: float,
-) -> tuple[Floats, Floats, float, bool]:
-    """The first of the steps 1, 1/2, 1/4, ... along -p that lowers the objective enough, if there is one."""
+) -> tuple[Floats, Floats, float, float]:
+    """The first of the steps 1, 1/2, 1/4, ... along -p that lowers the objective enough; 0 if none does."""
     w, z, f = point
     dz = A.T @ p
     t = 1.0
@@ -246,9 +249,9 @@ def line_search(
         w_new, z_new = w - t * p, z - t * dz
         f_new = objective(z_new, w_new)
         if f_new <= f - 1e-4 * t * decrement:
-            return w_new, z_new, f_new, True
+            return w_new, z_new, f_new, t
         t *= 0.5
-    return w, z, f, False
+    return w, z, f, 0.0
 
 
 def approach(problem: Problem, column: Floats, state: State) -> Floats:
@@ -261,7 +264,8 @@ def approach(problem: Problem, column: Floats, state: State) -> Floats:
     begun = f = problem.value(z)
     square = column * column
     for _ in range(10):
-        g, bend = column @ problem.residual(z), square @ problem.curvature(z)
+        above = problem.majorant(z)
+        g, bend = column @ problem.residual(z), square @ (problem.curvature(z) if above is None else above)
         move = -g / np.where(bend > 0, bend, np.inf)
         while True:
             z_new = z + (column * move if coef.ndim == 0 else np.multiply.outer(column, move))

@@ -117,13 +117,11 @@ class DenseDesign(Design):
 
     def _weighted_sums(self, weights: Floats) -> Floats:
         """Sums of short pieces, added with more digits: a centred column may be small beside its mean."""
-        piece, d = MEAN_ROWS[self.fast_axis], self.shape[1]
-        total = np.zeros(d, dtype=np.longdouble)
-        for rows, block in self._blocks(piece * max(1, LINE_BLOCK // (piece * d))):
+        total = np.zeros(self.shape[1], dtype=np.longdouble)
+        for rows, block in self._blocks(MEAN_ROWS[self.fast_axis]):
             part, w = block.astype(np.float64, copy=False), weights[rows]
-            whole = len(w) - len(w) % piece
-            sums = w[:whole].reshape(-1, 1, piece) @ part[:whole].reshape(-1, piece, d)
-            total += sums.sum(axis=(0, 1), dtype=np.longdouble) + w[whole:] @ part[whole:]
+            # Not by BLAS, whose sums of equal columns differ.
+            total += np.vecdot(part.T, w) if self.fast_axis == 0 else np.einsum("i,ij->j", w, part)
         return total.astype(np.float64)
 
     def mean_unit(self) -> float:

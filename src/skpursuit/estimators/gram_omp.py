@@ -65,7 +65,9 @@ def gram_omp(
     shares = np.zeros(k)  # of the directions that are rounding their columns had before
     closed: list[int] = []
     g, size, premature = xty.copy(), 0, False
-    noise = 64 * EPS * float(np.abs(xty).max(initial=0.0))
+    # Products with y are rounded relative to ||x_j|| ||y||, where that is known.
+    size_of_y, widest = float(np.sqrt(energy)), float(np.sqrt(np.abs(np.diag(gram)).max(initial=0.0)))
+    noise = 64 * EPS * max(float(np.abs(xty).max(initial=0.0)), size_of_y * widest)
     while size < k and not (tol is not None and energy <= tol):
         scores = np.abs(g)
         scores[closed] = 0.0
@@ -84,7 +86,7 @@ def gram_omp(
         direction = (row - shadow @ V[:size]) / pivot
         step = g[j] / pivot
         g -= step * direction
-        energy -= step * step
+        energy -= float(step) * float(step)
         V[size], half[size], support[size], shares[size] = direction, step, j, lost[j] / pivot
         size += 1
     premature |= tol is not None and energy > tol

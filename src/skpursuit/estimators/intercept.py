@@ -38,6 +38,12 @@ class Shifted:
         """Curvature at z + shift."""
         return self.loss.curvature(y, z + self.shift)
 
+    @property
+    def majorant(self) -> Any:
+        """That of the loss at z + shift, where it has one."""
+        of: Any = getattr(self.loss, "majorant", None)
+        return None if of is None else lambda y, z: of(y, z + self.shift)
+
     def scaled(self, exponent: int) -> Shifted | None:
         """Return the loss in other units of y and z, where it can be had."""
         scaled: Any = getattr(self.loss, "scaled", None)

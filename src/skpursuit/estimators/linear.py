@@ -38,7 +38,7 @@ class LinearMixin:
 
     def _linear(self, X: Any) -> Floats:
         check_is_fitted(self, "coef_")
-        X = validate_data(self, trusted(X), accept_sparse=["csr", "csc", "coo"], dtype=FLOATS, reset=False)
+        X = validate_data(self, trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

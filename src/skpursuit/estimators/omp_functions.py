@@ -130,7 +130,7 @@ def orthogonal_mp_gram(
     """
     _check_limits(n_nonzero_coefs, tol)
     _check_flags(copy_Gram=copy_Gram, copy_Xy=copy_Xy, return_path=return_path, return_n_iter=return_n_iter)
-    gram = check_array(as_array("Gram", Gram), dtype=np.float64)
+    gram = check_array(as_array("Gram", Gram), dtype=np.float64, input_name="Gram")
     d = len(gram)
     if gram.shape != (d, d):
         raise ValueError(f"Gram must be square, got shape {gram.shape}")

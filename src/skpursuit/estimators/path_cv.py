@@ -88,7 +88,7 @@ class PathCVMixin(SplitterRoutingMixin, FittedMixin):
                 scores = [self._information(study, paths)]
         length = min(min(len(s) for s in scores), max(len(path.models) for path in paths))
         self.scores_ = np.array([s[:length] for s in scores])
-        self.n_nonzero_coefs_ = int(np.argmax(self.scores_.mean(axis=0))) + 1
+        self.n_nonzero_coefs_ = best_size(self.scores_)
         self._keep([path.fit(self.n_nonzero_coefs_) for path in paths], study.base, study.joint)
         self._keep_path(paths, length, study.joint)
 
@@ -143,6 +143,19 @@ class PathCVMixin(SplitterRoutingMixin, FittedMixin):
                 used = len(path.fit(k + 1).columns)
                 totals[k] -= information(self.criterion, study.recipe.loss, (y, study.weights), z, (used, d))
         return totals.tolist()
+
+
+def best_size(scores: Floats) -> int:
+    """The number of coefficients with the best mean score over the folds; NaN and infinity are no scores."""
+    with np.errstate(invalid="ignore"):
+        mean = scores.mean(axis=0)
+    finite = np.isfinite(mean)
+    if not finite.any():
+        raise ValueError(
+            "no number of coefficients has a finite score; use another scoring, or divide y by its largest "
+            "entry"
+        )
+    return int(np.argmax(np.where(finite, mean, -np.inf))) + 1
 
 
 def _predicted(path: Path, base: Design, rows: Any, length: int) -> list[Floats]:

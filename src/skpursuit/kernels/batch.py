@@ -27,6 +27,8 @@ from skpursuit.kernels.batch_types import Factor, Work
 COMPILED_WITH = "c651ba4ef030"  # digest of these files: Numba notes changes of its own file only
 
 PENDING = -1
+SHARP = 1e-2  # squared share of an atom left over by the others, above which no digits are lost
+REFINEMENTS = 3  # each gains the digits that the factor has
 STALL = 1e-6  # CoSaMP stops at a relative decrease of the squared residual below this
 
 
@@ -60,6 +62,26 @@ def _solve(factor: Any, size: Any) -> None:
         weights[i] /= lower[i, i]
         for p in range(i):
             weights[p] -= lower[i, p] * weights[i]
+
+
+@njit(cache=True, nogil=True)
+def _refine(signal: Any, dictionary: Any, factor: Any, size: Any, residual: Any) -> None:
+    """Fit what the weights leave of the signal again, where normal equations have lost digits."""
+    weights, lower, sharp = factor.weights, factor.lower, True
+    for i in range(size):
+        sharp = sharp and lower[i, i] ** 2 > SHARP * dictionary.norms[factor.atoms[i]] ** 2
+    step = np.zeros(size)
+    for _ in range(0 if sharp else REFINEMENTS):
+        set_residual(signal, dictionary, factor, size, residual)
+        products(dictionary.atoms, factor.atoms, size, residual, step)
+        for i in range(size):
+            step[i] = (step[i] - dot(lower[i], step, i)) / lower[i, i]
+        for i in range(size - 1, -1, -1):
+            step[i] /= lower[i, i]
+            for p in range(i):
+                step[p] -= lower[i, p] * step[i]
+        for i in range(size):
+            weights[i] += step[i]
 
 
 @njit(cache=True, nogil=True)
@@ -124,6 +146,7 @@ def _omp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, work: Any
                 left = set_residual(signal, dictionary, factor, size, work.residual)
         if size < limits.k:
             correlations(start, dictionary, factor, size, work)
+    _refine(signal, dictionary, factor, size, work.residual)
     _emit(codes, i, factor, size)
     return -1
 
@@ -150,6 +173,7 @@ def _merge(signal: Any, dictionary: Any, limits: Any, room: Any, size: Any, foun
         if merged < factor.half.shape[0] and not contains(kept.atoms, size, work.picks[i]):
             merged += _append(factor, merged, work.picks[i], signal, dictionary, limits.dependence)
     _solve(factor, merged)
+    _refine(signal, dictionary, factor, merged, work.residual)
     return merged
 
 
@@ -177,12 +201,13 @@ def _prune(factor: Any, merged: Any, norms: Any, floor: float, pruned: Any) -> A
 
 
 @njit(cache=True, nogil=True)
-def _refit(signal: Any, dictionary: Any, limits: Any, factor: Any, size: Any) -> Any:
+def _refit(signal: Any, dictionary: Any, limits: Any, factor: Any, size: Any, residual: Any) -> Any:
     """Least squares on the first ``size`` atoms of a factor; it is built anew, in place."""
     fitted = np.int64(0)
     for i in range(size):
         fitted += _append(factor, fitted, factor.atoms[i], signal, dictionary, limits.dependence)
     _solve(factor, fitted)
+    _refine(signal, dictionary, factor, fitted, residual)
     return fitted
 
 
@@ -213,7 +238,7 @@ def _cosamp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, wanted
         merged = _merge(signal, dictionary, limits, room, size, found)
         now = _prune(factor, merged, dictionary.norms, limits.floor * np.sqrt(energy), pruned)
         if limits.refit:
-            now = _refit(signal, dictionary, limits, pruned, now)
+            now = _refit(signal, dictionary, limits, pruned, now, work.residual)
         new = set_residual(signal, dictionary, pruned, now, work.residual)
         if not new < left * (1 - STALL):
             break

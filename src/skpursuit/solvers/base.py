@@ -117,7 +117,7 @@ def residual_status(problem: Problem, state: State, tol: float | None, rtol: flo
     size, top, relative = residual_size(problem, state), problem.peak, problem.relative_size
     if rtol is not None and size**2 <= rtol * relative**2:
         return replace(state, status=Status.CONVERGED)
-    if tol is not None and (size * top) ** 2 <= tol:
+    if tol is not None and size * top <= sqrt(tol):
         return replace(state, status=Status.CONVERGED)
     if size <= 8 * sqrt(len(state.z)) * EPS * relative:
         return replace(state, status=Status.ZERO_RESIDUAL)

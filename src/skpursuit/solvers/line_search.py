@@ -40,6 +40,7 @@ class Line:
         return dot(self.dz, self.dz)
 
 
+HALVINGS = 1100  # of a bracket, which reach the smallest step of all
 Step = tuple[float, Mapping[str, Any]]
 
 
@@ -66,15 +67,17 @@ def newton(line: Line) -> float:
         return high
     gamma = 0.0
     first, second = line.slopes(gamma)
-    for _ in range(60):
+    for _ in range(HALVINGS):
         gamma = gamma - first / second if second > 0 and np.isfinite(first / second) else low
         if not low < gamma < high:
             gamma = 0.5 * (low + high)
         first, second = line.slopes(gamma)
         low, high = (gamma, high) if first < 0 else (low, gamma)
-        if abs(first) <= 1e-12 * abs(line.slope) or high - low <= 1e-15 * high:
+        if abs(first) <= 1e-12 * abs(line.slope):
+            return gamma
+        if high - low <= 1e-15 * high:
             break
-    return gamma
+    return low  # where the objective still falls; it may be infinite at the other end
 
 
 def backtracking(line: Line, t: int) -> Step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -14,7 +14,7 @@ from skpursuit.design.sums import scaled_norm
 from skpursuit.parameters import check_count, check_flag, check_indices, check_size
 from skpursuit.problem import Problem
 from skpursuit.refit import LeastSquares, Newton
-from skpursuit.selectors.base import Oracle
+from skpursuit.selectors.base import Oracle, Query
 from skpursuit.selectors.score import Score, Signed
 from skpursuit.solvers.base import (
     Solver,
@@ -130,11 +130,8 @@ class OMP(Solver):
         score: Score = Signed() if self.positive else problem.score
         left = self.sparsity(problem) - len(state.support)
         query = problem.query(state, score=score, left=left, rng=rng)
-        found = select(query).indices
-        if len(found) == 0:
-            return replace(state, status=Status.OPTIMAL)
-        j = int(found[0])
-        if self._useless(problem, query.r, j):
+        j = best_column(select, query, lambda j: self._useless(problem, query.r, j))
+        if j is None:
             return replace(state, status=Status.OPTIMAL)
         after = self._refit(problem).add(problem, state, j)
         if len(after.support) > len(state.support):
@@ -157,6 +154,18 @@ class OMP(Solver):
         if state.status is None and len(state.support) >= problem.most_independent:
             return replace(state, status=Status.OPTIMAL)
         return state
+
+
+def best_column(select: Oracle, query: Query, is_useless: Callable[[int], bool]) -> int | None:
+    """The column found, or None where none improves; an answer that proves nothing is made sure of first."""
+    answer = select(query)
+    for _ in range(2):
+        if len(answer.indices) and not is_useless(int(answer.indices[0])):
+            return int(answer.indices[0])
+        if answer.certificate == "exact":
+            return None
+        answer = select.exactly(query)
+    return None
 
 
 def checked_forced(forced: Sequence[int], problem: Problem, k: int) -> list[int]:
@@ -209,10 +218,11 @@ class MatchingPursuit(Solver):
         # Each move of a coefficient is rounded, and so is every later sum it is in.
         steps = ceil(self.max_iter**1.5)
         query = problem.query(state, steps=steps, rng=rng, exclude=state.dropped)
-        found = select(query).indices
-        if len(found) == 0:
+        j = best_column(
+            select, query, lambda j: not np.any(problem.design.columns(np.array([j]))[0] @ query.r)
+        )
+        if j is None:
             return replace(state, status=Status.OPTIMAL)
-        j = int(found[0])
         place = np.flatnonzero(state.support == j)
         if (
             len(place) == 0
