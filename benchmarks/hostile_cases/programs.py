@@ -1,0 +1,336 @@
+"""Programs: settings of a solver and a selector, a run, and the checks that its result must pass.
+
+A program is a function of (rng, table) that returns a list of (check, message). Where the settings it drew
+must be refused it says so in ``table.notes["refuse"]``, and whoever runs it judges the exception.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import skpursuit as sk
+
+from . import checks, replays
+from .reference import LD, Reference, judge_choice, norm
+from .selections import draw_selector, spell
+from .tables import SOURCES, draw_weights, hand_over, spoil_unweighted_rows
+
+GENERAL = ("logistic", "huber", "poisson")
+
+
+def draw_k(rng, table):
+    """Up to all columns; often at and beyond what n rows can span."""
+    n, d = table.X.shape
+    kind = rng.random()
+    if kind < 0.5:
+        return int(rng.integers(1, min(d, 6) + 1))
+    if kind < 0.8:
+        return int(min(d, max(1, n + rng.integers(-1, 3))))
+    return d
+
+
+def draw_targets(rng, table, share=0.2):
+    """Turn y into several targets, or one that is a column."""
+    if rng.random() < share:
+        m = int(rng.integers(1, 4))
+        extra = rng.choice([-1.0, 0.0, 1.0, 0.5], m)
+        table.y = (
+            np.multiply.outer(table.y, extra)
+            + (rng.random(m) < 0.5) * table.y[rng.permutation(len(table.y))][:, None]
+        )
+
+
+def draw_labels(rng, table, loss):
+    """Make y a target of the loss."""
+    y = np.nan_to_num(table.y)
+    if loss == "logistic":
+        table.y = np.where(y > (np.median(y) if rng.random() < 0.7 else 0.0), 1.0, -1.0)
+    elif loss == "poisson":
+        top = np.abs(y).max(initial=0.0)
+        y = np.abs(y) / top * float(rng.choice([1, 5, 50, 1e4])) if top > 0 else y
+        table.y = np.rint(y)
+
+
+def minimize(table, solver, selector, loss="squared", **more):
+    """The run, noted so that a failure can show it."""
+    table.notes["call"] = (
+        f"minimize(X, y, {solver!r}, {spell(selector)!r}, {loss!r}), source {table.source}, "
+        f"X {table.X.shape}, y {table.y.shape}, weights {table.weights is not None}"
+    )
+    return sk.minimize(
+        table.given, table.y, solver, selector, loss, sample_weight=table.weights, random_state=0, **more
+    )
+
+
+def prepared(rng, table, sources=SOURCES):
+    """Weights, and X in some form."""
+    draw_weights(rng, table)
+    spoil_unweighted_rows(rng, table)
+    hand_over(rng, table, sources)
+
+
+def overflows(ref, extra=1.0):
+    """Whether squares of sums leave the range of float64: there a run that says it failed is right too."""
+    sizes = [ref.sizes.max(initial=0) * LD(extra), norm(ref.b)]
+    return any(size > 1e150 or 0 < size < 1e-150 for size in sizes)
+
+
+def common(ref, result, k=None, proven=False, reach=0.0):
+    """The checks of every result."""
+    wrong = checks.shape_of(ref, result, k)
+    if wrong:
+        return wrong
+    told = {record.certificate for record in result.history if record.selected}
+    if proven and not told <= {"exact", "delta"}:
+        wrong.append(("certificate", f"a proven selector says {sorted(told)}"))
+    return wrong + checks.told_objective(ref, result, reach)
+
+
+def omp(rng, table):
+    """OMP with squared loss, followed step by step."""
+    draw_targets(rng, table)
+    prepared(rng, table)
+    k, d = draw_k(rng, table), table.X.shape[1]
+    given = {}
+    if rng.random() < 0.2:
+        with np.errstate(over="ignore"):
+            given["tol"] = min(1e300, float((table.y**2).sum()) * 10.0 ** rng.uniform(-20, 0.5))
+    if rng.random() < 0.2:
+        given["rtol"] = float(rng.choice([0.0, 1e-12, 1e-3, 0.5, 2.0]))
+    if rng.random() < 0.2:
+        given["forced"] = tuple(
+            int(j) for j in rng.choice(d, size=int(rng.integers(1, k + 1)), replace=False)
+        )
+    if rng.random() < 0.15 and table.y.ndim == 1:
+        given["positive"] = True
+    solver = sk.OMP(k, **given)
+    _, selector, proven = draw_selector(rng)
+    result = minimize(table, solver, selector)
+    ref = Reference(table)
+    wrong = common(ref, result, k, proven)
+    if wrong:
+        return wrong
+    if result.status.name == "DIVERGED" and overflows(ref):
+        return []
+    wrong = replays.omp_squared(ref, result, solver, k)
+    return wrong or extras(rng, table, solver, selector, result)
+
+
+def extras(rng, table, solver, selector, result):
+    """Powers of two scale the coefficients, and a run that was stopped goes on to the same bits."""
+    kind = rng.random()
+    if kind < 0.25:
+        return scaled(rng, table, solver, selector, result)
+    if kind < 0.35 and table.source != "operator":
+        return resumed(rng, table, solver, selector, result)
+    return []
+
+
+def scaled(rng, table, solver, selector, result):
+    """Coefficients of 2^p y are 2^p times those of y, bit for bit; an absolute `tol` scales along."""
+    power = int(rng.integers(-30, 31))
+    top = np.abs(table.y).max(initial=0.0)
+    small = np.abs(table.y[table.y != 0]).min(initial=1.0)
+    if table.extreme or not (small > 1e-100 and top < 1e100):
+        return []
+    if solver.tol is not None:
+        solver = replace(solver, tol=float(np.ldexp(solver.tol, 2 * power)))
+    y, table.y = table.y, np.ldexp(table.y, power)
+    again = minimize(table, solver, selector)
+    table.y = y
+    if again.support.tolist() != result.support.tolist():
+        return [("scaling", f"2^{power} y leads to {again.support.tolist()}, y to {result.support.tolist()}")]
+    with np.errstate(all="ignore"):
+        back = np.ldexp(again.coef.astype(np.float64), -power)
+    if result.coef.dtype == np.float32:  # at the ends of float32 digits are lost
+        return []
+    if not np.array_equal(back, result.coef.astype(np.float64)):
+        return [("scaling", f"coefficients of 2^{power} y differ by {np.abs(back - result.coef).max():.3g}")]
+    return []
+
+
+def resumed(rng, table, solver, selector, result):
+    """A run stopped by its callback goes on from its checkpoint as if nothing had happened."""
+    if result.n_iter < 2:
+        return []
+    stop = int(rng.integers(1, result.n_iter))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.ckpt"
+        minimize(
+            table, solver, selector, checkpoint=path, callback=lambda record: record.iteration + 1 == stop
+        )
+        again = minimize(table, solver, selector, checkpoint=path)
+    same = again.support.tolist() == result.support.tolist() and np.array_equal(again.coef, result.coef)
+    if not same or again.n_iter != result.n_iter:
+        return [
+            ("resume", f"stopped at {stop}: {again.support.tolist()} instead of {result.support.tolist()}")
+        ]
+    return []
+
+
+def matching_pursuit(rng, table):
+    draw_targets(rng, table)
+    prepared(rng, table)
+    k = None if rng.random() < 0.6 else draw_k(rng, table)
+    solver = sk.MatchingPursuit(k, max_iter=int(rng.choice([1, 5, 40])))
+    if rng.random() < 0.2:
+        solver = sk.MatchingPursuit(k, rtol=float(rng.choice([1e-3, 0.5])), max_iter=30)
+    _, selector, proven = draw_selector(rng)
+    result = minimize(table, solver, selector)
+    ref = Reference(table)
+    wrong = common(ref, result, k, proven, reach=2 * norm(ref.y))
+    if result.status.name == "DIVERGED" and overflows(ref):
+        return wrong
+    wrong = wrong or replays.matching_pursuit(ref, result, solver)
+    return wrong or extras(rng, table, solver, selector, result)
+
+
+def cosamp(rng, table):
+    draw_targets(rng, table)
+    prepared(rng, table)
+    k = draw_k(rng, table)
+    kind = rng.choice([sk.CoSaMP, sk.GraSP])
+    solver = kind(k, max_iter=int(rng.choice([1, 3, 20])), refit=bool(rng.random() < 0.3))
+    _, selector, proven = draw_selector(rng, exact=0.8)
+    result = minimize(table, solver, selector)
+    ref = Reference(table)
+    wrong = common(ref, result, k, proven)
+    if overflows(ref) and result.status.name == "DIVERGED":
+        return wrong
+    wrong = wrong or replays.cosamp(ref, result, solver, k)
+    wrong = wrong or moves_at_all(ref, result)
+    return wrong or extras(rng, table, solver, selector, result)
+
+
+def moves_at_all(ref, result, ridge=0.0):
+    """A run that calls itself done at the zero model has found no column there that gains anything."""
+    done = ("COMPLETE", "ZERO_RESIDUAL", "OPTIMAL", "STALLED")
+    if len(result.support) or result.status.name not in done or ref.y.ndim == 2:
+        return []
+    error, f = ref.product_error(ref.residual(ref.zero)), ref.objective(ref.zero)
+    gain = max(replays.single_gain(ref, ref.zero, x, LD(0), ridge, e) for x, e in zip(ref.X.T, error))
+    if gain > 1e-12 * f:
+        told = f"one column gains {float(gain / f):.3g} of the objective"
+        return [("status", f"{result.status.name} at the zero model, where {told}")]
+    return []
+
+
+def gradient_pursuit(rng, table):
+    """OMP with other losses than squared."""
+    loss = str(rng.choice(GENERAL))
+    draw_labels(rng, table, loss)
+    prepared(rng, table)
+    k, d = draw_k(rng, table), table.X.shape[1]
+    ridge = float(rng.choice([0.0, 0.0, 1e-3, 1.0]))
+    forced = ()
+    if rng.random() < 0.15:
+        forced = tuple(int(j) for j in rng.choice(d, size=int(rng.integers(1, k + 1)), replace=False))
+    tol = float(rng.choice([1e-6, 1e-2])) if rng.random() < 0.2 else None
+    solver = sk.OMP(k, tol=tol, ridge=ridge, forced=forced)
+    _, selector, proven = draw_selector(rng, quadratic=False)
+    result = minimize(table, solver, selector, loss)
+    ref = Reference(table, loss)
+    wrong = common(ref, result, k, proven)
+    if wrong or result.status.name == "DIVERGED":
+        return wrong
+    wrong = replays.general_choices(ref, result, solver, ridge)
+    if well_posed(ref, result):
+        wrong += replays.stationary(ref, result.support, result.coef, ridge)
+    return wrong + general_status(ref, result, k) + moves_at_all(ref, result, ridge)
+
+
+def well_posed(ref, result):
+    """Whether a fit has a minimum that float64 can find: not separable, not nearly dependent."""
+    if len(result.support) == 0 or replays.condition(ref.X[:, result.support]) > 1e5:
+        return False
+    return result.objective > 1e-6 * float(ref.objective(ref.zero))
+
+
+def general_status(ref, result, k):
+    if result.status.name == "COMPLETE" and len(result.support) != k:
+        return [("status", f"COMPLETE with {len(result.support)} of {k} columns")]
+    if result.status.name == "ZERO_RESIDUAL":
+        return [("status", "ZERO_RESIDUAL is for squared loss")]
+    return []
+
+
+def general_matching_pursuit(rng, table):
+    loss = str(rng.choice(GENERAL))
+    draw_labels(rng, table, loss)
+    prepared(rng, table)
+    solver = sk.MatchingPursuit(draw_k(rng, table), max_iter=int(rng.choice([3, 25])))
+    _, selector, proven = draw_selector(rng, quadratic=False)
+    result = minimize(table, solver, selector, loss)
+    ref = Reference(table, loss)
+    reach = np.abs(ref.predict(result.coef)).max(initial=0) * 4 if np.isfinite(result.coef).all() else 0.0
+    wrong = common(ref, result, solver.n_nonzero_coefs, proven, reach)
+    return wrong + checks.never_worse(result) + moves_at_all(ref, result)
+
+
+def grasp(rng, table):
+    """GraSP and StoGradMP with other losses."""
+    loss = str(rng.choice(GENERAL))
+    draw_labels(rng, table, loss)
+    prepared(rng, table)
+    k = draw_k(rng, table)
+    ridge, refit = float(rng.choice([0.0, 1e-3, 1.0])), bool(rng.random() < 0.5)
+    kind = rng.choice([sk.GraSP, sk.StoGradMP])
+    solver = kind(k, max_iter=int(rng.choice([1, 4, 15])), refit=refit, ridge=ridge)
+    _, selector, proven = draw_selector(rng, quadratic=False)
+    result = minimize(table, solver, selector, loss)
+    ref = Reference(table, loss)
+    wrong = common(ref, result, k, proven)
+    if wrong or result.status.name == "DIVERGED":
+        return wrong
+    if kind is sk.GraSP and result.history and result.history[0].certificate in ("exact", "delta"):
+        found = judge_choice(ref, ref.residual(ref.zero), result.history[0].selected, np.arange(ref.d), 2 * k)
+        wrong += [("choice", f"step 0: {message}") for message in found]
+    if refit and well_posed(ref, result):
+        wrong += replays.stationary(ref, result.support, result.coef, ridge)
+    return wrong + (moves_at_all(ref, result, ridge) if kind is sk.GraSP else [])
+
+
+def stochastic(rng, table):
+    """StoIHT and StoGradMP with squared loss; with all rows in a batch the former is followed."""
+    prepared(rng, table)
+    k, n = draw_k(rng, table), len(table.X)
+    batch = n if rng.random() < 0.5 else int(rng.integers(1, n + 1))
+    with np.errstate(over="ignore"):
+        bound = float((table.X**2).sum()) or 1.0
+    if rng.random() < 0.7:
+        step = 1.0 / bound if 0 < 1.0 / bound < np.inf else 1.0
+        solver = sk.StoIHT(k, max_iter=int(rng.choice([1, 5, 20])), batch_size=batch, step_size=step)
+    else:
+        solver = sk.StoGradMP(k, max_iter=5, batch_size=batch)
+    selector = draw_selector(rng)[1]
+    if rng.random() < 0.8:
+        selector = "exact"
+    if "gram" in str(selector).lower():
+        table.notes["may refuse"] = True
+    result = minimize(table, solver, selector)
+    ref = Reference(table)
+    wrong = common(ref, result, k)
+    if (
+        not wrong
+        and isinstance(solver, sk.StoIHT)
+        and batch == n
+        and selector == "exact"
+        and not table.extreme
+    ):
+        wrong = replays.hard_thresholding(ref, result, solver, k)
+    return wrong
+
+
+PROGRAMS = {
+    omp: 16,
+    matching_pursuit: 6,
+    cosamp: 9,
+    gradient_pursuit: 9,
+    general_matching_pursuit: 3,
+    grasp: 6,
+    stochastic: 4,
+}
