@@ -1,0 +1,392 @@
+"""Runs followed step by step in long double, along the columns that they chose."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .checks import coef_reach, coef_rounding
+from .reference import EPS, LD, Span, best_fit, judge_choice, norm
+
+PROVEN = ("exact", "delta")
+GREY = 1000.0  # dependence within this factor of the threshold may be judged either way
+
+
+def dependence(n):
+    """Share of a column below which it counts as dependent (the solvers' rule)."""
+    return 8 * max(16, n) * EPS
+
+
+def take(span, x, n, noise=0.0):
+    """Add a column; returns whether it is "free", "dependent" or in the "grey" zone between them.
+
+    `noise` is the norm of what is rounding in x before it is looked at.
+    """
+    share, size = span.share(x)[0], norm(x)
+    limit = max(LD(dependence(n)), LD(noise) / size if size > 0 else LD(1))
+    # What is left of x inherits the rounding of the directions that it is compared with.
+    doubt = GREY * limit * max(1.0, span.condition() * 1e-2)
+    if share <= limit / GREY:
+        return "dependent"
+    return "grey" if share <= doubt else "free"
+
+
+def omp_squared(ref, result, solver, k, noise=None, floor=0.0):
+    """Orthogonal matching pursuit with squared loss: choices, dropped columns, fit and status.
+
+    `noise` and `floor` are what centring leaves in doubt: of each column, and of gradients.
+    """
+    wrong, span, support, dropped = [], Span(ref.n), [], []
+    told, lost = result.support.tolist(), set(result.dropped.tolist())
+    noise = np.zeros(ref.d) if noise is None else noise
+    score = "signed" if solver.positive else ("group" if ref.y.ndim == 2 else "absolute")
+
+    def enter(j):
+        kind = take(span, ref.A[:, j], ref.rows, noise[j])
+        if j in lost and j not in told:
+            dropped.append(j)
+            return [("dependence", f"column {j} was dropped, but is independent")] if kind == "free" else []
+        if len(support) < len(told) and told[len(support)] == j:
+            support.append(j)
+            span.add(ref.A[:, j])
+            return [("dependence", f"column {j} depends on others")] if kind == "dependent" else []
+        return [("support", f"column {j} was chosen, but is neither next in the support nor dropped")]
+
+    for j in solver.forced:
+        wrong += enter(int(j))
+    for place, record in enumerate(result.history):
+        z, slack = fitted(ref, span, solver.positive)
+        allowed = np.setdiff1d(np.arange(ref.d), support + dropped)
+        if record.certificate in PROVEN:
+            r = weighted_back(ref, z - ref.b)
+            found = judge_choice(ref, r, record.selected, allowed, 1, score, slack + floor)
+            wrong += [("choice", f"step {place}: {message}") for message in found]
+        last = place == len(result.history) - 1
+        if record.selected and not (last and result.status.name == "OPTIMAL"):
+            wrong += enter(record.selected[0])
+        if wrong:
+            return wrong
+    if told != support:
+        return [("support", f"tells {told}, the records lead to {support}")]
+    z, slack = fitted(ref, span, solver.positive)
+    w = result.coef.astype(LD)
+    off = norm(ref.A @ w - z)
+    if off > slack + 2 * coef_rounding(ref, result) + 64 * EPS * coef_reach(ref, w):
+        size = float(norm(z - ref.b))
+        wrong.append(("fit", f"predictions are {float(off):.3g} off the best fit of residual norm {size:.3g}"))
+    if solver.positive and (result.coef < 0).any():
+        wrong.append(("positive", f"coefficient {result.coef.min()} with positive=True"))
+    doubt = slack + 2 * coef_rounding(ref, result) + LD(floor)
+    return wrong + pursuit_status(ref, result, solver, k, z - ref.b, doubt, dropped, score)
+
+
+def weighted_back(ref, residual):
+    """The r of X^T r from the residual of the weighted problem."""
+    return residual * (ref.root if residual.ndim == 1 else ref.root[:, None])
+
+
+def fitted(ref, span, positive=False):
+    """The best fit on a span and what float64 may lose of it."""
+    z, w = span.fit(ref.b)
+    slack = span.rounding(ref.b, z, w)
+    if positive and len(w) and (w < 0).any():
+        z, slack = non_negative(ref, span, slack)
+    return z, slack
+
+
+def non_negative(ref, span, slack):
+    """The non-negative fit by scipy, whose rounding is taken as a hundred times that of the free one."""
+    from scipy.optimize import nnls
+
+    A = np.array([x / norm(x) for x in span.columns]).T
+    size = norm(ref.b)
+    w, _ = nnls(A.astype(float), (ref.b / size).astype(float))
+    # Fit again in long double on what scipy left in.
+    part = Span(ref.n)
+    for i in np.flatnonzero(w > 0):
+        part.add(A[:, i])
+    z, v = part.fit(ref.b)
+    if (v < 0).any():
+        return A @ w.astype(LD) * size, LD(1e-9) * size
+    return z, 100 * slack
+
+
+def pursuit_status(ref, result, solver, k, r, slack, dropped, score):
+    """A status means what it says."""
+    name, size = result.status.name, norm(r)
+    scale = norm(ref.b)
+    if name == "COMPLETE" and len(result.support) != k:
+        return [("status", f"COMPLETE with {len(result.support)} of {k} columns")]
+    if name == "ZERO_RESIDUAL" and size > 16 * np.sqrt(LD(ref.rows)) * EPS * scale + slack:
+        return [("status", f"ZERO_RESIDUAL with residual {float(size):.3g} of {float(scale):.3g}")]
+    if name == "CONVERGED":
+        limits = [LD(solver.tol)] if solver.tol is not None else []
+        limits += [LD(solver.rtol) * scale**2] if solver.rtol is not None else []
+        if not limits or max(size - slack, 0) ** 2 > max(limits) * (1 + 1e-9):
+            return [("status", f"CONVERGED with squared residual {float(size**2):.3g}")]
+    if name == "OPTIMAL":
+        left = np.setdiff1d(np.arange(ref.d), result.support.tolist() + list(dropped))
+        back = weighted_back(ref, r)
+        g, error = ref.gradient(back), ref.product_error(back)
+        g, error = (g, error) if g.ndim == 1 else (norm2(g), norm2(error))
+        g = -g if score == "signed" else np.abs(g)
+        over = g[left] - error[left] - ref.spread_error(slack)[left] - 8 * EPS * ref.sizes[left] * size
+        if len(left) and over.max() > 0:
+            j = int(left[int(np.argmax(over))])
+            return [("status", f"OPTIMAL, but column {j} has gradient {float(g[j]):.3g}")]
+    return []
+
+
+def norm2(g):
+    return np.sqrt((g * g).sum(axis=1))
+
+
+def matching_pursuit(ref, result, solver):
+    """Matching pursuit with squared loss: each move is g_j / ||x_j||^2."""
+    wrong, w = [], np.zeros((ref.d, *ref.y.shape[1:]), LD)
+    z, used, dropped = np.zeros_like(ref.b), set(), set()
+    score = "group" if ref.y.ndim == 2 else "absolute"
+    reach = norm(ref.b)
+    unit = 8 * (ref.rows + 16) * EPS
+    for place, record in enumerate(result.history):
+        slack = unit * (place + 4) * reach
+        r = weighted_back(ref, z - ref.b)
+        if record.certificate in PROVEN:
+            allowed = np.setdiff1d(np.arange(ref.d), sorted(dropped))
+            found = judge_choice(ref, r, record.selected, allowed, 1, score, slack)
+            wrong += [("choice", f"step {place}: {message}") for message in found]
+            if wrong:
+                return wrong
+        last = place == len(result.history) - 1
+        if last and result.status.name in ("COMPLETE", "OPTIMAL"):
+            break
+        j = record.selected[0]
+        if j in result.dropped:
+            dropped.add(j)
+            continue
+        x = ref.A[:, j]
+        move = -(x @ (z - ref.b)) / (x @ x) if x.any() else w[j]
+        w[j] += move
+        z = z + (x * move if z.ndim == 1 else np.multiply.outer(x, move))
+        reach = max(reach, norm(z))
+        used.add(j)
+    slack = unit * (len(result.history) + 4) * (reach + coef_reach(ref, w)) + 2 * coef_rounding(ref, result)
+    off = norm(ref.A @ result.coef.astype(LD) - z)
+    if off > slack:
+        wrong.append(("fit", f"predictions are {float(off):.3g} off those of the moves"))
+    k = solver.n_nonzero_coefs
+    return wrong + pursuit_status(ref, result, solver, k, z - ref.b, slack, dropped, score)
+
+
+class Ambiguous(Exception):
+    """A decision that rounding may turn either way, beyond which a replay cannot follow."""
+
+
+def cosamp(ref, result, solver, k, batch=False):
+    """CoSaMP with squared loss. Ends without a verdict where pruning is a near tie."""
+    wrong, w = [], np.zeros((ref.d, *ref.y.shape[1:]), LD)
+    score = "group" if ref.y.ndim == 2 else "absolute"
+    z, slack, best = np.zeros_like(ref.b), LD(0), None
+    objectives = [(norm(ref.b) ** 2 / 2, w)]
+    support = np.empty(0, int)
+    stopped = result.status.name in ("STALLED", "CYCLING")
+    for place, record in enumerate(result.history):
+        if record.certificate in PROVEN:
+            r = weighted_back(ref, z - ref.b)
+            found = judge_choice(ref, r, record.selected, np.arange(ref.d), 2 * k, score, slack)
+            wrong += [("choice", f"step {place}: {message}") for message in found]
+            if wrong:
+                return wrong
+        if place == len(result.history) - 1 and (stopped or result.status.name == "DIVERGED"):
+            break
+        merged = np.union1d(support, np.array(record.selected, int))
+        try:
+            w, slack = merged_fit(ref, merged, k, solver.refit, score)
+        except Ambiguous:
+            return wrong
+        support = np.flatnonzero(w.any(axis=1) if w.ndim == 2 else w)
+        z = ref.A @ w
+        objectives.append((norm(z - ref.b) ** 2 / 2, w))
+    if result.status.name in ("CYCLING", "DIVERGED"):
+        best = min(value for value, _ in objectives)
+        off = slack + coef_rounding(ref, result)
+        true = norm(ref.A @ result.coef.astype(LD) - ref.b)
+        if true > np.sqrt(2 * best) * (1 + 1e-9) + 4 * off:
+            wrong.append(("best", f"residual {float(true):.3g}, the best was {float(np.sqrt(2 * best)):.3g}"))
+        return wrong
+    if set(np.flatnonzero(result.coef.any(axis=1) if w.ndim == 2 else result.coef)) != set(support.tolist()):
+        return [*wrong, ("support", f"{sorted(result.support.tolist())}, the records lead to {support.tolist()}")]
+    off = norm(ref.A @ result.coef.astype(LD) - z)
+    if off > slack + 2 * coef_rounding(ref, result):
+        wrong.append(("fit", f"predictions are {float(off):.3g} off those of the best fit, pruned"))
+    return wrong
+
+
+def merged_fit(ref, merged, k, refit, score):
+    """Coefficients on the merged columns, lower-numbered ones first, pruned to the k largest."""
+    span, kept = Span(ref.n), []
+    for j in merged.tolist():
+        kind = take(span, ref.A[:, j], ref.rows)
+        if kind == "grey":
+            raise Ambiguous
+        if kind == "free":
+            span.add(ref.A[:, j])
+            kept.append(j)
+    w = np.zeros((ref.d, *ref.y.shape[1:]), LD)
+    if not kept:
+        return w, LD(0)
+    if span.condition() > 1e6:  # normal equations, and coefficients that rounding may reorder
+        raise Ambiguous
+    z, v = span.fit(ref.b)
+    w[kept] = v
+    slack = span.rounding(ref.b, z, v) * 10 * LD(span.condition())
+    sizes = np.abs(w) if w.ndim == 1 else norm2(w)
+    doubt = np.where(ref.sizes > 0, slack * LD(span.condition()) / np.where(ref.sizes > 0, ref.sizes, 1), 0)
+    order = np.lexsort((np.arange(ref.d), -sizes))
+    chosen, left = order[:k], order[k:]
+    if len(left) and (sizes[chosen] - doubt[chosen]).min() <= (sizes[left] + doubt[left]).max():
+        if sizes[left].max() > 0:
+            raise Ambiguous
+    if (sizes[kept] <= doubt[kept]).any():
+        raise Ambiguous
+    w[left] = 0
+    if refit:
+        part = Span(ref.n)
+        keep = np.sort(chosen[sizes[chosen] > 0])
+        for j in keep:
+            part.add(ref.A[:, j])
+        z, v = part.fit(ref.b)
+        w[keep] = v
+    return w, slack
+
+
+def hard_thresholding(ref, result, solver, k):
+    """StoIHT with all rows in every batch: w <- H_k(w - step X^T r)."""
+    w = np.zeros((ref.d, *ref.y.shape[1:]), LD)
+    step = LD(1 if solver.step_size is None else solver.step_size)
+    for _ in result.history:
+        r = ref.residual(ref.predict(w))
+        moved = w - step * ref.gradient(r)
+        doubt = 64 * EPS * (ref.rows + 16) * (np.abs(w) + step * ref.product_error(r) / EPS / 4)
+        sizes = np.abs(moved)
+        order = np.lexsort((np.arange(ref.d), -sizes))
+        chosen, left = order[:k], order[k:]
+        if len(left) and (sizes[chosen] - doubt[chosen]).min() <= (sizes[left] + doubt[left]).max():
+            return []
+        w = np.where(np.isin(np.arange(ref.d), chosen), moved, 0)
+    if result.status.name == "DIVERGED" or not np.isfinite(w).all():
+        return []
+    error = np.abs(result.coef.astype(LD) - w).max(initial=0)
+    growth = max(LD(1), (1 + step * (ref.X**2).sum()) ** len(result.history))
+    unit = float(np.finfo(result.coef.dtype).eps)
+    if error > (64 * EPS * ref.rows * growth + unit) * max(np.abs(w).max(initial=0), 1e-300):
+        return [("fit", f"coefficients are {float(error):.3g} off those of hard thresholding")]
+    return []
+
+
+def frank_wolfe(ref, result, solver):
+    """Vanilla Frank-Wolfe whose steps are known: vertices, and predictions in the end."""
+    simplex = type(solver.constraint).__name__ == "Simplex"
+    radius = LD(solver.constraint.radius)
+    z = radius * ref.X[:, 0] if simplex else np.zeros(ref.n, LD)
+    score, wrong = ("signed" if simplex else "absolute"), []
+    reach = radius * ref.sizes.max() + norm(z * ref.root)
+    for place, record in enumerate(result.history):
+        smooth = max(LD(1), (ref.curvature(z) / ref.weights).max())
+        slack = 16 * (ref.rows + 16) * EPS * (place + 2) * (reach + norm(ref.b)) * smooth
+        r = ref.residual(z)
+        if record.certificate in PROVEN:
+            found = judge_choice(ref, r, record.selected[-1:], np.arange(ref.d), 1, score, slack)
+            wrong += [("choice", f"step {place}: {message}") for message in found]
+            if wrong:
+                return wrong
+        if place == len(result.history) - 1 and result.status.name in ("OPTIMAL", "CONVERGED", "STALLED"):
+            break
+        j = record.selected[-1]
+        slope = ref.X[:, j] @ r
+        if not simplex and abs(slope) <= ref.product_error(r)[j] + ref.spread_error(slack)[j]:
+            return wrong  # the sign of the vertex is lost in rounding
+        dz = (radius if simplex or slope <= 0 else -radius) * ref.X[:, j] - z
+        if solver.rule == "open-loop":
+            gamma = min(LD(1), LD(2) / (place + 2))
+        else:
+            size = (ref.weights * dz * dz).sum()
+            gamma = min(LD(1), max(LD(0), -(r @ dz) / size)) if size > 0 else LD(0)
+        z = z + gamma * dz
+    slack = 32 * (ref.rows + 16) * EPS * (len(result.history) + 2) * (reach + norm(ref.b))
+    off = norm((ref.predict(result.coef) - z) * ref.root)
+    if off > slack + 2 * coef_rounding(ref, result):
+        wrong.append(("fit", f"predictions are {float(off):.3g} off those of the steps"))
+    return wrong
+
+
+def general_choices(ref, result, solver, ridge):
+    """Gradient pursuit with any loss, one target: choices along the way, fitted to about six digits."""
+    wrong, support, dropped = [], [], []
+    told, lost = result.support.tolist(), set(result.dropped.tolist())
+    for j in solver.forced:
+        (dropped if j in lost else support).append(int(j))
+    w, start = np.empty(0), ref.objective(ref.zero)
+    for place, record in enumerate(result.history):
+        w = np.append(w, np.zeros(len(support) - len(w)))
+        w, z, f = best_fit(ref, support, ridge, w) if support else (w, ref.zero, start)
+        if f < 1e-3 * start or not np.isfinite(f):
+            return wrong  # nearly separable: residuals are what the fit left over
+        bend = ref.curvature(z).max() if ref.loss == "poisson" else ref.weights.max()
+        penalty = ridge * (w * w).sum() / 2
+        # f - f* >= |r - r*|^2 / (2 L), and fits stop once they promise less than 1e-6 of the objective.
+        slack = 0 if not support else np.sqrt(4 * bend * 2e-5 * (f + penalty))
+        allowed = np.setdiff1d(np.arange(ref.d), support + dropped)
+        if record.certificate in PROVEN:
+            scale = slack / np.sqrt(ref.weights.min())
+            found = judge_choice(ref, ref.residual(z), record.selected, allowed, 1, "absolute", scale)
+            wrong += [("choice", f"step {place}: {message}") for message in found]
+            if wrong:
+                return wrong
+        if not record.selected:
+            break
+        j = record.selected[0]
+        if j in lost:
+            dropped.append(j)
+        elif j in told:
+            support.append(j)
+        if len(support) > 12:
+            break
+    return wrong
+
+
+def stationary(ref, support, coef, ridge=0.0, digits=1e-5):
+    """At a fit to the last digit no gradient entry of the support is left; one target."""
+    if len(support) == 0:
+        return []
+    w = np.asarray(coef)[support].astype(LD)
+    X = ref.X[:, support]
+    z = X @ w
+    r, bend = ref.residual(z), ref.curvature(z)
+    g = X.T @ r + LD(ridge) * w
+    unit = float(np.finfo(np.asarray(coef).dtype).eps)
+    moved = (unit + 64 * EPS) * (np.abs(X) @ np.abs(w))
+    doubt = 4 * np.abs(X).T @ (bend * moved) + 64 * EPS * ref.rows * (np.abs(X).T @ np.abs(r))
+    sizes = np.sqrt((X * X).sum(axis=0))
+    allowed = digits * sizes * max(norm(ref.residual(ref.zero)), norm(r)) + doubt + unit * ridge * np.abs(w)
+    over = np.abs(g) - allowed
+    if over.max() > 0:
+        j = int(np.argmax(over))
+        return [("stationary", f"gradient {float(g[j]):.3g} of column {support[j]} is left in the fit")]
+    return []
+
+
+def duality_gap(ref, solver, coef):
+    """The gap of Frank-Wolfe at some coefficients, and its rounding."""
+    w = np.asarray(coef).astype(LD)
+    z = ref.predict(w)
+    r = ref.residual(z)
+    g = ref.gradient(r)
+    radius = LD(solver.constraint.radius)
+    simplex = type(solver.constraint).__name__ == "Simplex"
+    gap = g @ w + (-radius * g.min() if simplex else radius * np.abs(g).max())
+    sizes = np.sqrt((ref.X**2).sum(axis=0))
+    unit = float(np.finfo(np.asarray(coef).dtype).eps)
+    reach = norm(z) + radius * sizes.max()
+    moved = (unit + 64 * EPS * (ref.rows + 16)) * reach
+    bend = ref.curvature(z).max()
+    return gap, moved * (norm(r) + bend * reach) + 32 * ref.rows * EPS * norm(r) * reach
