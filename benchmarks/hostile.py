@@ -29,7 +29,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from hostile_cases.refusals import RefusedRight, judge_refusal
+from hostile_cases.refusals import judge_refusal
 from hostile_cases.tables import FAMILIES, draw_table
 
 PER_SEED = 10_000_000  # case seeds that belong to one --seed
@@ -56,12 +56,10 @@ def run_case(seed, family=None, program=None):
         wrong = function(rng, table)
         if table.notes.get("refuse"):
             wrong = [("accepted", f"{table.notes['refuse']} was accepted without a word")]
-    except RefusedRight:
-        wrong = []
-    except OutOfTime:
-        wrong = [("time", f"no answer after {CASE_SECONDS:g} seconds")]
-    except (Exception, Warning) as error:
-        wrong = judge_refusal(error, table, "".join(traceback.format_tb(error.__traceback__)[-3:]))
+    except OutOfTime as late:
+        wrong = [("time", f"no answer after {CASE_SECONDS:g} seconds [{where(late)}]")]
+    except Exception as error:
+        wrong = judge_refusal(error, table, where(error))
     return {
         "seed": seed,
         "family": table.family,
@@ -69,6 +67,13 @@ def run_case(seed, family=None, program=None):
         "call": table.notes.get("call", ""),
         "wrong": [(check, str(message)) for check, message in wrong],
     }
+
+
+def where(error):
+    """The innermost places of the library and of this program that an exception came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f for f in frames if "skpursuit" in f.filename or "hostile" in f.filename]
+    return ", ".join(f"{Path(f.filename).name}:{f.lineno}" for f in ours[-3:])
 
 
 class OutOfTime(BaseException):

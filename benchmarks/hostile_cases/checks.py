@@ -45,7 +45,7 @@ def shape_of(ref, result, k=None):
 
 def coef_rounding(ref, result):
     """What the dtype of the coefficients takes from predictions, as a norm of weighted ones."""
-    unit = float(np.finfo(result.coef.dtype).eps) if result.coef.dtype == np.float32 else 0.0
+    unit = float(np.finfo(getattr(result, "dtype", result.coef.dtype)).eps)
     return unit * coef_reach(ref, result.coef)
 
 

@@ -1,1 +1,394 @@
-PROGRAMS = {}
+"""Programs of the estimators, the drop-in functions and the coder."""
+
+from __future__ import annotations
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+
+import skpursuit as sk
+
+from . import checks, replays
+from .programs import GENERAL, draw_k, draw_labels, draw_selector, draw_targets, spell
+from .reference import EPS, LD, Reference, Span, judge_choice, norm
+from .tables import ARRAYS, Table, draw_weights, hand_over, spoil_unweighted_rows
+
+CLIPPED = "n_nonzero_coefs|max_nonzero_coefs"
+TAME = ("plain", "heavy_tails", "counts", "in_the_span")  # where scikit-learn's answer is the same
+
+
+def fit(table, estimator, y=None):
+    """Fit with the weights; documented warnings are no failures."""
+    table.notes["call"] = (
+        f"{type(estimator).__name__}({spelled(estimator)}).fit(X, y), source {table.source}, X {table.X.shape}, "
+        f"y {table.y.shape}, weights {table.weights is not None}"
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", CLIPPED, UserWarning)
+        warnings.filterwarnings("ignore", "Orthogonal matching pursuit ended prematurely", RuntimeWarning)
+        return estimator.fit(table.given, table.y if y is None else y, sample_weight=table.weights)
+
+
+def spelled(estimator):
+    given = estimator.get_params(deep=False).items()
+    return ", ".join(f"{name}={spell(value)!r}" for name, value in given if value not in (None, False))
+
+
+def prepared(rng, table):
+    draw_weights(rng, table)
+    spoil_unweighted_rows(rng, table)
+    hand_over(rng, table, ARRAYS)
+
+
+def predicts(table, model, coef, intercept):
+    """Predictions are X w + b."""
+    z = table.X.astype(LD) @ np.asarray(coef).astype(LD).T + np.asarray(intercept, LD)
+    found = np.asarray(model).astype(LD)
+    unit = float(np.finfo(np.asarray(coef).dtype).eps)
+    reach = np.abs(table.X).astype(LD) @ np.abs(np.asarray(coef).astype(LD)).T + np.abs(intercept)
+    if z.shape != found.shape:
+        return [("predict", f"predictions have shape {found.shape}, not {z.shape}")]
+    if (np.abs(z - found) > 16 * (table.X.shape[1] + 8) * unit * reach + 1e-300).any():
+        return [("predict", f"predictions are {float(np.abs(z - found).max()):.3g} off X w + b")]
+    return []
+
+
+def finite(model):
+    if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
+        return [("finite", "coefficients or intercept are not finite")]
+    return []
+
+
+def means_out(ref, coef, intercept):
+    """The intercept leaves residuals of mean zero; `ref` is centred."""
+    b = ref.y_mean - np.asarray(coef).astype(LD) @ ref.means
+    unit = float(np.finfo(np.asarray(coef).dtype).eps) + 64 * EPS
+    reach = np.abs(ref.y_mean) + np.abs(np.asarray(coef).astype(LD)) @ np.abs(ref.means)
+    off = np.abs(np.asarray(intercept, LD) - b)
+    if (off > 300 * unit * reach + 1e-300).any():
+        return [("intercept", f"intercept {intercept!r}, residuals of mean zero need {np.asarray(b, float)!r}")]
+    return []
+
+
+def as_run(model, ref, coef):
+    """What an estimator tells, as a result of `minimize` in the view that the solver saw."""
+    support, history = np.asarray(model.support_), model.history_
+    status = model.status_
+    chosen = [record.selected[0] for record in history if record.selected]
+    if status.name == "OPTIMAL":
+        chosen = chosen[: len(history) - 1]
+    dropped = [j for j in chosen if j not in support]
+    w = np.asarray(coef).astype(LD)
+    scale = ref.scale if w.ndim == 1 else ref.scale[:, None]
+    return SimpleNamespace(
+        support=support, history=history, status=status, dropped=np.array(dropped, int), coef=w * scale,
+        dtype=np.asarray(coef).dtype, n_iter=model.n_iter_,
+    )  # fmt: skip
+
+
+def regressor(rng, table):
+    """PursuitRegressor with squared loss."""
+    draw_targets(rng, table)
+    prepared(rng, table)
+    k, d = draw_k(rng, table), table.X.shape[1]
+    solver = str(rng.choice(["omp", "omp", "omp", "mp", "cosamp", "grasp", "fw"]))
+    if solver == "fw" and table.y.ndim == 2:
+        solver = "omp"
+    _, selector, proven = draw_selector(rng)
+    intercept, normalize = bool(rng.random() < 0.7), bool(rng.random() < 0.4)
+    model = sk.PursuitRegressor(
+        solver=solver, selector=selector, n_nonzero_coefs=k, fit_intercept=intercept, normalize=normalize,
+        shared_support=table.y.ndim == 2, max_iter=None if solver == "omp" else 20, random_state=0,
+    )  # fmt: skip
+    fit(table, model)
+    coef = model.coef_ if table.y.ndim == 1 else np.asarray(model.coef_).T.reshape(d, -1)
+    wrong = finite(model) + predicts(table, model.predict(table.given), model.coef_, model.intercept_)
+    ref = Reference(table).centred(intercept, normalize)
+    wrong = wrong or means_out(ref, model.coef_, model.intercept_)
+    used = np.flatnonzero(coef.any(axis=1) if coef.ndim == 2 else coef)
+    if solver != "fw" and not set(used.tolist()) <= set(np.asarray(model.support_).tolist()):
+        wrong.append(("support", "coefficients off the support"))
+    if solver != "fw" and len(used) > k:
+        wrong.append(("sparsity", f"{len(used)} coefficients where {k} were allowed"))
+    if solver == "omp" and not wrong and model.status_.name != "DIVERGED":
+        run = as_run(model, ref, coef)
+        wrong = replays.omp_squared(ref, run, sk.OMP(k), k)
+    return wrong
+
+
+def general_regressor(rng, table):
+    """PursuitRegressor with Huber and Poisson loss."""
+    loss = str(rng.choice(GENERAL[1:]))
+    draw_labels(rng, table, loss)
+    prepared(rng, table)
+    k, solver = draw_k(rng, table), str(rng.choice(["omp", "mp", "grasp", "fw"]))
+    _, selector, _ = draw_selector(rng, quadratic=False)
+    model = sk.PursuitRegressor(
+        solver=solver, selector=selector, loss=loss, n_nonzero_coefs=k, fit_intercept=bool(rng.random() < 0.6),
+        max_iter=None if solver == "omp" else 10, random_state=0,
+    )  # fmt: skip
+    fit(table, model)
+    wrong = finite(model)
+    found = model.predict(table.given)
+    if np.isnan(found).any():
+        wrong.append(("finite", "predictions are NaN"))
+    if wrong or model.status_.name == "DIVERGED":
+        return wrong
+    z = table.X.astype(LD) @ model.coef_.astype(LD) + LD(model.intercept_)
+    ref = Reference(table, loss)
+    rows = slice(None) if table.weights is None else table.weights > 0
+    limit = ref.objective(ref.zero) * (1 + 1e-6) + 1e-9 * norm(ref.y) + 1e-300
+    if solver in ("omp", "mp") and ref.objective(z[rows]) > limit:
+        wrong.append(("worse", f"objective {float(ref.objective(z[rows])):.6g}, at zero {float(limit):.6g}"))
+    return wrong
+
+
+def classifier(rng, table):
+    y = np.nan_to_num(table.y)
+    classes = int(rng.choice([2, 2, 3]))
+    order = np.argsort(np.argsort(y, kind="stable"))
+    labels = order * classes // len(y)
+    names = np.array(["ant", "bee", "cat"]) if rng.random() < 0.5 else np.array([3, -1, 7])
+    table.y = labels.astype(float)
+    prepared(rng, table)
+    rows = slice(None) if table.weights is None else table.weights > 0
+    if len(np.unique(labels[rows])) < 2:
+        table.notes["refuse"] = "one class"
+    loss = str(rng.choice(["logistic", "logistic", "squared", "huber"]))
+    _, selector, proven = draw_selector(rng, quadratic=loss == "squared")
+    solver = str(rng.choice(["omp", "omp", "mp", "grasp", "fw"]))
+    shared = bool(rng.random() < 0.3) and solver != "fw"
+    multi = "multinomial" if rng.random() < 0.3 and solver == "omp" and loss == "logistic" else "ovr"
+    model = sk.PursuitClassifier(
+        solver=solver, selector=selector, loss=loss, n_nonzero_coefs=draw_k(rng, table),
+        fit_intercept=bool(rng.random() < 0.7), multi_class=multi, shared_support=shared,
+        max_iter=None if solver == "omp" else 10, random_state=0,
+    )  # fmt: skip
+    fit(table, model, names[labels])
+    wrong = finite(model)
+    if wrong:
+        return wrong
+    z = model.decision_function(table.given)
+    wrong += predicts(table, z.reshape(len(z), -1), model.coef_, model.intercept_)
+    if not set(model.predict(table.given)) <= set(model.classes_):
+        wrong.append(("predict", "labels that are no classes"))
+    if loss == "logistic":
+        p = model.predict_proba(table.given)
+        if not ((p >= 0).all() and np.allclose(p.sum(axis=1), 1.0)):
+            wrong.append(("probability", "probabilities that do not sum to one"))
+    if solver == "omp" and loss == "logistic" and len(model.classes_) == 2 and not table.extreme:
+        wrong += classified(table, model, names[labels])
+    return wrong
+
+
+def classified(table, model, labels):
+    """The fit of a binary logistic model is stationary in its coefficients."""
+    y = np.where(labels == model.classes_[1], 1.0, -1.0)
+    X = np.column_stack([table.X, np.ones(len(y))])
+    ref = Reference(Table(X, y, weights=table.weights), "logistic")
+    status = model.status_ if not isinstance(model.status_, list) else model.status_[0]
+    if not status.ok:
+        return []
+    coef = np.append(model.coef_[0].astype(float), model.intercept_[0])
+    support = np.flatnonzero(model.coef_[0])
+    z = ref.X @ coef.astype(LD)
+    r = ref.residual(z)
+    g = ref.X.T @ r + LD(0.03) * coef
+    unit = float(np.finfo(model.coef_.dtype).eps)
+    moved = (unit + 64 * EPS) * (np.abs(ref.X) @ np.abs(coef))
+    doubt = 4 * np.abs(ref.X).T @ (ref.curvature(z) * moved) + 1e-5 * ref.sizes * norm(ref.residual(ref.zero))
+    if len(support) and (np.abs(g) > doubt)[support].any():
+        return [("stationary", f"gradient {float(np.abs(g[support]).max()):.3g} is left in the fit")]
+    return []
+
+
+def cross_validated(rng, table):
+    """PursuitRegressorCV: the choice, the path and one score."""
+    prepared(rng, table)
+    n = len(table.y)
+    if n < 9:
+        table.weights = None
+    if table.weights is not None:
+        table.weights = table.weights + 0.25  # every fold needs rows that count
+    criterion = "cv" if n >= 9 else str(rng.choice(["aic", "bic", "ebic"]))
+    model = sk.PursuitRegressorCV(
+        selector=draw_selector(rng)[1], max_nonzero_coefs=draw_k(rng, table), criterion=criterion, cv=3,
+        fit_intercept=bool(rng.random() < 0.7), normalize=bool(rng.random() < 0.3), random_state=0,
+    )  # fmt: skip
+    fit(table, model)
+    wrong = finite(model) + predicts(table, model.predict(table.given), model.coef_, model.intercept_)
+    if not np.isfinite(model.scores_).all():
+        return [*wrong, ("finite", f"scores {model.scores_.tolist()}")]
+    chosen = int(np.argmax(model.scores_.mean(axis=0))) + 1
+    if model.n_nonzero_coefs_ != chosen or len(model.support_) > chosen:
+        wrong.append(("chosen", f"{model.n_nonzero_coefs_} of {len(model.support_)} columns, scores say {chosen}"))
+    on_path = np.zeros(table.X.shape[1])
+    on_path[model.path_features_] = model.coef_path_[chosen - 1]
+    if not np.allclose(on_path, model.coef_, rtol=1e-5, atol=0):
+        wrong.append(("path", "the model is not the one of the path"))
+    return wrong
+
+
+def drop_in(rng, table):
+    """OrthogonalMatchingPursuit and orthogonal_mp."""
+    prepared(rng, table)
+    draw_targets(rng, table, 0.3)
+    k, d = draw_k(rng, table), table.X.shape[1]
+    precompute = rng.choice([True, False, "auto"])
+    precompute = precompute if isinstance(precompute, str) and precompute == "auto" else str(precompute) == "True"
+    intercept = bool(rng.random() < 0.6)
+    model = sk.OrthogonalMatchingPursuit(n_nonzero_coefs=k, fit_intercept=intercept, precompute=precompute)
+    fit(table, model)
+    coefs = np.atleast_2d(model.coef_)
+    wrong = finite(model)
+    if wrong:
+        return wrong
+    wrong += predicts(table, model.predict(table.given), model.coef_, model.intercept_)
+    ref = Reference(table).centred(intercept)
+    wrong += means_out(ref, model.coef_, model.intercept_) if intercept else []
+    targets = table.y.reshape(len(table.y), -1).T
+    for coef, y in zip(coefs, targets):
+        one = Reference(Table(table.X, y, weights=table.weights)).centred(intercept)
+        wrong = wrong or least_squares(one, coef, k, gram=precompute is not False)
+    if table.family in TAME and table.source == "c_order" and table.weights is None and not wrong:
+        wrong += as_scikit_learn(table, model, k, intercept)
+    return wrong
+
+
+def least_squares(ref, coef, k, gram=False):
+    """The coefficients are the least-squares fit on their own support."""
+    support = np.flatnonzero(coef)
+    if len(support) > k:
+        return [("sparsity", f"{len(support)} coefficients where {k} were allowed")]
+    span = Span(ref.n)
+    for j in support:
+        span.add(ref.A[:, j])
+    z, w = span.fit(ref.b)
+    if len(w) < len(support):
+        return [("dependence", "dependent columns in the model")]
+    slack = replays.fitted(ref, span, support)[1]
+    condition = span.condition()
+    if len(support) and (ref.noise[support] > 1e-2 * ref.sizes[support] / condition).any():
+        return []
+    if gram:  # normal equations, and centring after products
+        far = (ref.noise[support] / ref.sizes[support]).max(initial=0)
+        unit = float(np.finfo(coef.dtype).eps)  # the Gram matrix of float32 columns has their digits
+        slack = slack * 10 * condition + norm(ref.b) * condition**2 * (4 * far + 8 * unit)
+    result = SimpleNamespace(coef=coef, dtype=coef.dtype)
+    off = norm(ref.A @ coef.astype(LD) - z)
+    if off > slack + 2 * checks.coef_rounding(ref, result) + 64 * EPS * checks.coef_reach(ref, coef):
+        size = float(norm(z - ref.b))
+        return [("fit", f"predictions are {float(off):.3g} off the best fit of residual norm {size:.3g}")]
+    return []
+
+
+def as_scikit_learn(table, model, k, intercept):
+    from sklearn.linear_model import OrthogonalMatchingPursuit
+
+    rank = np.linalg.matrix_rank(table.X - table.X.mean(axis=0))
+    if k >= rank or table.y.ndim > 1:
+        return []
+    theirs = OrthogonalMatchingPursuit(n_nonzero_coefs=k, fit_intercept=intercept).fit(table.X, table.y)
+    z, mine = theirs.predict(table.X), model.predict(table.X)
+    left = norm(table.y - mine)
+    if left <= 1e-6 * norm(table.y) or np.allclose(z, mine, atol=1e-6 * np.abs(table.y).max()):
+        return []
+    if set(np.flatnonzero(theirs.coef_)) == set(np.flatnonzero(model.coef_)):
+        return [("scikit-learn", "other coefficients on the same support")]
+    if table.family == "counts":  # ties
+        return []
+    return [("scikit-learn", f"{np.flatnonzero(theirs.coef_)} there, {np.flatnonzero(model.coef_)} here")]
+
+
+def path_functions(rng, table):
+    """orthogonal_mp and orthogonal_mp_gram with their paths, which tell the order of choice."""
+    hand_over(rng, table, ARRAYS)
+    k, (n, d) = draw_k(rng, table), table.X.shape
+    by_gram = rng.random() < 0.5
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Orthogonal matching pursuit ended prematurely", RuntimeWarning)
+        if by_gram:
+            table.notes["call"] = f"orthogonal_mp_gram(X.T @ X, X.T @ y, n_nonzero_coefs={k}), X {table.X.shape}"
+            with np.errstate(all="ignore"):
+                G, Xy = table.X.T @ table.X, table.X.T @ table.y
+            if not (np.isfinite(G).all() and np.isfinite(Xy).all()):
+                table.notes["refuse"] = "a Gram matrix that is not finite"
+            coef = sk.orthogonal_mp_gram(G, Xy, n_nonzero_coefs=k, return_path=True)
+        else:
+            table.notes["call"] = f"orthogonal_mp(X, y, n_nonzero_coefs={k}), {table.source}, X {table.X.shape}"
+            coef = sk.orthogonal_mp(table.given, table.y, n_nonzero_coefs=k, return_path=True)
+    if table.notes.get("refuse"):
+        return []
+    if not np.isfinite(coef).all():
+        return [("finite", "coefficients are not finite")]
+    path = coef.reshape(d, -1) if coef.size else np.zeros((d, 0))
+    if d == 1 or path.shape[1] == 1 or path.size == 0:
+        return []
+    return followed(Reference(table), path, by_gram)
+
+
+def followed(ref, path, by_gram):
+    """The steps of a path: each adds the best column."""
+    span, support = Span(ref.n), []
+    top = np.abs(ref.gradient(ref.b)).max(initial=0)
+    for step in range(path.shape[1]):
+        new = np.setdiff1d(np.flatnonzero(path[:, step]), support)
+        if len(new) != 1:  # a coefficient that is zero by chance
+            return []
+        z, slack, _ = replays.fitted(ref, span, support)
+        condition = span.condition()
+        if by_gram and condition > 1e5:
+            return []
+        extra = 256 * (len(support) + 1) * EPS * top * condition**2 * (ref.rows + 16) if by_gram else 0.0
+        dependent = [j for j in range(ref.d) if j not in support and span.share(ref.A[:, j])[0] < 1e-6]
+        allowed = np.setdiff1d(np.arange(ref.d), support + dependent)
+        if int(new[0]) in dependent:
+            return []
+        found = judge_choice(ref, z - ref.b, new, allowed, 1, "absolute", slack, extra)
+        if found:
+            return [("choice", f"step {step}: {found[0]}")]
+        support.append(int(new[0]))
+        span.add(ref.A[:, new[0]])
+    return []
+
+
+def coder(rng, table):
+    """PursuitCoder: atoms are the columns of X, signals are y and others."""
+    if table.extreme:
+        table.notes["may refuse"] = True
+    n, d = table.X.shape
+    k = 1 if rng.random() < 0.4 else draw_k(rng, table)
+    solver = "omp" if rng.random() < 0.8 else "cosamp"
+    noise = rng.standard_normal((2, n)) * max(1e-300, np.abs(table.y).max(initial=0.0))
+    signals = np.vstack([table.y[None], noise, np.zeros(n)])
+    table.notes["call"] = f"PursuitCoder(X.T, {k}, {solver!r}).transform(signals), X {table.X.shape}"
+    codes = sk.PursuitCoder(np.ascontiguousarray(table.X.T), k, solver, n_jobs=1).transform(signals).toarray()
+    if codes.shape != (4, d) or not np.isfinite(codes).all():
+        return [("finite", f"codes of shape {codes.shape}, finite: {np.isfinite(codes).all()}")]
+    wrong = []
+    for signal, code in zip(signals, codes):
+        ref = Reference(Table(table.X, signal))
+        ref.noise, ref.y_noise = np.zeros(d), 0.0
+        if solver == "omp":
+            wrong = wrong or least_squares(ref, code, k)
+        elif np.count_nonzero(code) > k:
+            wrong = wrong or [("sparsity", f"{np.count_nonzero(code)} weights where {k} were allowed")]
+        if k == 1 and solver == "omp" and code.any():
+            # Products that are equal up to rounding count as equal, and the lowest index wins.
+            extra = 64 * (n + 16) * EPS * ref.sizes * norm(ref.b)
+            alive = np.flatnonzero(ref.sizes > 0)
+            found = judge_choice(ref, -ref.b, np.flatnonzero(code), alive, 1, "absolute", 0.0, extra)
+            wrong = wrong or [("choice", message) for message in found]
+    return wrong
+
+
+PROGRAMS = {
+    regressor: 9,
+    general_regressor: 3,
+    classifier: 4,
+    cross_validated: 2,
+    drop_in: 4,
+    path_functions: 3,
+    coder: 3,
+}

@@ -54,14 +54,14 @@ SMOOTHNESS = {"squared": 1.0, "logistic": 0.25, "huber": 1.0}
 class Reference:
     """A problem on the rows of positive weight. `r` is such that X^T r is the gradient."""
 
-    def __init__(self, table, loss="squared", shift=0.0):
+    def __init__(self, table, loss="squared"):
         rows = slice(None) if table.weights is None else table.weights > 0
         self.X = table.X[rows].astype(LD)
         self.y = table.y[rows].astype(LD)
         self.weights = np.ones(len(self.X), LD) if table.weights is None else table.weights[rows].astype(LD)
-        self.loss, self.shift = loss, shift
-        self.rows = len(table.X)
+        self.loss, self.rows = loss, len(table.X)
         self.n, self.d = self.X.shape
+        self.plain = self.X.astype(float)  # as it was given: columns that are equal here tie
 
     def _per_row(self, values):
         return values * (self.weights if values.ndim == 1 else self.weights[:, None])
@@ -70,16 +70,34 @@ class Reference:
         return self.X @ np.asarray(coef).astype(LD)
 
     def values(self, z):
-        return self._per_row(LOSSES[self.loss](self.y, z + self.shift)[0])
+        return self._per_row(LOSSES[self.loss](self.y, z)[0])
 
     def objective(self, z):
         return self.values(z).sum()
 
     def residual(self, z):
-        return self._per_row(LOSSES[self.loss](self.y, z + self.shift)[1])
+        return self._per_row(LOSSES[self.loss](self.y, z)[1])
 
     def curvature(self, z):
-        return self._per_row(LOSSES[self.loss](self.y, z + self.shift)[2])
+        return self._per_row(LOSSES[self.loss](self.y, z)[2])
+
+    def centred(self, centre=True, scale=False):
+        """The same problem as estimators pose it: less the weighted means, per norm of the columns.
+
+        Remembers the norm of what is rounding in each column (`noise`) and in y (`y_noise`).
+        """
+        share = self.weights / self.weights.sum()
+        means, y_mean = share @ self.X, share @ self.y
+        self.means, self.y_mean = (means, y_mean) if centre else (0 * means, 0 * y_mean)
+        self.X, self.y = self.X - self.means, self.y - self.y_mean
+        self.noise = 256 * EPS * np.abs(self.means) * norm(self.root)
+        self.y_noise = 256 * EPS * norm(self.y_mean) * norm(self.root)
+        self.scale = np.ones(self.d, LD)
+        if scale:
+            sizes = np.sqrt((self.X**2 * self.weights[:, None]).sum(axis=0))
+            self.scale = np.where(sizes > self.noise, sizes, 1)
+            self.X, self.noise = self.X / self.scale, self.noise / self.scale
+        return self
 
     @cached_property
     def root(self):
@@ -105,7 +123,7 @@ class Reference:
 
     def groups(self, signed=False):
         """A number for each column, the same for columns that are equal (up to sign, unless `signed`)."""
-        X = self.X.astype(float) + 0.0
+        X = self.plain + 0.0
         if not signed:
             first = X[np.argmax(X != 0, axis=0), np.arange(self.d)]
             X = X * np.where(first < 0, -1.0, 1.0) + 0.0
@@ -137,10 +155,10 @@ SCORES = {
 }
 
 
-def judge_choice(ref, r, chosen, allowed, k=1, score="absolute", slack=0.0, ties=True):
+def judge_choice(ref, r, chosen, allowed, k=1, score="absolute", slack=0.0, extra=0.0):
     """What is wrong with calling `chosen` the k best entries of X^T r among `allowed`.
 
-    `slack` is an error of the residual, as a norm of weighted predictions. Entries that are closer than the
+    `slack` is an error of the residual, as a norm of weighted predictions, `extra` one of the entries. Entries that are closer than the
     rounding of a float64 product may come in any order, except those of equal columns: the lowest comes first.
     Where all numbers are small integers no product is rounded, and every tie goes to the lowest index.
     """
@@ -155,7 +173,7 @@ def judge_choice(ref, r, chosen, allowed, k=1, score="absolute", slack=0.0, ties
     g = ref.gradient(r)
     error = ref.product_error(r)
     error = np.sqrt((error**2).sum(axis=1)) if error.ndim == 2 else error
-    error = error + ref.spread_error(slack)
+    error = error + ref.spread_error(slack) + extra
     scores = SCORES[score](g)
     if score == "group":
         error = error + 8 * EPS * scores
@@ -164,13 +182,12 @@ def judge_choice(ref, r, chosen, allowed, k=1, score="absolute", slack=0.0, ties
     if low.min() < high.max():
         worst, better = chosen[int(np.argmin(low))], int(left[int(np.argmax(high))])
         wrong.append(f"column {worst} scores {scores[worst]:.17g}, column {better} {scores[better]:.17g}")
-    if ties:
-        groups = ref.groups(score == "signed")
-        if slack == 0 and all_integers(ref.X, r):
-            groups = np.unique(scores.astype(float), return_inverse=True)[1]
-        late = [(c, u) for c in chosen for u in left.tolist() if u < c and groups[u] == groups[c]]
-        if late:
-            wrong.append(f"column {late[0][0]} was chosen before column {late[0][1]}, which ties with it")
+    groups = ref.groups(score == "signed")
+    if slack == 0 and all_integers(ref.X, r):
+        groups = np.unique(scores.astype(float), return_inverse=True)[1]
+    late = [(c, u) for c in chosen for u in left.tolist() if u < c and groups[u] == groups[c]]
+    if late:
+        wrong.append(f"column {late[0][0]} was chosen before column {late[0][1]}, which ties with it")
     return wrong
 
 

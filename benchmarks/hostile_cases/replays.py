@@ -30,14 +30,11 @@ def take(span, x, n, noise=0.0):
     return "grey" if share <= doubt else "free"
 
 
-def omp_squared(ref, result, solver, k, noise=None, floor=0.0):
-    """Orthogonal matching pursuit with squared loss: choices, dropped columns, fit and status.
-
-    `noise` and `floor` are what centring leaves in doubt: of each column, and of gradients.
-    """
+def omp_squared(ref, result, solver, k):
+    """Orthogonal matching pursuit with squared loss: choices, dropped columns, fit and status."""
     wrong, span, support, dropped = [], Span(ref.n), [], []
     told, lost = result.support.tolist(), set(result.dropped.tolist())
-    noise = np.zeros(ref.d) if noise is None else noise
+    noise = getattr(ref, "noise", np.zeros(ref.d))
     score = "signed" if solver.positive else ("group" if ref.y.ndim == 2 else "absolute")
 
     def enter(j):
@@ -54,11 +51,11 @@ def omp_squared(ref, result, solver, k, noise=None, floor=0.0):
     for j in solver.forced:
         wrong += enter(int(j))
     for place, record in enumerate(result.history):
-        z, slack = fitted(ref, span, solver.positive)
+        z, slack, extra = fitted(ref, span, support, solver.positive)
         allowed = np.setdiff1d(np.arange(ref.d), support + dropped)
         if record.certificate in PROVEN:
             r = weighted_back(ref, z - ref.b)
-            found = judge_choice(ref, r, record.selected, allowed, 1, score, slack + floor)
+            found = judge_choice(ref, r, record.selected, allowed, 1, score, slack, extra)
             wrong += [("choice", f"step {place}: {message}") for message in found]
         last = place == len(result.history) - 1
         if record.selected and not (last and result.status.name == "OPTIMAL"):
@@ -67,7 +64,7 @@ def omp_squared(ref, result, solver, k, noise=None, floor=0.0):
             return wrong
     if told != support:
         return [("support", f"tells {told}, the records lead to {support}")]
-    z, slack = fitted(ref, span, solver.positive)
+    z, slack, _ = fitted(ref, span, support, solver.positive)
     w = result.coef.astype(LD)
     off = norm(ref.A @ w - z)
     if off > slack + 2 * coef_rounding(ref, result) + 64 * EPS * coef_reach(ref, w):
@@ -75,7 +72,7 @@ def omp_squared(ref, result, solver, k, noise=None, floor=0.0):
         wrong.append(("fit", f"predictions are {float(off):.3g} off the best fit of residual norm {size:.3g}"))
     if solver.positive and (result.coef < 0).any():
         wrong.append(("positive", f"coefficient {result.coef.min()} with positive=True"))
-    doubt = slack + 2 * coef_rounding(ref, result) + LD(floor)
+    doubt = slack + 2 * coef_rounding(ref, result)
     return wrong + pursuit_status(ref, result, solver, k, z - ref.b, doubt, dropped, score)
 
 
@@ -84,13 +81,23 @@ def weighted_back(ref, residual):
     return residual * (ref.root if residual.ndim == 1 else ref.root[:, None])
 
 
-def fitted(ref, span, positive=False):
-    """The best fit on a span and what float64 may lose of it."""
+def fitted(ref, span, support, positive=False):
+    """The best fit on a span, what float64 may lose of it, and of gradient entries besides.
+
+    A mean that is rounded moves its column along the constant, to which centred columns are orthogonal: of
+    first order nothing changes, of second order it does.
+    """
     z, w = span.fit(ref.b)
     slack = span.rounding(ref.b, z, w)
     if positive and len(w) and (w < 0).any():
         z, slack = non_negative(ref, span, slack)
-    return z, slack
+    if not hasattr(ref, "noise"):
+        return z, slack, 0.0
+    noise, sizes = ref.noise[support], ref.sizes[support]
+    if len(support):
+        slack += 8 * norm(ref.b) * LD(span.condition()) * (noise / sizes).max() ** 2
+    sums = ref.y_noise + sum((norm(wi) * e for wi, e in zip(w, noise)), LD(0))
+    return z, slack + EPS * sums, ref.noise * sums
 
 
 def non_negative(ref, span, slack):
