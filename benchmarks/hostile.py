@@ -1,10 +1,10 @@
-"""Hostile cases against references: python benchmarks/hostile.py [--cases N] [--seed S] [--family F] [--case SEED].
+"""Hostile cases against references: python benchmarks/hostile.py [--cases N] [--seed S] [--family F].
 
-Every case is drawn from its own seed: a degenerate family of X and y, the form in which X is handed over, and a
-program of public names (a selection, a solver, an estimator, an argument that must be refused), whose answer is
-compared with a reference in long double. Cases run in a child process, so that a crash or a hang is one failure
-with a seed, not the end. Prints cases and failures by family, program and check, with the command that repeats
-one of them; exit code 1 if there are any.
+Every case is drawn from its own seed: a degenerate family of X and y, the form in which X is handed over, and
+a program of public names (a selection, a solver, an estimator, an argument that must be refused), whose
+answer is compared with a reference in long double (hostile_cases/). Cases run in a child process, so that a
+crash or a hang is one failure with a seed, not the end; `--case SEED` repeats one in this process. Prints
+cases and failures by family, program and check, with the command that repeats one; exit code 1 if there are any.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ HERE = Path(__file__).resolve()
 
 
 def programs():
-    from hostile_cases import faces, programs, refusals
+    """Every program and its share of the cases."""
+    from hostile_cases import faces, frank_wolfe, programs, refusals, selections
 
-    return {**programs.PROGRAMS, **faces.PROGRAMS, **refusals.PROGRAMS}
+    modules = (selections, programs, frank_wolfe, faces, refusals)
+    return {function: share for module in modules for function, share in module.PROGRAMS.items()}
 
 
 def run_case(seed, family=None, program=None):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from .reference import EPS, LD, TINY, Reference, norm
@@ -96,18 +98,10 @@ def value_terms(ref, z):
     return (np.abs(ref.residual(z)) * np.abs(z)).sum()
 
 
-def never_worse(result, steps_may_rise=False):
+def never_worse(result):
     """The objective of a descending solver never rises."""
     told = [record.objective for record in result.history]
-    for before, after in zip(told, told[1:]):
-        if after > before * (1 + 1e-9) + 1e-300 and not steps_may_rise:
+    for before, after in pairwise(told):
+        if after > before * (1 + 1e-9) + 1e-300:
             return [("descent", f"the objective rises from {before!r} to {after!r}")]
-    return []
-
-
-def labels(result, exact):
-    """Runs with exact selectors say so, and the others never claim a proof they do not have."""
-    told = {record.certificate for record in result.history if record.selected}
-    if exact and not told <= {"exact"}:
-        return [("certificate", f"an exact selector says {sorted(told)}")]
     return []

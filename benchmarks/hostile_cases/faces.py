@@ -10,8 +10,9 @@ import numpy as np
 import skpursuit as sk
 
 from . import checks, replays
-from .programs import GENERAL, draw_k, draw_labels, draw_selector, draw_targets, spell
+from .programs import GENERAL, draw_k, draw_labels, draw_targets
 from .reference import EPS, LD, Reference, Span, judge_choice, norm
+from .selections import draw_selector, spell
 from .tables import ARRAYS, Table, draw_weights, hand_over, spoil_unweighted_rows
 
 CLIPPED = "n_nonzero_coefs|max_nonzero_coefs"
@@ -21,8 +22,8 @@ TAME = ("plain", "heavy_tails", "counts", "in_the_span")  # where scikit-learn's
 def fit(table, estimator, y=None):
     """Fit with the weights; documented warnings are no failures."""
     table.notes["call"] = (
-        f"{type(estimator).__name__}({spelled(estimator)}).fit(X, y), source {table.source}, X {table.X.shape}, "
-        f"y {table.y.shape}, weights {table.weights is not None}"
+        f"{type(estimator).__name__}({spelled(estimator)}).fit(X, y), source {table.source}, "
+        f"X {table.X.shape}, y {table.y.shape}, weights {table.weights is not None}"
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", CLIPPED, UserWarning)
@@ -64,10 +65,12 @@ def means_out(ref, coef, intercept):
     """The intercept leaves residuals of mean zero; `ref` is centred."""
     b = ref.y_mean - np.asarray(coef).astype(LD) @ ref.means
     unit = float(np.finfo(np.asarray(coef).dtype).eps) + 64 * EPS
-    reach = np.abs(ref.y_mean) + np.abs(np.asarray(coef).astype(LD)) @ np.abs(ref.means)
+    reach = ref.y_size + np.abs(np.asarray(coef).astype(LD)) @ ref.mean_sizes
     off = np.abs(np.asarray(intercept, LD) - b)
     if (off > 300 * unit * reach + 1e-300).any():
-        return [("intercept", f"intercept {intercept!r}, residuals of mean zero need {np.asarray(b, float)!r}")]
+        return [
+            ("intercept", f"intercept {intercept!r}, residuals of mean zero need {np.asarray(b, float)!r}")
+        ]
     return []
 
 
@@ -95,7 +98,7 @@ def regressor(rng, table):
     solver = str(rng.choice(["omp", "omp", "omp", "mp", "cosamp", "grasp", "fw"]))
     if solver == "fw" and table.y.ndim == 2:
         solver = "omp"
-    _, selector, proven = draw_selector(rng)
+    selector = draw_selector(rng)[1]
     intercept, normalize = bool(rng.random() < 0.7), bool(rng.random() < 0.4)
     model = sk.PursuitRegressor(
         solver=solver, selector=selector, n_nonzero_coefs=k, fit_intercept=intercept, normalize=normalize,
@@ -123,10 +126,10 @@ def general_regressor(rng, table):
     draw_labels(rng, table, loss)
     prepared(rng, table)
     k, solver = draw_k(rng, table), str(rng.choice(["omp", "mp", "grasp", "fw"]))
-    _, selector, _ = draw_selector(rng, quadratic=False)
+    selector = draw_selector(rng, quadratic=False)[1]
     model = sk.PursuitRegressor(
-        solver=solver, selector=selector, loss=loss, n_nonzero_coefs=k, fit_intercept=bool(rng.random() < 0.6),
-        max_iter=None if solver == "omp" else 10, random_state=0,
+        solver=solver, selector=selector, loss=loss, n_nonzero_coefs=k, random_state=0,
+        fit_intercept=bool(rng.random() < 0.6), max_iter=None if solver == "omp" else 10,
     )  # fmt: skip
     fit(table, model)
     wrong = finite(model)
@@ -156,7 +159,7 @@ def classifier(rng, table):
     if len(np.unique(labels[rows])) < 2:
         table.notes["refuse"] = "one class"
     loss = str(rng.choice(["logistic", "logistic", "squared", "huber"]))
-    _, selector, proven = draw_selector(rng, quadratic=loss == "squared")
+    selector = draw_selector(rng, quadratic=loss == "squared")[1]
     solver = str(rng.choice(["omp", "omp", "mp", "grasp", "fw"]))
     shared = bool(rng.random() < 0.3) and solver != "fw"
     multi = "multinomial" if rng.random() < 0.3 and solver == "omp" and loss == "logistic" else "ovr"
@@ -222,7 +225,9 @@ def cross_validated(rng, table):
         return [*wrong, ("finite", f"scores {model.scores_.tolist()}")]
     chosen = int(np.argmax(model.scores_.mean(axis=0))) + 1
     if model.n_nonzero_coefs_ != chosen or len(model.support_) > chosen:
-        wrong.append(("chosen", f"{model.n_nonzero_coefs_} of {len(model.support_)} columns, scores say {chosen}"))
+        wrong.append(
+            ("chosen", f"{model.n_nonzero_coefs_} of {len(model.support_)} columns, scores say {chosen}")
+        )
     on_path = np.zeros(table.X.shape[1])
     on_path[model.path_features_] = model.coef_path_[chosen - 1]
     if not np.allclose(on_path, model.coef_, rtol=1e-5, atol=0):
@@ -234,9 +239,8 @@ def drop_in(rng, table):
     """OrthogonalMatchingPursuit and orthogonal_mp."""
     prepared(rng, table)
     draw_targets(rng, table, 0.3)
-    k, d = draw_k(rng, table), table.X.shape[1]
-    precompute = rng.choice([True, False, "auto"])
-    precompute = precompute if isinstance(precompute, str) and precompute == "auto" else str(precompute) == "True"
+    k = draw_k(rng, table)
+    precompute = [True, False, "auto"][int(rng.integers(3))]
     intercept = bool(rng.random() < 0.6)
     model = sk.OrthogonalMatchingPursuit(n_nonzero_coefs=k, fit_intercept=intercept, precompute=precompute)
     fit(table, model)
@@ -274,7 +278,10 @@ def least_squares(ref, coef, k, gram=False):
     if gram:  # normal equations, and centring after products
         far = (ref.noise[support] / ref.sizes[support]).max(initial=0)
         unit = float(np.finfo(coef.dtype).eps)  # the Gram matrix of float32 columns has their digits
-        slack = slack * 10 * condition + norm(ref.b) * condition**2 * (4 * far + 8 * unit)
+        far = far + unit * (
+            1 + (np.abs(ref.means[support]) * norm(ref.root) / ref.sizes[support]).max(initial=0) ** 2
+        )
+        slack = slack * 10 * condition + 8 * norm(ref.b) * condition**2 * far
     result = SimpleNamespace(coef=coef, dtype=coef.dtype)
     off = norm(ref.A @ coef.astype(LD) - z)
     if off > slack + 2 * checks.coef_rounding(ref, result) + 64 * EPS * checks.coef_reach(ref, coef):
@@ -304,19 +311,23 @@ def as_scikit_learn(table, model, k, intercept):
 def path_functions(rng, table):
     """orthogonal_mp and orthogonal_mp_gram with their paths, which tell the order of choice."""
     hand_over(rng, table, ARRAYS)
-    k, (n, d) = draw_k(rng, table), table.X.shape
+    k, d = draw_k(rng, table), table.X.shape[1]
     by_gram = rng.random() < 0.5
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Orthogonal matching pursuit ended prematurely", RuntimeWarning)
         if by_gram:
-            table.notes["call"] = f"orthogonal_mp_gram(X.T @ X, X.T @ y, n_nonzero_coefs={k}), X {table.X.shape}"
+            table.notes["call"] = (
+                f"orthogonal_mp_gram(X.T @ X, X.T @ y, n_nonzero_coefs={k}), X {table.X.shape}"
+            )
             with np.errstate(all="ignore"):
                 G, Xy = table.X.T @ table.X, table.X.T @ table.y
             if not (np.isfinite(G).all() and np.isfinite(Xy).all()):
                 table.notes["refuse"] = "a Gram matrix that is not finite"
             coef = sk.orthogonal_mp_gram(G, Xy, n_nonzero_coefs=k, return_path=True)
         else:
-            table.notes["call"] = f"orthogonal_mp(X, y, n_nonzero_coefs={k}), {table.source}, X {table.X.shape}"
+            table.notes["call"] = (
+                f"orthogonal_mp(X, y, n_nonzero_coefs={k}), {table.source}, X {table.X.shape}"
+            )
             coef = sk.orthogonal_mp(table.given, table.y, n_nonzero_coefs=k, return_path=True)
     if table.notes.get("refuse"):
         return []
@@ -369,7 +380,7 @@ def coder(rng, table):
     wrong = []
     for signal, code in zip(signals, codes):
         ref = Reference(Table(table.X, signal))
-        ref.noise, ref.y_noise = np.zeros(d), 0.0
+        ref.centred(False)
         if solver == "omp":
             wrong = wrong or least_squares(ref, code, k)
         elif np.count_nonzero(code) > k:

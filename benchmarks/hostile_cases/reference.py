@@ -1,7 +1,7 @@
-"""The algebra of the references, in long double: losses, products, least squares, and the judgement of a choice.
+"""The algebra of the references, in long double: losses, products, least squares, and judging a choice.
 
-Bounds are stated in units of float64 rounding (EPS): what a careful float64 computation may lose, times a small
-factor. Long double has 11 bits more and a range of 1e+-4932, so that nothing overflows here.
+Bounds are stated in units of float64 rounding (EPS): what a careful float64 computation may lose, times a
+small factor. Long double has 11 bits more and a range of 1e+-4932, so that nothing overflows here.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ class Reference:
         share = self.weights / self.weights.sum()
         means, y_mean = share @ self.X, share @ self.y
         self.means, self.y_mean = (means, y_mean) if centre else (0 * means, 0 * y_mean)
+        self.mean_sizes, self.y_size = share @ np.abs(self.X), share @ np.abs(self.y)
         self.X, self.y = self.X - self.means, self.y - self.y_mean
         self.noise = 256 * EPS * np.abs(self.means) * norm(self.root)
         self.y_noise = 256 * EPS * norm(self.y_mean) * norm(self.root)
@@ -158,9 +159,10 @@ SCORES = {
 def judge_choice(ref, r, chosen, allowed, k=1, score="absolute", slack=0.0, extra=0.0):
     """What is wrong with calling `chosen` the k best entries of X^T r among `allowed`.
 
-    `slack` is an error of the residual, as a norm of weighted predictions, `extra` one of the entries. Entries that are closer than the
-    rounding of a float64 product may come in any order, except those of equal columns: the lowest comes first.
-    Where all numbers are small integers no product is rounded, and every tie goes to the lowest index.
+    `slack` is an error of the residual, as a norm of weighted predictions, `extra` one of the entries.
+    Entries that are closer than the rounding of a float64 product may come in any order, except those of
+    equal columns: the lowest comes first. Where all numbers are small integers no product is rounded, and every
+    tie goes to the lowest index.
     """
     chosen, allowed = [int(j) for j in chosen], np.asarray(allowed, dtype=int)
     if len(set(chosen)) < len(chosen) or not set(chosen) <= set(allowed.tolist()):
@@ -194,7 +196,7 @@ def judge_choice(ref, r, chosen, allowed, k=1, score="absolute", slack=0.0, extr
 def all_integers(X, r):
     """Whether products are sums of small integers."""
     small = np.abs(X).max(initial=0) * np.abs(r).max(initial=0) * len(X) < 2**50
-    return bool(small and (X == np.rint(X)).all() and (r == np.rint(r)).all())
+    return bool(small and (np.rint(X) == X).all() and (np.rint(r) == r).all())
 
 
 # -- least squares -----------------------------------------------------------------------------------------

@@ -10,16 +10,15 @@ from scipy.sparse.linalg import LinearOperator
 
 import skpursuit as sk
 
-ARGUMENTS = (
-    *("X", "y", "sample_weight", "weights", "n_nonzero_coefs", "max_nonzero_coefs", "selector", "solver", "loss"),
-    *("forced", "radius", "tol", "rtol", "ridge", "constraint", "positive", "batch_size", "step_size", "delta"),
-    *("Gram", "Xy", "norms_squared", "dictionary", "signals", "n_splits", "cv", "scoring", "max_iter", "step"),
-    *("fit_intercept", "normalize", "lazy", "warm_start", "checkpoint", "callback", "random_state", "stop", "eps"),
-    *("time_limit", "variant", "budget", "fraction", "rows", "last", "criterion", "precompute", "Poisson"),
-    *("logistic", "CoSaMP", "Frank-Wolfe", "ErrorBound", "samples", "gram", "sample"),
-)
-NAMED = re.compile(r"\b(" + "|".join(ARGUMENTS) + r")\b")
-ACCIDENTS = ("zero-size", "broadcast", "not iterable", "unsupported operand", "argument must be", "embedded null")
+ARGUMENTS = """
+    X y sample_weight weights n_nonzero_coefs max_nonzero_coefs selector solver loss forced radius
+    tol rtol ridge constraint positive batch_size step_size delta Gram Xy norms_squared dictionary
+    signals n_splits cv scoring max_iter step fit_intercept normalize lazy warm_start checkpoint
+    callback random_state stop eps time_limit variant budget fraction rows last criterion
+    precompute memory_limit logistic Poisson CoSaMP Frank-Wolfe ErrorBound gram samples
+"""
+NAMED = re.compile(r"\b(" + "|".join(ARGUMENTS.split()) + r")\b")
+ACCIDENTS = ("zero-size", "broadcast", "not iterable", "unsupported operand", "embedded null")
 
 
 def judge_refusal(error, table, where):
@@ -89,6 +88,10 @@ def estimated(kind="PursuitRegressor", y=None, **parameters):
     return getattr(sk, kind)(**parameters).fit(X, target if y is None else y)
 
 
+def by_gram(**more):
+    return sk.orthogonal_mp_gram(np.eye(3), np.ones(3), tol=1.0, **more)
+
+
 NAN, INF = float("nan"), float("inf")
 SIGNS = np.where(small()[1] > 0, 1.0, -1.0)
 
@@ -117,7 +120,9 @@ BAD = {
     "operator of another shape": lambda: fitted(
         blind(matvec=lambda v: np.zeros(12), rmatvec=lambda v: np.zeros(5))
     ),
-    "complex operator": lambda: fitted(blind(matvec=lambda v: 1j * np.ones(12), rmatvec=lambda v: 1j * np.ones(6))),
+    "complex operator": lambda: fitted(
+        blind(matvec=lambda v: 1j * np.ones(12), rmatvec=lambda v: 1j * np.ones(6))
+    ),
     "X changed in place": changed_in_place,
     "y with NaN": lambda: fitted(y=np.full(12, NAN)),
     "y of another length": lambda: fitted(y=np.zeros(11)),
@@ -207,8 +212,10 @@ BAD = {
     "Gram not square": lambda: sk.orthogonal_mp_gram(np.ones((3, 2)), np.ones(3)),
     "Gram with NaN": lambda: sk.orthogonal_mp_gram(np.full((3, 3), NAN), np.ones(3)),
     "Xy of another length": lambda: sk.orthogonal_mp_gram(np.eye(3), np.ones(2)),
-    "norms_squared missing": lambda: sk.orthogonal_mp_gram(np.eye(3), np.ones(3), tol=1.0),
-    "norms_squared negative": lambda: sk.orthogonal_mp_gram(np.eye(3), np.ones(3), tol=1.0, norms_squared=[-1.0]),
+    "norms_squared missing": lambda: by_gram(),
+    "norms_squared negative": lambda: sk.orthogonal_mp_gram(
+        np.eye(3), np.ones(3), tol=1.0, norms_squared=[-1.0]
+    ),
     "norms_squared NaN": lambda: sk.orthogonal_mp_gram(np.eye(3), np.ones(3), tol=1.0, norms_squared=[NAN]),
     "coder without atoms": lambda: sk.PursuitCoder(np.zeros((0, 3)), 1).transform(np.ones((1, 3))),
     "coder with NaN": lambda: sk.PursuitCoder(np.eye(3), 1).transform(np.full((1, 3), NAN)),

@@ -55,7 +55,7 @@ def signal(rng, X, noise=None):
         return y + noise * (size if 0 < size < np.inf else 1.0) * rng.standard_normal(n)
 
 
-# -- families: functions of (rng, n, d) that return X, y and, where they have it, extreme ---------------------
+# -- families: functions of (rng, n, d) that return X, y and, where they have it, extreme ------------------
 
 
 def plain(rng, n, d):
@@ -215,7 +215,7 @@ def draw_table(rng, family):
     return Table(np.ascontiguousarray(X), np.asarray(y, float), family, extreme=bool(extreme and extreme[0]))
 
 
-# -- sources: ways to hand X over; each sets `given`, and X where values change --------------------------------
+# -- sources: ways to hand X over; each sets `given`, and X where values change ----------------------------
 
 
 def c_order(rng, table):
