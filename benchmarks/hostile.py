@@ -4,7 +4,7 @@ Every case is drawn from its own seed: a degenerate family of X and y, the form 
 a program of public names (a selection, a solver, an estimator, an argument that must be refused), whose
 answer is compared with a reference in long double (hostile_cases/). Cases run in a child process, so that a
 crash or a hang is one failure with a seed, not the end; `--case SEED` repeats one in this process. Prints
-cases and failures by family, program and check, with the command that repeats one; exit code 1 if there are any.
+cases and failures by family, program and check, with the command that repeats one; exit code 1 if any failed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ import traceback
 import warnings
 from collections import Counter
 from pathlib import Path
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
 
 import numpy as np
 
@@ -97,24 +94,36 @@ def child(first, last, family, program):
         print(json.dumps(outcome), flush=True)
 
 
+def child_command(first, last, family, program):
+    """What runs these cases."""
+    command = [sys.executable, str(HERE), "--child", f"{first}:{last}"]
+    command += ["--family", family] if family else []
+    return command + (["--program", program] if program else [])
+
+
 def outcomes(first, last, family, program):
     """Outcomes of all cases; a child that dies or hangs is replaced by one that starts after its case."""
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     while first < last:
-        command = [sys.executable, str(HERE), "--child", f"{first}:{last}"]
-        command += ["--family", family] if family else []
-        command += ["--program", program] if program else []
-        process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        try:
-            for outcome in lines(process):
-                yield outcome
-                first = outcome["seed"] + 1
-        finally:
-            process.kill()
-            code = process.wait()
+        command = child_command(first, last, family, program)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=one_thread) as process:
+            try:
+                for outcome in lines(process):
+                    yield outcome
+                    first = outcome["seed"] + 1
+            finally:
+                process.kill()
         if first < last:
-            told = "hung" if code in (0, -9) else f"died with exit code {code}"
-            yield {"seed": first, "family": family or "?", "program": program or "?", "call": "",
-                   "wrong": [("crash", f"the process {told}")]}  # fmt: skip
+            code = process.returncode
+            told = "hung" if code == -signal.SIGKILL else f"ended with exit code {code}"
+            wrong = [("crash", f"the process {told}")]
+            yield {
+                "seed": first,
+                "family": family or "?",
+                "program": program or "?",
+                "call": "",
+                "wrong": wrong,
+            }
             first += 1
 
 

@@ -161,8 +161,8 @@ def judge_choice(ref, r, chosen, allowed, k=1, score="absolute", slack=0.0, extr
 
     `slack` is an error of the residual, as a norm of weighted predictions, `extra` one of the entries.
     Entries that are closer than the rounding of a float64 product may come in any order, except those of
-    equal columns: the lowest comes first. Where all numbers are small integers no product is rounded, and every
-    tie goes to the lowest index.
+    equal columns: the lowest comes first. Where all numbers are small integers no product is rounded, and
+    every tie goes to the lowest index.
     """
     chosen, allowed = [int(j) for j in chosen], np.asarray(allowed, dtype=int)
     if len(set(chosen)) < len(chosen) or not set(chosen) <= set(allowed.tolist()):

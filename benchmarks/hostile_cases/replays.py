@@ -8,6 +8,7 @@ from .checks import coef_reach, coef_rounding
 from .reference import EPS, LD, SMOOTHNESS, TINY, Span, best_fit, judge_choice, norm
 
 PROVEN = ("exact", "delta")
+DOUBTFUL = 3e-4  # share below which normal equations may keep a later column instead
 GREY = 1000.0  # dependence within this factor of the threshold may be judged either way
 
 
@@ -239,7 +240,7 @@ def merged_fit(ref, merged, k, refit, score):
     span, kept = Span(ref.n), []
     for j in merged.tolist():
         kind = take(span, ref.A[:, j], ref.rows)
-        if kind == "grey":
+        if kind == "grey" or (kind == "free" and span.share(ref.A[:, j])[0] < DOUBTFUL):
             raise Ambiguous
         if kind == "free":
             span.add(ref.A[:, j])
