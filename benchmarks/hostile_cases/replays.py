@@ -346,6 +346,14 @@ def frank_wolfe(ref, result, solver):
     return wrong
 
 
+def condition(X):
+    """Of columns scaled to unit norm; infinite where one is zero."""
+    sizes = np.sqrt((X * X).sum(axis=0))
+    if not X.shape[1] or not (sizes > 0).all():
+        return 1.0 if not X.shape[1] else np.inf
+    return 1.0 / max(1e-18, float(np.linalg.svd((X / sizes).astype(float), compute_uv=False)[-1]))
+
+
 def general_choices(ref, result, solver, ridge):
     """Gradient pursuit with any loss, one target: choices along the way, fitted to about six digits."""
     wrong, support, dropped = [], [], []
@@ -356,8 +364,8 @@ def general_choices(ref, result, solver, ridge):
     for place, record in enumerate(result.history):
         w = np.append(w, np.zeros(len(support) - len(w)))
         w, z, f = best_fit(ref, support, ridge, w) if support else (w, ref.zero, start)
-        if f < 1e-3 * start or not np.isfinite(f):
-            return wrong  # nearly separable: residuals are what the fit left over
+        if f < 1e-3 * start or not np.isfinite(f) or condition(ref.X[:, support]) > 1e5:
+            return wrong  # residuals are what the fit left over
         bend = ref.curvature(z).max() if ref.loss == "poisson" else ref.weights.max()
         penalty = ridge * (w * w).sum() / 2
         # f - f* >= |r - r*|^2 / (2 L), and fits stop once they promise less than 1e-6 of the objective.
