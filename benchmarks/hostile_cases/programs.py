@@ -206,18 +206,19 @@ def cosamp(rng, table):
     return wrong or extras(rng, table, solver, selector, result)
 
 
-def moves_at_all(ref, result):
-    """A run that calls itself done at the zero model must have found a gradient of zero there."""
-    if len(result.support) or not result.status.ok or result.status.name == "CONVERGED":
+def moves_at_all(ref, result, ridge=0.0):
+    """A run that calls itself done at the zero model has found no column there that gains anything."""
+    done = ("COMPLETE", "ZERO_RESIDUAL", "OPTIMAL", "STALLED")
+    if len(result.support) or result.status.name not in done:
         return []
-    r = ref.residual(ref.zero)
+    r, bend = ref.residual(ref.zero), ref.curvature(ref.zero)
     g, error = np.abs(ref.gradient(r)), ref.product_error(r)
-    if result.status.name in ("CYCLING", "DIVERGED"):  # the zero model may be the best
-        return []
-    if (g > error + 16 * ref.rows * EPS * ref.sizes.reshape(-1, *[1] * (g.ndim - 1)) * norm(r)).any():
-        return [
-            ("status", f"{result.status.name} at the zero model, where the gradient is {float(g.max()):.3g}")
-        ]
+    curve = 8 * (ref.X**2).T @ bend + LD(ridge)
+    gain = np.maximum(g - error, 0) ** 2 / (2 * np.where(curve > 0, curve, 1))
+    f = ref.objective(ref.zero)
+    if gain.max(initial=0) > 1e-12 * f:
+        share = float(gain.max() / f)
+        return [("status", f"{result.status.name} at the zero model, where one column gains {share:.3g}")]
     return []
 
 
@@ -242,7 +243,7 @@ def gradient_pursuit(rng, table):
     wrong = replays.general_choices(ref, result, solver, ridge)
     if well_posed(ref, result):
         wrong += replays.stationary(ref, result.support, result.coef, ridge)
-    return wrong + general_status(ref, result, k) + moves_at_all(ref, result)
+    return wrong + general_status(ref, result, k) + moves_at_all(ref, result, ridge)
 
 
 def well_posed(ref, result):
@@ -293,7 +294,7 @@ def grasp(rng, table):
         wrong += [("choice", f"step 0: {message}") for message in found]
     if refit and well_posed(ref, result):
         wrong += replays.stationary(ref, result.support, result.coef, ridge)
-    return wrong + (moves_at_all(ref, result) if kind is sk.GraSP else [])
+    return wrong + (moves_at_all(ref, result, ridge) if kind is sk.GraSP else [])
 
 
 def stochastic(rng, table):
