@@ -15,7 +15,7 @@ import numpy as np
 import skpursuit as sk
 
 from . import checks, replays
-from .reference import EPS, LD, Reference, judge_choice, norm
+from .reference import LD, Reference, judge_choice, norm
 from .selections import draw_selector, spell
 from .tables import SOURCES, draw_weights, hand_over, spoil_unweighted_rows
 
@@ -209,16 +209,13 @@ def cosamp(rng, table):
 def moves_at_all(ref, result, ridge=0.0):
     """A run that calls itself done at the zero model has found no column there that gains anything."""
     done = ("COMPLETE", "ZERO_RESIDUAL", "OPTIMAL", "STALLED")
-    if len(result.support) or result.status.name not in done:
+    if len(result.support) or result.status.name not in done or ref.y.ndim == 2:
         return []
-    r, bend = ref.residual(ref.zero), ref.curvature(ref.zero)
-    g, error = np.abs(ref.gradient(r)), ref.product_error(r)
-    curve = 8 * (ref.X**2).T @ bend + LD(ridge)
-    gain = np.maximum(g - error, 0) ** 2 / (2 * np.where(curve > 0, curve, 1))
-    f = ref.objective(ref.zero)
-    if gain.max(initial=0) > 1e-12 * f:
-        share = float(gain.max() / f)
-        return [("status", f"{result.status.name} at the zero model, where one column gains {share:.3g}")]
+    error, f = ref.product_error(ref.residual(ref.zero)), ref.objective(ref.zero)
+    gain = max(replays.single_gain(ref, ref.zero, x, LD(0), ridge, e) for x, e in zip(ref.X.T, error))
+    if gain > 1e-12 * f:
+        told = f"one column gains {float(gain / f):.3g} of the objective"
+        return [("status", f"{result.status.name} at the zero model, where {told}")]
     return []
 
 

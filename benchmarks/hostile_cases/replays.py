@@ -390,31 +390,40 @@ def general_choices(ref, result, solver, ridge):
 
 
 def stationary(ref, support, coef, ridge=0.0):
-    """No coefficient of a fit to the last digit can be moved to gain much; one target.
-
-    Moving one coefficient by -g / L, L a bound of its curvature, gains at least g^2 / (2 L), in any unit.
-    """
+    """No coefficient of a fit to the last digit can be moved alone to gain much; one target."""
     if len(support) == 0:
         return []
     w = np.asarray(coef)[support].astype(LD)
     X = ref.X[:, support]
     z = X @ w
     r, bend = ref.residual(z), ref.curvature(z)
-    g = X.T @ r + LD(ridge) * w
     unit = float(np.finfo(np.asarray(coef).dtype).eps)
     moved = (unit + 64 * EPS) * (np.abs(X) @ np.abs(w))
     doubt = 4 * np.abs(X).T @ (bend * moved) + 64 * EPS * ref.rows * (np.abs(X).T @ np.abs(r))
     doubt += (unit + 64 * EPS) * ridge * np.abs(w)
-    bound = 8 * bend if ref.loss == "poisson" else ref.weights * SMOOTHNESS[ref.loss]
-    curve = (X * X).T @ bound + LD(ridge)
-    gain = np.maximum(np.abs(g) - doubt, 0) ** 2 / (2 * np.where(curve > 0, curve, 1))
-    f = ref.objective(z) + LD(ridge) * (w @ w) / 2
-    if gain.max() > 1e-9 * f + 1e-12 * ref.objective(ref.zero):
-        j = int(np.argmax(gain))
-        return [
-            ("stationary", f"column {support[j]} alone would take {float(gain[j] / f):.3g} off the objective")
-        ]
+    gain = [single_gain(ref, z, X[:, i], w[i], ridge, doubt[i]) for i in range(len(w))]
+    best, f = int(np.argmax(gain)), ref.objective(z) + LD(ridge) * (w @ w) / 2
+    if gain[best] > 1e-9 * f + 1e-12 * ref.objective(ref.zero):
+        share = float(gain[best] / f)
+        return [("stationary", f"column {support[best]} alone would take {share:.3g} off the objective")]
     return []
+
+
+def single_gain(ref, z, x, w, ridge=0.0, doubt=0.0):
+    """What moving the coefficient of one column gains, in any unit: steps double while the objective falls.
+
+    The first step is -g / L, L a bound of the curvature; a gradient within `doubt` gains nothing.
+    """
+    g = x @ ref.residual(z) + LD(ridge) * w
+    if abs(g) <= doubt:
+        return LD(0)
+    bound = 8 * ref.curvature(z) if ref.loss == "poisson" else ref.weights * SMOOTHNESS[ref.loss]
+    step, gain, start = -g / ((x * x) @ bound + LD(ridge)), LD(0), ref.objective(z)
+    while True:
+        lower = start - ref.objective(z + step * x) - LD(ridge) * (w + step / 2) * step
+        if not lower > gain:
+            return gain
+        gain, step = lower, 2 * step
 
 
 def duality_gap(ref, solver, coef):
