@@ -49,7 +49,8 @@ def frank_wolfe(rng, table):
         z = radius * ref.X[:, 0] if kind is sk.Simplex else ref.zero
         score = "signed" if kind is sk.Simplex else "absolute"
         chosen = result.history[0].selected[-1:]
-        found = judge_choice(ref, ref.residual(z), chosen, np.arange(ref.d), 1, score, slack=0.0)
+        slack = 16 * EPS * radius * ref.sizes.max() if kind is sk.Simplex else 0.0
+        found = judge_choice(ref, ref.residual(z), chosen, np.arange(ref.d), 1, score, slack)
         wrong += [("choice", f"step 0: {message}") for message in found]
     if solver.rule != "open-loop":
         wrong += descends(ref, solver, result)

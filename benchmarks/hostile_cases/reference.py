@@ -209,6 +209,7 @@ class Span:
         self.Q = np.empty((0, n), LD)
         self.R: list[np.ndarray] = []
         self.columns: list[np.ndarray] = []
+        self.noise: list[np.ndarray] = []  # of each direction, the share that is rounding of its column
 
     def share(self, x):
         """Norm of what the span leaves of x, relative to x, with its coefficients; x is not added."""
@@ -218,13 +219,14 @@ class Span:
             v, h = v - part @ self.Q, h + part
         return (norm(v) / size if size > 0 else LD(0)), v, h
 
-    def add(self, x):
+    def add(self, x, noise=0.0):
         share, v, h = self.share(x)
         left = norm(v)
         if left > 0:
             self.Q = np.vstack([self.Q, v / left])
             self.R.append(np.append(h, left))
             self.columns.append(x)
+            self.noise.append(noise / left)
         return share
 
     def fit(self, b):

@@ -22,8 +22,11 @@ def take(span, x, n, noise=0.0):
 
     `noise` is the norm of what is rounding in x before it is looked at.
     """
-    share, size = span.share(x)[0], norm(x)
-    limit = max(LD(dependence(n)), LD(noise) / size if size > 0 else LD(1))
+    (share, _, h), size = span.share(x), norm(x)
+    if size == 0:
+        return "dependent"
+    rounded = max(LD(noise), norm(h * np.array(span.noise, LD))) / size
+    limit = max(LD(dependence(n)), rounded)
     # What is left of x inherits the rounding of the directions that it is compared with.
     doubt = GREY * limit * max(1.0, span.condition() * 1e-2)
     if share <= limit / GREY:
@@ -45,7 +48,7 @@ def omp_squared(ref, result, solver, k):
             return [("dependence", f"column {j} was dropped, but is independent")] if kind == "free" else []
         if len(support) < len(told) and told[len(support)] == j:
             support.append(j)
-            span.add(ref.A[:, j])
+            span.add(ref.A[:, j], noise[j])
             return [("dependence", f"column {j} depends on others")] if kind == "dependent" else []
         return [("support", f"column {j} was chosen, but is neither next in the support nor dropped")]
 
