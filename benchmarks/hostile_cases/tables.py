@@ -161,7 +161,7 @@ def scaled_columns(rng, n, d):
 
 
 def far_means(rng, n, d):
-    means = 10.0 ** rng.uniform(0, 10, d) * rng.choice([-1.0, 1.0, 0.0], d)
+    means = 10.0 ** rng.uniform(0, 12.5, d) * rng.choice([-1.0, 1.0, 0.0], d)
     Z = rng.standard_normal((n, d))
     return Z + means, signal(rng, Z) + rng.choice([0.0, 1.0, 1e6])
 
