@@ -226,7 +226,8 @@ class Span:
             self.Q = np.vstack([self.Q, v / left])
             self.R.append(np.append(h, left))
             self.columns.append(x)
-            self.noise.append(noise / left)
+            inherited = norm(h * np.array(self.noise, LD))
+            self.noise.append((noise + inherited) / left)
         return share
 
     def fit(self, b):

@@ -143,7 +143,9 @@ def pursuit_status(ref, result, solver, k, r, slack, dropped, score):
         g, error = ref.gradient(back), ref.product_error(back)
         g, error = (g, error) if g.ndim == 1 else (norm2(g), norm2(error))
         g = -g if score == "signed" else np.abs(g)
-        over = g[left] - error[left] - ref.spread_error(slack)[left] - 8 * EPS * ref.sizes[left] * size
+        # A gradient below the rounding of another column's is not seen: that column stays in front.
+        unseen = error + ref.spread_error(slack) + 8 * EPS * ref.sizes * size
+        over = g[left] - unseen[left] - unseen[left].max(initial=0)
         if len(left) and over.max() > 0:
             j = int(left[int(np.argmax(over))])
             return [("status", f"OPTIMAL, but column {j} has gradient {float(g[j]):.3g}")]

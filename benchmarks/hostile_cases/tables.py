@@ -166,6 +166,13 @@ def far_means(rng, n, d):
     return Z + means, signal(rng, Z) + rng.choice([0.0, 1.0, 1e6])
 
 
+def far_twins(rng, n, d):
+    """Columns that hardly differ, less their means, which are far away."""
+    Z = rng.standard_normal((n, max(1, d // 4)))[:, rng.integers(0, max(1, d // 4), d)]
+    Z = Z + 10.0 ** rng.uniform(-9, -3) * rng.standard_normal((n, d))
+    return Z + 10.0 ** rng.uniform(0, 12, d) * rng.choice([-1.0, 1.0, 0.0], d), signal(rng, Z)
+
+
 def heavy_tails(rng, n, d):
     X = rng.standard_t(4, (n, d))
     return X, rng.standard_t(4, n)
@@ -203,7 +210,7 @@ FAMILIES = {
     for f in (
         *(plain, zero_columns, all_zero, duplicates, negated, collinear, near_collinear),
         *(constant_columns, constant_y, zero_y, ties, orthogonal, low_rank, in_the_span, one_row),
-        *(one_column, scaled_x, scaled_y, scaled_columns, far_means, heavy_tails, cauchy, binary),
+        *(one_column, scaled_x, scaled_y, scaled_columns, far_means, far_twins, heavy_tails, cauchy, binary),
         *(counts, exploding, one_spike),
     )
 }
