@@ -100,9 +100,9 @@ def fitted(ref, span, support, positive=False):
     if not hasattr(ref, "noise"):
         return z, slack, 0.0
     noise, sizes = ref.noise[support], ref.sizes[support]
-    if len(support):
-        slack += 8 * norm(ref.b) * LD(span.condition()) * (noise / sizes).max() ** 2
     sums = ref.y_noise + sum((norm(wi) * e for wi, e in zip(w, noise)), LD(0))
+    if len(support):
+        slack += 8 * sums * LD(span.condition()) * (noise / sizes).max()
     return z, slack + EPS * sums, ref.noise * sums
 
 
