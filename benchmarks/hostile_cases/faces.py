@@ -326,15 +326,13 @@ def path_functions(rng, table):
             with np.errstate(all="ignore"):
                 G, Xy = table.X.T @ table.X, table.X.T @ table.y
             if not (np.isfinite(G).all() and np.isfinite(Xy).all()):
-                table.notes["refuse"] = "a Gram matrix that is not finite"
+                return []
             coef = sk.orthogonal_mp_gram(G, Xy, n_nonzero_coefs=k, return_path=True)
         else:
             table.notes["call"] = (
                 f"orthogonal_mp(X, y, n_nonzero_coefs={k}), {table.source}, X {table.X.shape}"
             )
             coef = sk.orthogonal_mp(table.given, table.y, n_nonzero_coefs=k, return_path=True)
-    if table.notes.get("refuse"):
-        return []
     if not np.isfinite(coef).all():
         return [("finite", "coefficients are not finite")]
     path = coef.reshape(d, -1) if coef.size else np.zeros((d, 0))
