@@ -52,6 +52,7 @@ def omp_squared(ref, result, solver, k):
             return [("dependence", f"column {j} depends on others")] if kind == "dependent" else []
         return [("support", f"column {j} was chosen, but is neither next in the support nor dropped")]
 
+    kept = [(j,) for j in [*told, *lost]]
     for j in solver.forced:
         wrong += enter(int(j))
     for place, record in enumerate(result.history):
@@ -62,7 +63,8 @@ def omp_squared(ref, result, solver, k):
             found = judge_choice(ref, r, record.selected, allowed, 1, score, slack, extra)
             wrong += [("choice", f"step {place}: {message}") for message in found]
         last = place == len(result.history) - 1
-        if record.selected and not (last and result.status.name == "OPTIMAL"):
+        useless = last and result.status.name == "OPTIMAL" and record.selected[:1] not in kept
+        if record.selected and not useless:
             wrong += enter(record.selected[0])
         if wrong:
             return wrong
