@@ -78,7 +78,7 @@ def as_run(model, ref, coef):
     """What an estimator tells, as a result of `minimize` in the view that the solver saw."""
     support, history = np.asarray(model.support_), model.history_
     status = model.status_
-    chosen = [record.selected[0] for record in history if record.selected]
+    chosen = [record.selected[-1] for record in history if record.selected]
     if status.name == "OPTIMAL":
         chosen = chosen[: len(history) - 1]
     dropped = [j for j in chosen if j not in support]

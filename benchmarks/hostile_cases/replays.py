@@ -12,6 +12,11 @@ DOUBTFUL = 3e-4  # share below which normal equations may keep a later column in
 GREY = 1000.0  # dependence within this factor of the threshold may be judged either way
 
 
+def proven(record):
+    """Whether the last answer of a step is: an answer that would end the run is asked for again, exactly."""
+    return record.certificate in PROVEN or len(record.selected) > 1
+
+
 def dependence(n):
     """Share of a column below which it counts as dependent (the solvers' rule)."""
     return 8 * max(16, n) * EPS
@@ -36,7 +41,7 @@ def take(span, x, n, noise=0.0):
 
 def omp_squared(ref, result, solver, k):
     """Orthogonal matching pursuit with squared loss: choices, dropped columns, fit and status."""
-    wrong, span, support, dropped = [], Span(ref.n), [], []
+    wrong, span, support, dropped, maybe = [], Span(ref.n), [], [], set()
     told, lost = result.support.tolist(), set(result.dropped.tolist())
     noise = getattr(ref, "noise", np.zeros(ref.d))
     score = "signed" if solver.positive else ("group" if ref.y.ndim == 2 else "absolute")
@@ -45,6 +50,8 @@ def omp_squared(ref, result, solver, k):
         kind = take(span, ref.A[:, j], ref.rows, noise[j])
         if j in lost and j not in told:
             dropped.append(j)
+            # Others that depend on the support may be dropped along with it.
+            maybe.update(c for c in lost if take(span, ref.A[:, c], ref.rows, noise[c]) != "free")
             return [("dependence", f"column {j} was dropped, but is independent")] if kind == "free" else []
         if len(support) < len(told) and told[len(support)] == j:
             support.append(j)
@@ -52,18 +59,21 @@ def omp_squared(ref, result, solver, k):
             return [("dependence", f"column {j} depends on others")] if kind == "dependent" else []
         return [("support", f"column {j} was chosen, but is neither next in the support nor dropped")]
 
+    kept = [(j,) for j in [*told, *lost]]
     for j in solver.forced:
         wrong += enter(int(j))
     for place, record in enumerate(result.history):
         z, slack, extra = fitted(ref, span, support, solver.positive)
-        allowed = np.setdiff1d(np.arange(ref.d), support + dropped)
-        if record.certificate in PROVEN:
+        chosen = record.selected[-1:]
+        allowed = np.setdiff1d(np.arange(ref.d), support + dropped + list(maybe - set(chosen)))
+        if proven(record):
             r = weighted_back(ref, z - ref.b)
-            found = judge_choice(ref, r, record.selected, allowed, 1, score, slack, extra)
+            found = judge_choice(ref, r, chosen, allowed, 1, score, slack, extra)
             wrong += [("choice", f"step {place}: {message}") for message in found]
         last = place == len(result.history) - 1
-        if record.selected and not (last and result.status.name == "OPTIMAL"):
-            wrong += enter(record.selected[0])
+        useless = last and result.status.name == "OPTIMAL" and chosen not in kept
+        if chosen and not useless:
+            wrong += enter(chosen[0])
         if wrong:
             return wrong
     if told != support:
@@ -79,7 +89,7 @@ def omp_squared(ref, result, solver, k):
     if solver.positive and (result.coef < 0).any():
         wrong.append(("positive", f"coefficient {result.coef.min()} with positive=True"))
     doubt = slack + 2 * coef_rounding(ref, result)
-    return wrong + pursuit_status(ref, result, solver, k, z - ref.b, doubt, dropped, score)
+    return wrong + pursuit_status(ref, result, solver, k, z - ref.b, doubt, {*dropped, *maybe}, score)
 
 
 def weighted_back(ref, residual):
@@ -166,16 +176,16 @@ def matching_pursuit(ref, result, solver):
     for place, record in enumerate(result.history):
         slack = unit * (place + 4) * reach
         r = weighted_back(ref, z - ref.b)
-        if record.certificate in PROVEN:
+        if proven(record):
             allowed = np.setdiff1d(np.arange(ref.d), sorted(dropped))
-            found = judge_choice(ref, r, record.selected, allowed, 1, score, slack)
+            found = judge_choice(ref, r, record.selected[-1:], allowed, 1, score, slack)
             wrong += [("choice", f"step {place}: {message}") for message in found]
             if wrong:
                 return wrong
         last = place == len(result.history) - 1
         if last and result.status.name in ("COMPLETE", "OPTIMAL"):
             break
-        j = record.selected[0]
+        j = record.selected[-1]
         if j in result.dropped:
             dropped.add(j)
             continue
@@ -376,17 +386,17 @@ def general_choices(ref, result, solver, ridge):
         # f - f* >= |r - r*|^2 / (2 L), and fits stop once they promise less than 1e-6 of the objective.
         slack = 0 if not support else np.sqrt(4 * bend * 2e-5 * (f + penalty))
         allowed = np.setdiff1d(np.arange(ref.d), support + dropped)
-        if record.certificate in PROVEN:
-            scale = slack / np.sqrt(ref.weights.min())
-            found = judge_choice(ref, ref.residual(z), record.selected, allowed, 1, "absolute", scale)
+        if proven(record):
+            scale, chosen = slack / np.sqrt(ref.weights.min()), record.selected[-1:]
+            found = judge_choice(ref, ref.residual(z), chosen, allowed, 1, "absolute", scale)
             wrong += [("choice", f"step {place}: {message}") for message in found]
             if wrong:
                 return wrong
         if not record.selected:
             break
-        j = record.selected[0]
+        j = record.selected[-1]
         if j in lost:
-            dropped.append(j)
+            return wrong  # columns that depend on the support are dropped together
         elif j in told:
             support.append(j)
         if len(support) > 12:

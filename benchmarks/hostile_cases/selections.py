@@ -87,7 +87,7 @@ def select(rng, table):
     ref = Reference(table)
     allowed = np.setdiff1d(np.arange(d), off)
     wrong = []
-    if answer.certificate == "exact" or proven:
+    if len(allowed) and (answer.certificate == "exact" or proven):
         if answer.certificate not in ("exact", "delta"):
             wrong.append(("certificate", f"a proven selector says {answer.certificate}"))
         found = judge_choice(ref, r.astype(LD), answer.indices, allowed, k, score)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -117,22 +116,26 @@ def couples(problem: Problem) -> bool:
 def factor(H: Floats, penalty: Floats) -> tuple[Callable[[Floats], Floats], float]:
     """A solver of (H + diag(penalty)) p = g for a positive semi-definite H, and its damping relative to H.
 
-    It is damped as little as Cholesky needs, in units of the mean of the diagonal, so that the range of
-    floats plays no part. Where no damping helps, H is not finite or zero: there is no direction.
+    It is damped as little as Cholesky needs, in units of each column, so that neither the range of floats nor
+    columns of very different sizes play a part. Where no damping helps, H is not finite or zero: there is no
+    direction.
     """
     from scipy.linalg import cho_solve
 
     H.flat[:: len(H) + 1] += penalty
-    scale = float(np.trace(H)) / len(H)
-    if scale > 0 and isfinite(scale):
-        H /= scale
-        lower, damping = cholesky(H), 0.0
-        while lower is None and damping < 1.0:
-            damping = max(10 * damping, 1e-14)
-            lower = cholesky(H + damping * np.eye(len(H)))
-        if lower is not None:
-            return lambda g: cho_solve((lower, True), g, check_finite=False) / scale, damping
-    return np.zeros_like, np.inf
+    sizes = np.sqrt(np.diag(H))
+    if not (np.isfinite(sizes).all() and sizes.any()):
+        return np.zeros_like, np.inf
+    sizes[sizes == 0.0] = 1.0
+    H /= sizes
+    H /= sizes[:, None]
+    lower, damping = cholesky(H), 0.0
+    while lower is None and damping < 1.0:
+        damping = max(10 * damping, 1e-14)
+        lower = cholesky(H + damping * np.eye(len(H)))
+    if lower is None:
+        return np.zeros_like, np.inf
+    return lambda g: cho_solve((lower, True), g / sizes, check_finite=False) / sizes, damping
 
 
 def cholesky(H: Floats) -> Floats | None:

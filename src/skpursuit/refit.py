@@ -17,6 +17,8 @@ from skpursuit.problem import Problem
 from skpursuit.state import Stack, State
 
 EPS = float(np.finfo(np.float64).eps)
+FORBIDDING = 1e100  # a penalty that leaves nothing of a coefficient whose column has unit size
+SQUARABLE = 300  # powers of two of columns up to which products of them stay within the range of floats
 
 
 class LeastSquares:
@@ -153,7 +155,7 @@ class Newton:
     Memory of the state: Q and noise as in `LeastSquares`, by which dependent columns are found.
     """
 
-    def __init__(self, ridge: float = 0.0, max_iter: int = 100, precision: float = 1e-15) -> None:
+    def __init__(self, ridge: float = 0.0, max_iter: int = 300, precision: float = 1e-15) -> None:
         self.ridge = ridge
         self.max_iter = max_iter
         self.precision = precision  # relative decrease of the objective that is not worth a step
@@ -194,6 +196,18 @@ class Newton:
             z = np.zeros((problem.design.shape[0], *problem.targets))
             return w, z, problem.value(z)
         penalty = np.where(problem.design.is_intercept(support), 0.0, self.ridge)
+        exponents = np.frexp(row_norms(A))[1]
+        if np.abs(exponents).max() > SQUARABLE:
+            power = np.ldexp(1.0, -exponents)  # columns near one, whose products stay within range
+            with np.errstate(over="ignore"):
+                felt = np.where(penalty > 0, np.minimum(penalty * power * power, FORBIDDING), 0.0)
+            scaled = self._fit_targets(problem, A * power[:, None], (w.T / power).T, felt)
+            return (scaled[0].T * power).T, scaled[1], scaled[2]
+        return self._fit_targets(problem, A, w, penalty)
+
+    def _fit_targets(
+        self, problem: Problem, A: Floats, w: Floats, penalty: Floats
+    ) -> tuple[Floats, Floats, float]:
         if couples(problem):
             return self._fit(problem, A, centred(w, penalty), penalty)
         if not problem.targets:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_array
 
 from skpursuit.blas import one_thread
 from skpursuit.design import Design, make_design
 from skpursuit.design.base import Floats
+from skpursuit.design.sums import scaled_norm
 from skpursuit.estimators.checks import check_precompute
 from skpursuit.estimators.gram_omp import FactorPath, gram_omp
 from skpursuit.estimators.linear import FLOATS, clipped, trusted
@@ -21,6 +24,8 @@ from skpursuit.selectors import Selector
 from skpursuit.solvers.pursuit import OMP
 from skpursuit.state import Status
 
+SHARP = 1e-2  # squared share of a column left over by the others, above which X^T X loses no digits
+REFINEMENTS = 8
 PREMATURE = (
     "Orthogonal matching pursuit ended prematurely due to linear dependence in the dictionary. "
     "The requested precision might not have been met."
@@ -170,7 +175,24 @@ def pursue_targets(
     gram, lost = design.gram_matrix(), design.lost(np.arange(design.shape[1]))
     with one_thread():
         xty = design.correlate(y)
-        return [gram_omp(gram, column, *limit, lost=lost) for column, limit in zip(xty.T, limits)]
+        paths = [gram_omp(gram, column, *limit, lost=lost) for column, limit in zip(xty.T, limits)]
+        return [refined(path, design, column) for path, column in zip(paths, y.T)]
+
+
+def refined(path: FactorPath, design: Design, y: Floats) -> FactorPath:
+    """The path with its largest model fitted again on what it leaves of y, where digits were lost."""
+    sharp = not (np.diag(path.L) ** 2 < SHARP * np.sum(path.L**2, axis=1)).any()
+    if len(path) == 0 or (sharp and design.dtype == np.float64):
+        return path
+    columns, before = design.columns(path.support), np.inf
+    for _ in range(REFINEMENTS):
+        rest = columns @ (y - path.coef(len(path)) @ columns)
+        step = solve_triangular(path.L, rest, lower=True, check_finite=False)
+        length = scaled_norm(step)
+        if not length < 0.5 * before:
+            break
+        path, before = replace(path, half=path.half + step), length
+    return path
 
 
 def gram_is_cheaper(design: Design, steps: int, selector: str | Selector) -> bool:

@@ -27,9 +27,37 @@ from skpursuit.kernels.batch_types import Factor, Work
 COMPILED_WITH = "c651ba4ef030"  # digest of these files: Numba notes changes of its own file only
 
 PENDING = -1
+DOUBT = 1e-4  # squared share of an atom left over by the others, below which it is computed from the atoms
 SHARP = 1e-2  # squared share of an atom left over by the others, above which no digits are lost
-REFINEMENTS = 3  # each gains the digits that the factor has
+REFINEMENTS = 24  # at most: each gains the digits that the factor has, while steps get shorter
 STALL = 1e-6  # CoSaMP stops at a relative decrease of the squared residual below this
+
+
+@njit(cache=True, nogil=True)
+def _remainder(factor: Any, size: Any, dictionary: Any, vector: Any) -> float:
+    """Turn an atom into what the atoms of the factor leave of it; returns its squared norm.
+
+    A difference of squares tells nothing of an atom that nearly depends on others. Here the remainder itself
+    is computed, and the new row of the factor, ``L^T c`` for the weights c of the combination, is corrected
+    by what the remainder still has in common with the atoms.
+    """
+    lower, new = factor.lower, factor.lower[size]
+    atom, weights, common = vector.copy(), np.zeros(size), np.zeros(size)
+    for _ in range(3):
+        for i in range(size):
+            weights[i] = new[i]
+        for i in range(size - 1, -1, -1):
+            weights[i] /= lower[i, i]
+            for p in range(i):
+                weights[p] -= lower[i, p] * weights[i]
+        vector[:] = atom
+        for i in range(size):
+            vector -= weights[i] * dictionary.atoms[factor.atoms[i]]
+        products(dictionary.atoms, factor.atoms, size, vector, common)
+        for i in range(size):
+            common[i] = (common[i] - dot(lower[i], common, i)) / lower[i, i]
+            new[i] += common[i]
+    return dot(vector, vector, vector.shape[0])
 
 
 @njit(cache=True, nogil=True)
@@ -44,11 +72,13 @@ def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dep
         new[i] = (new[i] - dot(lower[i], new, i)) / lower[i, i]
     square = dictionary.norms[atom] ** 2
     pivot = square - dot(new, new, size)
+    told = dot(new, factor.half, size)
+    if pivot < DOUBT * square:
+        pivot, told = _remainder(factor, size, dictionary, vector), 0.0
     if not pivot > dependence * square:
         return False
     new[size] = np.sqrt(pivot)
-    product = dot(signal, vector, signal.shape[0])
-    factor.half[size] = (product - dot(new, factor.half, size)) / new[size]
+    factor.half[size] = (dot(signal, vector, signal.shape[0]) - told) / new[size]
     factor.atoms[size] = atom
     return True
 
@@ -70,7 +100,7 @@ def _refine(signal: Any, dictionary: Any, factor: Any, size: Any, residual: Any)
     weights, lower, sharp = factor.weights, factor.lower, True
     for i in range(size):
         sharp = sharp and lower[i, i] ** 2 > SHARP * dictionary.norms[factor.atoms[i]] ** 2
-    step = np.zeros(size)
+    step, before = np.zeros(size), np.inf
     for _ in range(0 if sharp else REFINEMENTS):
         set_residual(signal, dictionary, factor, size, residual)
         products(dictionary.atoms, factor.atoms, size, residual, step)
@@ -80,6 +110,10 @@ def _refine(signal: Any, dictionary: Any, factor: Any, size: Any, residual: Any)
             step[i] /= lower[i, i]
             for p in range(i):
                 step[p] -= lower[i, p] * step[i]
+        length = dot(step, step, size)
+        if not length < 0.25 * before:
+            break
+        before = length
         for i in range(size):
             weights[i] += step[i]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
 
 import numpy as np
 
 from skpursuit.design.base import Floats, Indices
+from skpursuit.design.sums import scaled_norm
 from skpursuit.problem import Problem, dot
 from skpursuit.sets import ConvexSet
 from skpursuit.solvers.gram_recurrence import EPS, KnownGradient
@@ -67,13 +67,13 @@ class Point:
 
     def rounding(self) -> float:
         """A gap that is lost in rounding."""
-        reach = sqrt(dot(self.state.z, self.state.z)) + self.constraint.radius * self.problem.widest
-        return 4 * len(self.r) * EPS * sqrt(dot(self.r, self.r)) * reach
+        reach = scaled_norm(self.state.z) + self.constraint.radius * self.problem.widest
+        return 4 * len(self.r) * EPS * scaled_norm(self.r) * reach
 
     @cached_property
     def doubt(self) -> float:
         """Rounding of <g, vertex>. A pairwise step makes two atoms equal up to it: those ties are real."""
-        size = sqrt(dot(self.r, self.r)) * self.problem.widest * self.constraint.radius
+        size = scaled_norm(self.r) * self.problem.widest * self.constraint.radius
         return 4 * (len(self.r) + 8) * EPS * size
 
     @cached_property

@@ -87,7 +87,7 @@ def backtracking(line: Line, t: int) -> Step:
     if line.slope >= 0.0 or size == 0.0:
         return 0.0, {"curvature": np.array(curvature)}
     slack = 1e-14 * abs(start)  # rounding of the objective: without it the estimate doubles at the minimum
-    for _ in range(200):
+    for _ in range(HALVINGS):
         gamma = min(line.limit, -line.slope / (curvature * size))
         bend = 0.5 * gamma * (gamma * curvature * size)  # gamma alone may be tiny
         if line.value(gamma) <= start + gamma * line.slope + bend + slack:

@@ -132,13 +132,22 @@ class OMP(Solver):
         query = problem.query(state, score=score, left=left, rng=rng)
         j = best_column(select, query, lambda j: self._useless(problem, query.r, j))
         if j is None:
-            return replace(state, status=Status.OPTIMAL)
+            return replace(state, status=self._nothing_left(problem, query.r, state))
         after = self._refit(problem).add(problem, state, j)
         if len(after.support) > len(state.support):
             after = self._judged(problem, after)
         else:
             after = rejected(problem, state, after, select)
         return after if problem.quadratic else decrease_status(state, after, self.tol)
+
+    def _nothing_left(self, problem: Problem, r: np.ndarray, state: State) -> Status:
+        """The status where no column is left to add.
+
+        A column that depends on the support can lower the objective only where coefficients must not change
+        sign; such columns were dropped all the same.
+        """
+        stuck = self.positive and (problem.design.correlate(r, cols=state.dropped) < 0.0).any()
+        return Status.STALLED if stuck else Status.OPTIMAL
 
     def _useless(self, problem: Problem, r: np.ndarray, j: int) -> bool:
         """Whether the best column has a zero gradient (or, with positive, one that points the wrong way)."""
@@ -151,7 +160,8 @@ class OMP(Solver):
         state = residual_status(problem, state, self.tol, self.rtol)
         if state.status is None and len(state.support) >= self.sparsity(problem):
             return replace(state, status=Status.COMPLETE)
-        if state.status is None and len(state.support) >= problem.most_independent:
+        spanned = len(state.support) >= problem.most_independent and not self.positive
+        if state.status is None and spanned:
             return replace(state, status=Status.OPTIMAL)
         return state
 
