@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import expit
 
-from ._files import FileError, write_atomically
-from .tables import Encoding, Table
+from skpursuit._files import FileError, write_atomically
+from skpursuit.tables import Encoding, Table
 
 FORMAT = "skpursuit linear model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+READABLE = (1, 2)  # the first knew numbers and categories only, and no residuals
 
 
 class ModelFileError(FileError):
@@ -47,7 +49,8 @@ class LinearModel:
     classes : tuple or None
         The class labels, numbers or strings; None for regression.
     info : dict
-        Whatever else is worth keeping (solver, score, rows); must be JSON.
+        Whatever else is worth keeping (solver, score, rows); must be JSON. ``residuals`` holds quantiles of
+        cross-validated residuals by their share, which intervals are made of.
     versions : dict of str to str
         What the model was fitted with.
     """
@@ -84,6 +87,24 @@ class LinearModel:
             return scores[:, 0]
         winner = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else np.argmax(scores, axis=1)
         return np.asarray(self.classes)[winner]
+
+    def probabilities(self, table: Table) -> np.ndarray:
+        """Return the chance of each class, of shape (rows, classes); of several, one against the rest."""
+        chances = expit(self.decision(table))
+        if chances.shape[1] == 1:
+            return np.hstack([1 - chances, chances])
+        total = chances.sum(axis=1, keepdims=True)
+        return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1.0 / chances.shape[1])
+
+    def margins(self, share: float) -> tuple[float, float] | None:
+        """Return what is added to a prediction for the ends of its interval; None where nothing was kept."""
+        kept = self.info.get("residuals")
+        if not isinstance(kept, dict) or len(kept) < 2:
+            return None
+        places = sorted((float(place), float(value)) for place, value in kept.items())
+        at, values = np.array(places).T
+        low, high = np.interp([(1 - share) / 2, (1 + share) / 2], at, values)
+        return float(low), float(high)
 
 
 def linear_model(
@@ -152,7 +173,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
     document = _parse(Path(path))
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(path, "this is not a skpursuit model", "give a file that `skpursuit fit` wrote")
-    if document.get("format_version") != FORMAT_VERSION:
+    if document.get("format_version") not in READABLE:
         problem = f"the model has format version {document.get('format_version')}, not {FORMAT_VERSION}"
         raise ModelFileError(path, problem, "fit it again, or use the skpursuit that wrote it")
     body = document.get("model")

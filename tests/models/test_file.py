@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skpursuit import _files, model_file
-from skpursuit.model_file import LinearModel, ModelFileError, linear_model, load_model, save_model
-from skpursuit.tables import EncodingOptions, apply_encoding, read_table
+from skpursuit import _files
+from skpursuit.models import file as model_file
+from skpursuit.models.file import LinearModel, ModelFileError, linear_model, load_model, save_model
+from skpursuit.tables import Encoding, EncodingOptions, apply_encoding, learn, read_columns, read_table
 
 TRAIN = "x,z,c,t\n1,5,a,1\n2,6,b,2\n3,7,a,3\n,8,b,2\n"
 
@@ -18,7 +19,9 @@ TRAIN = "x,z,c,t\n1,5,a,1\n2,6,b,2\n3,7,a,3\n,8,b,2\n"
 def table(tmp_path):
     path = tmp_path / "train.csv"
     path.write_text(TRAIN)
-    return read_table(path, EncodingOptions(target="t", impute=True))
+    options = EncodingOptions(target="t")
+    x, z, c = read_table(path, options).encoding.columns
+    return learn(read_columns(path), options, Encoding("t", (x, z, replace(c, shown=c.levels))))
 
 
 @pytest.fixture
@@ -47,7 +50,7 @@ def test_the_file_is_readable(saved):
     body = json.loads(saved.read_text())["model"]
     assert body["coefficients"][0] == {"feature": "c=b", "coef": [-2.5]}
     assert body["task"] == "regression"
-    assert body["encoding"]["fill"] == {"x": 2.0, "c": "a"}
+    assert [column["fill"] for column in body["encoding"]["columns"]] == [2.0, ""]
 
 
 def test_two_classes(tmp_path, table):
@@ -102,9 +105,9 @@ def test_changed_content_is_noticed_but_not_changed_layout(saved):
 
 def test_other_version_and_other_files(tmp_path, saved):
     document = json.loads(saved.read_text())
-    document["format_version"] = 2
+    document["format_version"] = 3
     saved.write_text(json.dumps(document))
-    with pytest.raises(ModelFileError, match="format version 2, not 1"):
+    with pytest.raises(ModelFileError, match="format version 3, not 2"):
         load_model(saved)
     other = tmp_path / "other.json"
     other.write_text('{"a": 1}')
@@ -147,12 +150,15 @@ def put(*keys):
     ("change", "value"),
     [
         (put("coefficients", 0, "coef"), [10**400]),
-        (put("encoding", "fill"), {}),
-        (put("encoding", "fill"), [1]),
-        (put("encoding", "fill", "x"), "many"),
-        (put("encoding", "fill", "c"), "unknown"),
-        (put("encoding", "numeric"), "x"),
-        (put("encoding", "categories", "c"), [1, 2]),
+        (put("encoding", "columns"), {}),
+        (put("encoding", "columns"), [1]),
+        (put("encoding", "columns", 0, "fill"), "many"),
+        (put("encoding", "columns", 0, "fill"), float("inf")),
+        (put("encoding", "columns", 0, "kind"), "magic"),
+        (put("encoding", "columns", 0, "decimal"), "x"),
+        (put("encoding", "columns", 0, "nonsense"), 1),
+        (put("encoding", "columns", 1, "levels"), [1, 2]),
+        (put("encoding", "columns", 1, "name"), "x"),
         (put("encoding", "target"), ["t"]),
         (put("classes"), "ab"),
         (put("classes"), ["a", "b"]),
