@@ -46,9 +46,9 @@ class Meter:
 
     def __call__(self, words: str, share: float) -> None:
         """Say what is being done, and the share of it that is."""
-        if words != self.words:
-            self.words, self.began = words, time.monotonic()
-        self.share = min(1.0, share)
+        if share < self.share or not self.words:
+            self.began = time.monotonic()
+        self.words, self.share = words, min(1.0, share)
 
     def line(self) -> str:
         """Say how far it is, in words."""
@@ -80,12 +80,12 @@ class Meter:
             TimeRemainingColumn(),
         ]
         with Progress(*parts, console=Console(stderr=True), transient=True) as progress:
-            shown, task = "", progress.add_task(self.words, total=1.0)
+            task, last = progress.add_task(self.words, total=1.0), 0.0
             while not self._ended.wait(0.2):
-                if self.words != shown:
-                    shown = self.words
-                    progress.reset(task, description=shown, total=1.0)
-                progress.update(task, completed=self.share)
+                if self.share < last:
+                    progress.reset(task, total=1.0)
+                last = self.share
+                progress.update(task, description=self.words, completed=last)
 
 
 def spell(seconds: float) -> str:
