@@ -55,7 +55,7 @@ class Study:
         }
         lines: list[Any] = [head, *({"about": one} for one in self.about)]
         for cell, rows in self.cells.items():
-            lines.append({"cell": cell, "rows": [{k: v for k, v in r.items() if v is not None} for r in rows]})
+            lines.append({"cell": cell, "rows": list(map(_known, rows))})
         return b"".join(map(_line, lines))
 
     def table(self) -> str:
@@ -224,9 +224,7 @@ class Store:
         unknown = {name for row in rows for name in row} - set(self.study.columns)
         if unknown:
             raise ValueError(f"columns that were not declared: {sorted(unknown)}")
-        plain: list[Row] = [
-            {k: v.item() if hasattr(v, "item") else v for k, v in row.items()} for row in rows
-        ]
+        plain = [_known({k: v.item() if hasattr(v, "item") else v for k, v in row.items()}) for row in rows]
         self._write(_line({"cell": cell, "rows": plain}))
         self.study.cells[cell] = [{name: row.get(name) for name in self.study.columns} for row in plain]
 
@@ -275,6 +273,10 @@ def _lock(file: io.FileIO) -> bool:
     except OSError:
         return False
     return True
+
+
+def _known(row: Row) -> Row:
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def _line(entry: Any) -> bytes:

@@ -178,10 +178,11 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     task = task_of(y) if options.task == "auto" else options.task
     _check_target(y, task, table.X.shape)
     train, test = _split(y, task, options)
-    judged = _judge(table.X[train], y[train], task, options)
+    X_train, X_test = take_rows(table.X, train), take_rows(table.X, test)
+    judged = _judge(X_train, y[train], task, options)
     k = min(options.k or judged.choice, table.X.shape[1])
     options.progress("fitting", 0.0)
-    score = _fixed(table.X[train], y[train], task, k, options).score(table.X[test], y[test])
+    score = _fixed(X_train, y[train], task, k, options).score(X_test, y[test])
     if not np.isfinite(score):
         raise FitError("its numbers are too large to compute with; give columns in larger units")
     everything = _everything(table.X, y, train, test, task) if options.reported else None
@@ -224,6 +225,12 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     )
 
 
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Return some rows, column after column in memory if X is so: solvers gather columns."""
+    fortran = isinstance(X, np.ndarray) and X.flags.f_contiguous and not X.flags.c_contiguous
+    return np.take(X.T, rows, axis=1).T if fortran else X[rows]
+
+
 def _check_target(y: np.ndarray, task: str, shape: tuple[int, int]) -> None:
     if shape[0] < FEWEST_ROWS:
         raise FitError(f"it has {shape[0]} rows; a model needs at least {FEWEST_ROWS}: add rows")
@@ -263,7 +270,7 @@ def _split(y: np.ndarray, task: str, options: FitOptions) -> tuple[np.ndarray, n
     )
     if classes and np.bincount(codes[train], minlength=len(labels)).min() < 2:
         raise FitError("a class is left with fewer than 2 rows to learn from; hold out less (--test-share)")
-    return train, test
+    return np.sort(train), np.sort(test)
 
 
 def _check_share(n: int, share: float, fewest: int, kept: int) -> None:
@@ -446,5 +453,5 @@ def _bootstrap(table: Table, y: np.ndarray, task: str, k: int, options: FitOptio
             rows = np.concatenate(
                 [rng.choice(np.flatnonzero(y == label), (y == label).sum()) for label in np.unique(y)]
             )
-        found.append(np.atleast_2d(_fixed(table.X[rows], y[rows], task, k, options).coef_))
+        found.append(np.atleast_2d(_fixed(take_rows(table.X, rows), y[rows], task, k, options).coef_))
     return np.array(found)

@@ -12,7 +12,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BufferedReader, StringIO
 from pathlib import Path
@@ -24,11 +24,15 @@ import pyarrow.csv
 from .columns import Columns, ReadOptions, different
 from .errors import TableError, raise_all, show
 from .source import Utf8Stream, open_lines, recognise, utf8_blocks
+from .spelling import ONLY
 
 SNIFFED = 2**18  # bytes, of which
 SNIFFED_ROWS = 100  # are looked at for the separator
 BLOCK = 2**23  # bytes; a row must fit in one
 END = "\x1eend\x1e"  # of the row after the last; \x1e separates records in formats that nobody uses
+END_NUMBER = "-9.876543210123e-299"  # the same where numbers are read
+LARGE = 2**23  # bytes from which columns that look like plain numbers are read as such at once
+PLAIN = re.compile(r"[+-]?\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?")  # a decimal point beyond doubt
 PREAMBLE = 10  # lines above the header, at most
 WIDE = 20  # characters of a bad line that are shown
 
@@ -42,18 +46,30 @@ class Layout:
     names: tuple[str, ...]
     start: int  # bytes before the first row of data
     skipped: int  # records before it that are not blank
-    preamble: int  # of those, the ones above the header
+    floats: frozenset[str] = frozenset()  # columns that pyarrow may read as numbers itself
+    quotes: bool = True  # whether there may be any, and line breaks between them
+
+    @property
+    def last(self) -> list[str]:
+        """The row after the last."""
+        return [END_NUMBER if name in self.floats else END for name in self.names]
 
     @property
     def after(self) -> str:
-        """The row after the last."""
-        return "\n" + self.delimiter.join([END] * len(self.names)) + "\n"
+        """The same as a line."""
+        return "\n" + self.delimiter.join(self.last) + "\n"
 
 
 def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> Columns:
     """Read a CSV or TSV file; without a delimiter it is found out."""
     layout = find_layout(path, options, delimiter)
-    table = _parsed(path, layout, options, partial(pyarrow.csv.read_csv))
+    if path.stat().st_size >= LARGE:
+        quotes = any(b'"' in block for block in utf8_blocks(path, layout.codec))
+        layout = replace(layout, floats=_plain_numbers(path, layout), quotes=quotes)
+    try:
+        table = _parsed(path, layout, options, pyarrow.csv.read_csv)
+    except _OtherText:  # among the numbers: all columns as text, then
+        table = _parsed(path, replace(layout, floats=frozenset()), options, pyarrow.csv.read_csv)
     if table.num_rows and not any(_is_end(column[-1]) for column in table.columns):
         raise _unclosed(path)
     table = table.slice(0, table.num_rows - 1)
@@ -72,6 +88,30 @@ def stream_delimited(path: Path, options: ReadOptions, delimiter: str | None = N
             yield Columns(str(path), dict(zip(rows.schema.names, rows.columns)))
     if not ended:
         raise _unclosed(path)
+
+
+class _OtherText(Exception):
+    """A column that looked like plain numbers holds something else."""
+
+
+def _plain_numbers(path: Path, layout: Layout) -> frozenset[str]:
+    """Return the columns whose first cells are numbers with a decimal point; none if some have a comma."""
+    text = next(utf8_blocks(path, layout.codec), b"")[layout.start : layout.start + SNIFFED].decode(
+        "utf-8", "ignore"
+    )
+    records = itertools.islice(
+        _records(list(StringIO(text, newline=""))[:-1], layout.delimiter), SNIFFED_ROWS
+    )
+    rows = [record for record, _ in records if len(record) == len(layout.names)]
+    if any(re.fullmatch(ONLY[","], cell) for row in rows for cell in row):
+        return frozenset()
+    columns = dict(zip(layout.names, zip(*rows)))
+    return frozenset(
+        name
+        for name, cells in columns.items()
+        if any(PLAIN.fullmatch(cell) for cell in cells)
+        and all(re.fullmatch(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|", cell) for cell in cells)
+    )
 
 
 def find_layout(path: Path, options: ReadOptions, delimiter: str | None = None) -> Layout:
@@ -98,7 +138,7 @@ def find_layout(path: Path, options: ReadOptions, delimiter: str | None = None) 
     elif above > PREAMBLE or not options.header:
         names, above = rows[0][0], 0
     if not options.header:
-        return Layout(codec, delimiter, tuple(f"c{j + 1}" for j in range(len(names))), begin, 0, 0)
+        return Layout(codec, delimiter, tuple(f"c{j + 1}" for j in range(len(names))), begin, 0)
     if _is_data(names):
         problem = "the first line holds numbers where column names should be"
         remedy = "add a line of names; or say that there is none, and the columns are c1, c2, ..."
@@ -106,7 +146,7 @@ def find_layout(path: Path, options: ReadOptions, delimiter: str | None = None) 
     if above:
         options.told(f"{above} lines above the header are left out, such as {show(lines[0].strip())}")
     start = len((head[:begin] + "".join(lines[: rows[above][1]])).encode())
-    return Layout(codec, delimiter, tuple(different(names)), start, above + 1, above)
+    return Layout(codec, delimiter, tuple(different(names)), start, above + 1)
 
 
 def _is_data(names: list[str]) -> bool:
@@ -148,7 +188,9 @@ def _parsed(path: Path, layout: Layout, options: ReadOptions, reader: Any) -> An
     """Have pyarrow read the rows below the header."""
     blocks = utf8_blocks(path, layout.codec)
     first = next(blocks, b"")[layout.start :]
-    stream = Utf8Stream(itertools.chain([first], blocks), layout.after.encode(), options.progress)
+    stream: Any = Utf8Stream(itertools.chain([first], blocks), layout.after.encode(), options.progress)
+    if reader is pyarrow.csv.read_csv:  # all of it at once, which is quicker
+        stream = pyarrow.BufferReader(stream.readall())
     wanted = [name for name in layout.names if options.only is None or name in options.only]
     skipped: list[Any] = []
 
@@ -160,13 +202,17 @@ def _parsed(path: Path, layout: Layout, options: ReadOptions, reader: Any) -> An
 
     def read() -> Any:
         return reader(
-            BufferedReader(stream, 2**20),
+            stream if isinstance(stream, pyarrow.BufferReader) else BufferedReader(stream, 2**20),
             read_options=pyarrow.csv.ReadOptions(column_names=layout.names, block_size=BLOCK),
             parse_options=pyarrow.csv.ParseOptions(
-                delimiter=layout.delimiter, newlines_in_values=True, invalid_row_handler=bad_row
+                delimiter=layout.delimiter, newlines_in_values=layout.quotes, invalid_row_handler=bad_row
             ),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(layout.names, pyarrow.string()),
+                column_types={
+                    name: pyarrow.float64() if name in layout.floats else pyarrow.string()
+                    for name in layout.names
+                },
+                null_values=["", "NA", "N/A", "NaN", "nan", "NULL", "null"],
                 include_columns=wanted or list(layout.names[:1]),
             ),
         )
@@ -178,6 +224,8 @@ def _guarded(path: Path, layout: Layout, read: Any) -> Any:
     try:
         return read()
     except pyarrow.ArrowException as error:
+        if "conversion error to double" in str(error):
+            raise _OtherText from None
         raise_all(bad_rows(path, layout))
         words = " ".join(str(error).split())[:120]
         raise TableError(path, f"this cannot be read as a table ({words})", "check that it is one") from None
@@ -192,7 +240,7 @@ def bad_rows(path: Path, layout: Layout) -> Iterator[TableError]:
     fix = ("--skip-bad-rows",)
     try:
         for record in itertools.islice(filter(None, reader), layout.skipped, None):
-            ended = record == [END] * width
+            ended = record == layout.last
             if pending is not None:
                 if ended and len(last) < width:
                     remedy = (
@@ -202,7 +250,7 @@ def bad_rows(path: Path, layout: Layout) -> Iterator[TableError]:
                 yield pending
                 pending = None
             if not ended and len(record) != width:
-                if any(END in cell for cell in record):
+                if any(END in cell or END_NUMBER in cell for cell in record):
                     yield _unclosed(path)
                     return
                 shown = show(layout.delimiter.join(record), WIDE)
@@ -217,12 +265,12 @@ def bad_rows(path: Path, layout: Layout) -> Iterator[TableError]:
             path, f"line {reader.line_num} cannot be read", "check the quotes near that line", fix
         )
         return
-    if last != [END] * width:
+    if last != layout.last:
         yield _unclosed(path)
 
 
 def _is_end(value: Any) -> bool:
-    return bool(value.as_py() == END)
+    return value.as_py() in (END, float(END_NUMBER))
 
 
 def _unclosed(path: Path) -> TableError:

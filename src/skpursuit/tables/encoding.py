@@ -346,7 +346,7 @@ def _join(parts: list[Matrix], rows: int) -> Matrix:
         return parts[0]
     if sparse and (rows * width > DENSE_CELLS or rows * width > 20 * stored):
         return csr_array(hstack([csr_array(part) for part in parts], format="csr"))
-    joined = np.empty((rows, width))
+    joined = np.empty((rows, width), order="F")  # solvers gather columns
     at = 0
     for part in parts:
         joined[:, at : at + part.shape[1]] = part.toarray() if isinstance(part, csr_array) else part

@@ -34,6 +34,7 @@ MOST_LEVELS = 50
 RARE = 0.005  # share of rows that a level of a larger category must have, and at least
 FEWEST = 4  # rows
 UNIQUE = 0.8  # share of different texts from which a column names its rows
+MEDIAN_ROWS = 20_000  # of a column without missing values that give the median for later files
 WORDS = 40  # characters on average, from which texts are prose
 SAMPLE = 500  # different texts that are tried as dates
 
@@ -206,7 +207,8 @@ class _Guess:
             else self._useless(known, found.missing + found.strays)
         )
         if not reason:
-            fill = float(np.median(known)) if self.wishes.impute else None
+            sample = known if found.missing + found.strays else known[:MEDIAN_ROWS]
+            fill = float(np.median(sample)) if self.wishes.impute else None
             return replace(column, fill=fill, flag=self._many(found.missing + found.strays))
         return LeftOut(self.name, reason)
 

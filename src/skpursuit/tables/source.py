@@ -159,6 +159,14 @@ class Utf8Stream(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def readall(self) -> bytes:
+        parts = []
+        for block in self._blocks:
+            parts.append(block)
+            if self._told is not None:
+                self._told(len(block))
+        return b"".join(parts)
+
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         while not self._ready:
             block = next(self._blocks, None)
