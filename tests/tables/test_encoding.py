@@ -54,6 +54,7 @@ FLOATS = RANDOM.normal(size=N) * 5000
         ([f"{v:,.2f} €".translate(str.maketrans(",.", ".,")) for v in FLOATS], "number, €, decimal comma"),
         ([f"{v:,.2f}".replace(",", "\u202f").replace(".", ",") for v in FLOATS], "number, decimal comma"),
         ([f"{v:,.2f}".replace(",", "'") for v in FLOATS], "number"),
+        ([f"{v:,.2f}".replace(",", "\u00a0").replace(".", ",") for v in FLOATS], "number, decimal comma"),
         ([f"{abs(v):,.0f} sqft" for v in FLOATS], "number, sqft"),
         ([f"{v:.3e}" for v in FLOATS], "number"),
         ([f"{v:.2f}" for v in FLOATS[:-2]] + ["oops", "n.k."], "number"),
@@ -124,6 +125,13 @@ def test_the_decimal_sign_is_decided_for_the_whole_file():
     assert said["a"].encode(raw["a"])[0][0, 0] == 1234
     dated = {"a": raw["a"], "d": pa.array(cycle("31.12.2020", "01.02.2021"))}
     assert guess_kinds(dated, EncodingOptions())["a"].encode(raw["a"])[0][0, 0] == 1234
+
+
+def test_a_column_that_can_only_be_read_otherwise_is():
+    raw = {name: pa.array([f"{v:.2f}".replace(".", ",") for v in FLOATS]) for name in "abc"}
+    raw["d"] = pa.array([f"{v:.1f} %" for v in FLOATS])
+    words = [kind.words() for kind in guess_kinds(raw, EncodingOptions()).values()]
+    assert words == [*["number, decimal comma"] * 3, "number, %"]
 
 
 def test_day_and_month_follow_the_rest_of_the_file():

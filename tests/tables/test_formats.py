@@ -159,6 +159,11 @@ def test_a_quote_that_is_never_closed_is_met_in_pieces_too(tmp_path, monkeypatch
         list(stream_columns(path))
 
 
+def test_a_file_without_rows_has_no_pieces(tmp_path):
+    with pytest.raises(TableError, match="no rows in the table"):
+        list(stream_columns(write(tmp_path, "t.csv", "a,b\n")))
+
+
 def test_transposed(tmp_path):
     path = write(tmp_path, "t.csv", "gene,s1,s2\ng1,1,2\ng2,3,4\nill,yes,no\n")
     assert texts(path, transpose=True) == {"g1": ["1", "2"], "g2": ["3", "4"], "ill": ["yes", "no"]}

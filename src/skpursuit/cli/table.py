@@ -277,7 +277,8 @@ def column_rows(table: Table) -> list[dict[str, str]]:
 def _how(asked: int | None, k: int, outcome: Outcome) -> str:
     if asked is None:
         tried = f"best of 1 to {outcome.sizes[-1].k}" if len(outcome.sizes) > 1 else "the only one tried"
-        return f"chosen by cross-validation, {tried}"
+        each = " for each class" if len(outcome.model.coef) > 1 else ""
+        return f"chosen by cross-validation, {tried}{each}"
     return "as asked" if k == asked else f"lowered from {asked}: there are no more features"
 
 

@@ -158,8 +158,9 @@ def _sizes(outcome: Outcome, unit: str) -> dict[str, Any]:
     regression = outcome.task == "regression"
     names = ("R²", f"RMSE{f' ({unit})' if unit else ''}") if regression else ("accuracy", "AUC")
     at = sizes[min(k, len(sizes)) - 1]
+    each = " for each class" if len(outcome.model.coef) > 1 else ""
     words = (
-        f"Models of 1 to {sizes[-1].k} features were compared by five-fold cross-validation; {k} "
+        f"Models of 1 to {sizes[-1].k} features{each} were compared by five-fold cross-validation; {k} "
         f"{'has' if k == 1 else 'have'} the best score ({names[0]} {number(at.score)})"
     )
     more = [size for size in sizes if size.k > k]

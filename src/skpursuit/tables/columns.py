@@ -87,9 +87,7 @@ class Columns:
 
     def __post_init__(self) -> None:
         if self.n_rows == 0:
-            raise TableError(
-                self.path, "there are no rows in the table", "give a file with data below the header"
-            )
+            raise no_rows(self.path)
 
     @property
     def n_rows(self) -> int:
@@ -111,6 +109,11 @@ class Columns:
         assert self.matrix is not None
         column = self.matrix[:, [self.names.index(name)]]
         return np.asarray(column.toarray() if isinstance(column, csr_array) else column, dtype=float).ravel()
+
+
+def no_rows(path: Path | str) -> TableError:
+    """Return the error for a table without rows."""
+    return TableError(path, "there are no rows in the table", "give a file with data below the header")
 
 
 def different(names: Iterable[object]) -> list[str]:

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow
 import pyarrow.csv
 
-from .columns import Columns, ReadOptions, different
+from .columns import Columns, ReadOptions, different, no_rows
 from .errors import TableError, raise_all, show
 from .source import Utf8Stream, open_lines, recognise, utf8_blocks
 from .spelling import ONLY
@@ -80,14 +80,17 @@ def stream_delimited(path: Path, options: ReadOptions, delimiter: str | None = N
     """Read a CSV or TSV file in pieces that fit in memory."""
     layout = find_layout(path, options, delimiter)
     batches = iter(_parsed(path, layout, options, pyarrow.csv.open_csv))
-    ended = False
+    ended = some = False
     while (batch := _guarded(path, layout, partial(next, batches, None))) is not None:
         ended = bool(batch.num_rows) and _is_end(batch.column(0)[-1])
         rows = batch.slice(0, batch.num_rows - ended)
         if rows.num_rows:
+            some = True
             yield Columns(str(path), dict(zip(rows.schema.names, rows.columns)))
     if not ended:
         raise _unclosed(path)
+    if not some:
+        raise no_rows(path)
 
 
 class _OtherText(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from .._files import FileError
 
-MOST_TOLD = 20  # problems; a wholly wrong file has one per cell
+MOST_TOLD = 10  # problems; a wholly wrong file has one per cell
 
 
 class TableError(FileError):

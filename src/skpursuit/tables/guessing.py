@@ -171,11 +171,16 @@ class _Guess:
             if self._is_code():
                 return None
             return self._number_of(Number(self.name, self.decimal))
-        for unit in dict.fromkeys(("", *texts.units(self.decimal)[:2])):
-            _, strays = texts.numbers(self.decimal, unit)
-            good = texts.n_known - int(strays.sum())
-            if good and self._nearly(good, strays) and not self._is_code():
-                return self._number_of(Number(self.name, self.decimal, unit))
+        other = "." if self.decimal == "," else ","
+        for decimal in (
+            self.decimal,
+            other,
+        ):  # the other one only if it is beyond doubt: nothing else can be read
+            for unit in dict.fromkeys(("", *texts.units(decimal)[:2])):
+                _, strays = texts.numbers(decimal, unit)
+                good = texts.n_known - int(strays.sum())
+                if good and self._nearly(good, strays) and not self._is_code():
+                    return self._number_of(Number(self.name, decimal, unit))
         return None
 
     def _nearly(self, good: int, strays: np.ndarray) -> bool:

@@ -30,7 +30,7 @@ NO = frozenset(
      "ne", "nem", "ei", "hayır", "hayir", "off", "nee", "nej", "✗", "✘", "いいえ", "否", "아니요", "όχι"),
 )  # fmt: skip
 CURRENCY = r"(?:US\$|R\$|C\$|A\$|\$|€|£|¥|₹|₽|₩|zł|Kč|kr\.?|CHF|EUR|USD|GBP|JPY|SEK|NOK|DKK|PLN|AUD|CAD|Fr\.)"
-_GAP = "[  \u202f\u2009'’]"  # between groups of three digits
+_GAP = "[ \u00a0\u202f\u2009'’]"  # between groups of three digits
 _SIGN = "[+\u2212-]?"
 _WHOLE = {
     ".": rf"(?:\d{{1,3}}(?:(?:,|{_GAP})\d{{3}})+|\d+)",
