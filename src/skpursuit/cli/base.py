@@ -17,6 +17,8 @@ from skpursuit._files import FileError
 
 BAD_INPUT = 2
 WIDTH = 32  # of names in tables
+FLAGS = ("--no-impute", "--transpose")  # options without a value that may be the problem
+NAMING = ("--column", "--drop", "--categorical")  # options whose value names a column
 
 
 class Refusal(click.ClickException):
@@ -57,23 +59,19 @@ class Refusal(click.ClickException):
 
 def advice(arguments: Sequence[str], fix: Sequence[str], instead_of: str) -> str:
     """Return the command as it was given, but for what is the problem, as a line that a shell understands."""
-    if (not fix and not instead_of) or not arguments:
+    if not arguments or not (fix or instead_of):
         return ""
     left: list[str] = []
-    for argument in arguments:
-        if argument.split("=")[0] == instead_of and "=" in argument and instead_of.startswith("-"):
-            continue
-        if (
-            left
-            and left[-1] in (instead_of, "--column", "--drop", "--categorical")
-            and (left[-1] == instead_of or argument in (instead_of, instead_of.rpartition("=")[0]))
-        ):
-            left.pop()
-            continue
-        left.append(argument)
-    if left and left[-1] == instead_of:
-        left.pop()
-    left = [argument for argument in left if argument != instead_of or instead_of != "--no-impute"]
+    value_of_it = False  # whether this argument belongs to an option that was left out
+    for argument, following in zip(arguments, [*arguments[1:], ""]):
+        option, equal, value = argument.partition("=") if argument.startswith("--") else (argument, "", "")
+        names_it = option in NAMING and (value or following) in (instead_of, instead_of.rpartition("=")[0])
+        if value_of_it:
+            value_of_it = False
+        elif option == instead_of or names_it:
+            value_of_it = not equal and option not in FLAGS
+        else:
+            left.append(argument)
     return shlex.join(["skpursuit", *left, *fix])
 
 

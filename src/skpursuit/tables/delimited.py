@@ -132,24 +132,29 @@ def find_layout(path: Path, options: ReadOptions, delimiter: str | None = None) 
     rows = list(itertools.islice(_records(lines, delimiter), SNIFFED_ROWS))
     if not rows:
         raise TableError(path, "the file is empty", "give a file with a header and rows of data")
-    widths = [len(record) for record, _ in rows]
-    width = _usual(widths)
-    above = next((i for i, (record, _) in enumerate(rows) if _is_header(record, width)), widths.index(width))
-    names: list[Any] = rows[above][0]
-    if above == 1 and width == widths[0] + 1 and options.header:  # R leaves out the name of its row names
-        names, above = ["row", *rows[0][0]], 0
-    elif above > PREAMBLE or not options.header:
-        names, above = rows[0][0], 0
     if not options.header:
-        return Layout(codec, delimiter, tuple(f"c{j + 1}" for j in range(len(names))), begin, 0)
-    if _is_data(names):
+        names = tuple(f"c{j + 1}" for j in range(len(rows[0][0])))
+        return Layout(codec, delimiter, names, len(head[:begin].encode()), 0)
+    header, above = _find_header([record for record, _ in rows])
+    if _is_data(header):
         problem = "the first line holds numbers where column names should be"
         remedy = "add a line of names; or say that there is none, and the columns are c1, c2, ..."
-        raise TableError(path, problem, remedy, ("--no-header", "--target", f"c{len(names)}"), "--target")
+        raise TableError(path, problem, remedy, ("--no-header", "--target", f"c{len(header)}"), "--target")
     if above:
         options.told(f"{above} lines above the header are left out, such as {show(lines[0].strip())}")
     start = len((head[:begin] + "".join(lines[: rows[above][1]])).encode())
-    return Layout(codec, delimiter, tuple(different(names)), start, above + 1)
+    return Layout(codec, delimiter, tuple(different(header)), start, above + 1)
+
+
+def _find_header(records: list[list[str]]) -> tuple[list[str], int]:
+    """Return the header and how many records are above it."""
+    widths = [len(record) for record in records]
+    width = _usual(widths)
+    above = next((i for i, record in enumerate(records) if _is_header(record, width)), widths.index(width))
+    if above == 1 and width == widths[0] + 1:  # R leaves out the name of its row names
+        return ["row", *records[0]], 0
+    above = above if above <= PREAMBLE else 0
+    return records[above], above
 
 
 def _is_data(names: list[str]) -> bool:
