@@ -40,3 +40,12 @@ def test_what_is_quick_loads_nothing_heavy(arguments):
     code += "print(*(m for m in ('numpy', 'scipy', 'sklearn', 'pyarrow', 'matplotlib') if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == ""
+
+
+def test_a_package_that_is_missing_is_named(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n")
+    code = "import sys; sys.modules['pyarrow'] = None; from skpursuit.cli import main\n"
+    code += f"main(['fit', {str(tmp_path / 't.csv')!r}, '--target', 'y'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "Error: pyarrow is not installed; run: pip install 'skpursuit[cli]'\n"

@@ -17,6 +17,7 @@ from skpursuit._files import FileError
 
 BAD_INPUT = 2
 WIDTH = 32  # of names in tables
+OPTIONAL = ("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine")
 FLAGS = ("--no-impute", "--transpose")  # options without a value that may be the problem
 NAMING = ("--column", "--drop", "--categorical")  # options whose value names a column
 
@@ -89,6 +90,10 @@ class Commands(click.Group):
             refusal = Refusal.of(error)
         except Refusal as error:
             refusal = error
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] not in OPTIONAL:
+                raise
+            refusal = Refusal(f"{error.name} is not installed; run: pip install 'skpursuit[cli]'")
         refusal.arguments = getattr(self, "arguments", ())
         raise refusal from None
 

@@ -13,10 +13,8 @@ from skpursuit.cli.base import Command, Output, output_options
 from skpursuit.cli.demo import enough_memory
 
 EXTRAS = {
-    "click": "cli",
-    "matplotlib": "cli",
+    **dict.fromkeys(("click", "rich", "jinja2", "matplotlib", "pyarrow", "python-calamine"), "cli"),
     "soundfile": "audio",
-    "pyarrow": "parquet",
 }
 
 

@@ -18,7 +18,7 @@ from .source import open_lines
 from .spelling import parse_number
 
 _ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(.+)""", re.I | re.S)
-_TOKEN = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,'"]*)\s*(,|$)""")
+_TOKEN = re.compile(r"""((?:[^,'"\\]|\\.|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*)(,|$)""", re.S)
 _SPARSE_ITEM = re.compile(r"\s*(\d+)\s+(.+)", re.S)
 _NUMBERS = ("numeric", "real", "integer")
 
@@ -179,33 +179,12 @@ def _split(text: str) -> list[str]:
     if "'" not in text and '"' not in text:
         return [token.strip() for token in text.split(",")]
     tokens, position = [], 0
-    while True:
-        match = _TOKEN.match(text, position)
-        if match is None:
-            # A sparse item ('3 "a, b"') or a stray apostrophe: fall back to the slow, general reading.
-            return _split_slowly(text)
+    while match := _TOKEN.match(text, position):
         tokens.append(match[1].strip())
         position = match.end()
         if not match[2]:
             return tokens
-
-
-def _split_slowly(text: str) -> list[str]:
-    tokens, current, quote, escaped = [], "", "", False
-    for character in text:
-        if quote:
-            quote = "" if character == quote and not escaped else quote
-        elif character in "'\"":
-            quote = character
-        elif character == ",":
-            tokens.append(current.strip())
-            current = ""
-            continue
-        escaped = character == "\\" and not escaped
-        current += character
-    if quote:
-        raise ValueError("a quote is not closed")
-    return [*tokens, current.strip()]
+    raise ValueError("a quote is not closed")
 
 
 def _unquote(token: str) -> str:
