@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections import Counter
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -118,16 +118,15 @@ def no_rows(path: Path | str) -> TableError:
 
 def different(names: Iterable[object]) -> list[str]:
     """Return names as texts, the second of a name with a suffix: price, price (2)."""
-    found: list[str] = []
-    counts: Counter[str] = Counter()
+    found: dict[str, None] = {}
     for j, given in enumerate(names, start=1):
-        name = " ".join(str("" if given is None else given).split()) or f"column {j}"
-        counts[name] += 1
-        while counts[name] > 1 or name in found:
-            name = f"{name} ({counts[name]})" if f"{name} ({counts[name]})" not in found else f"{name}'"
-            counts[name] += 1
-        found.append(name)
-    return found
+        name = first = " ".join(str("" if given is None else given).split()) or f"column {j}"
+        for i in itertools.count(2):
+            if name not in found:
+                break
+            name = f"{first} ({i})"
+        found[name] = None
+    return list(found)
 
 
 def unknown_column(path: Path | str, name: str, names: Sequence[str], option: str) -> TableError:

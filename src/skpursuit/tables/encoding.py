@@ -77,7 +77,8 @@ class Encoding:
 
     def apply(self, columns: Columns) -> Table:
         """Encode columns, found by name in any order; columns the encoding does not know are ignored."""
-        absent = [name for name in self.used if name not in columns.all_names and not columns.open_ended]
+        known = set(columns.all_names)
+        absent = [] if columns.open_ended else [name for name in self.used if name not in known]
         if absent:
             problem = f"columns that the model needs are missing: {listing(absent)}"
             raise TableError(columns.path, problem, "add them (any order; other columns are ignored)")
