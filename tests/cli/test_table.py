@@ -175,7 +175,7 @@ def test_bad_files_are_one_line_that_names_them_and_nothing_is_written(tmp_path,
         assert len(done.output.splitlines()) == 1
         assert name in done.output
         assert ";" in done.output  # what is wrong; what to do
-        assert len(done.output) < 500
+        assert len(done.output.replace(str(tmp_path), "")) < 400
     assert sorted(tmp_path.iterdir()) == before
 
 
