@@ -14,9 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from skpursuit.cli import main
-from skpursuit.cli.study import Meter, spell
 from skpursuit.experiments import studies
-from skpursuit.experiments.grid import CellError, Progress
+from skpursuit.experiments.grid import CellError
 from skpursuit.experiments.loaders import DataError
 from tests.browser import browse, needs_browser
 from tests.cli import small_studies
@@ -69,7 +68,7 @@ def test_more_trials_go_on_and_the_same_again_changes_nothing(small, tmp_path):
     invoke("reproduce", "budget", "--trials", 1, "--out", tmp_path)
     assert (tmp_path / "budget.csv").read_bytes() == first
     done = invoke("reproduce", "budget", "--trials", 2, "--out", tmp_path, "--json")
-    assert json.loads(done.stdout) == {"budget": str(tmp_path / "budget.csv")}
+    assert json.loads(done.stdout) == {"budget": str(tmp_path / "budget.jsonl")}
     grown = (tmp_path / "budget.csv").read_bytes()
     assert grown.startswith(first)
     assert len(rows(tmp_path / "budget.csv")) == 2 * first.count(b"\n") - 2
@@ -79,7 +78,7 @@ def test_full_results_are_not_mixed_with_small_ones(small, tmp_path):
     assert invoke("reproduce", "budget", "--trials", 1, "--out", tmp_path).exit_code == 0
     done = invoke("reproduce", "budget", "--trials", 1, "--out", tmp_path, "--full")
     assert done.exit_code == 2
-    assert "budget.csv" in done.output
+    assert "budget.jsonl" in done.output
     assert "--out" in done.output
 
 
@@ -175,7 +174,7 @@ def interrupted(folder, kills, seed):
 
 
 def size(folder):
-    return sum(path.stat().st_size for path in folder.glob("*.csv"))
+    return sum(path.stat().st_size for path in folder.glob("*.jsonl"))
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
@@ -196,6 +195,8 @@ def test_the_page_has_every_study_and_both_baselines(results, tmp_path):
     assert done.exit_code == 0, done.output
     html = page.read_text()
     for words in (
+        "What was reproduced",
+        "Small X is where BLAS wins",
         "Orthogonal matching pursuit",
         "CoSaMP",
         "Frank-Wolfe",
@@ -217,10 +218,10 @@ def test_sound_and_text_stand_beside_the_paper(tmp_path):
     from skpursuit.experiments.text import COLUMNS as TEXT
 
     heard = {"first": 0, "count": 8, "atoms": 16, "error": 0.25, "error_square": 0.07, "seconds": 0.5}
-    with Store(tmp_path / "audio.csv", SOUND, {"recording": "Bach"}, {}) as store:
+    with Store(tmp_path / "audio.jsonl", SOUND, {"recording": "Bach"}, {}) as store:
         store.append("a", [{**heard, "method": m} for m in ("exact", "halving", "coder")])
     read = {"collection": "la2", "split": 0, "n_train": 9, "d": 7, "k": 10, "accuracy": 0.5, "seconds": 2.0}
-    with Store(tmp_path / "text.csv", TEXT, {"generated": False}, {}) as store:
+    with Store(tmp_path / "text.jsonl", TEXT, {"generated": False}, {}) as store:
         store.append("a", [{**read, "method": m} for m in ("exact", "halving")])
     assert invoke("report", tmp_path).exit_code == 0
     html = (tmp_path / "report.html").read_text()
@@ -260,22 +261,31 @@ def test_report_of_a_folder_that_is_not_there(tmp_path):
 
 @pytest.mark.parametrize("command", [("report",), ("reproduce", "budget", "--out")])
 def test_damage_is_told_by_both_commands(small, results, tmp_path, monkeypatch, command):
-    for suffix in ("csv", "json"):
-        (tmp_path / f"budget.{suffix}").write_bytes((results / f"budget.{suffix}").read_bytes())
-    lines = (tmp_path / "budget.csv").read_text().splitlines(keepends=True)
-    (tmp_path / "budget.csv").write_text("".join([*lines[:20], "garbage\n", *lines[20:]]))
+    lines = (results / "budget.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "budget.jsonl").write_text("".join([*lines[:20], "garbage\n", *lines[20:]]))
+    before = (tmp_path / "budget.jsonl").read_bytes()
     monkeypatch.setattr("skpursuit.experiments.machine.machine", lambda: {"processor": "another"})
     done = invoke(*command, tmp_path)
     assert done.exit_code == 2
-    assert "budget.csv: it is damaged at line 21, not just cut off; delete" in done.output
-    assert len(list(tmp_path.iterdir())) == 2
-    assert (tmp_path / "budget.json").read_bytes() == (results / "budget.json").read_bytes()
-    (tmp_path / "budget.csv").write_text("".join(lines))
-    (tmp_path / "budget.json").write_text("[1]")
-    assert "budget.json: these are not settings" in invoke(*command, tmp_path).output
+    assert "budget.jsonl: it is damaged at line 21, not just cut off; delete" in done.output
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [before]
 
 
-@pytest.mark.parametrize("name", ["omp.csv", "omp.json", "text.csv", "link.html"])
+def test_a_selector_of_ones_own_from_file_to_page(small, tmp_path):
+    place = f"{Path(__file__).parents[2] / 'examples' / 'lucb.py'}:LUCB"
+    arguments = ["reproduce", "omp", "--trials", 1, "--out", tmp_path, "--selector", place]
+    done = invoke(*arguments, "--methods", "exact,halving,LUCB")
+    assert done.exit_code == 0, done.output
+    assert {row["method"] for row in rows(tmp_path / "omp.csv")} == {"exact", "halving", "LUCB"}
+    assert invoke("report", tmp_path).exit_code == 0
+    assert "LUCB" in (tmp_path / "report.html").read_text()
+    done = invoke(*arguments, "--methods", "exact,magic")
+    assert (done.exit_code, "'magic' is not known" in done.output) == (2, True)
+    done = invoke("reproduce", "omp", "--out", tmp_path, "--selector", "nofile.py:X")
+    assert (done.exit_code, "is not FILE.py:NAME" in done.output) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["omp.jsonl", "omp.csv", "text.csv", "link.html"])
 def test_report_never_overwrites_results(results, tmp_path, name):
     folder = tmp_path / "results"
     shutil.copytree(results, folder)
@@ -291,22 +301,3 @@ def test_report_to_nowhere(results):
     done = invoke("report", results, "--out", "/nowhere/page.html")
     assert done.exit_code == 2
     assert "/nowhere" in done.output
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(5, "5 s"), (65, "1 min 05 s"), (3600, "1 h 00 min"), (7384, "2 h 03 min")]
-)
-def test_durations(seconds, words):
-    assert spell(seconds) == words
-
-
-def test_progress_tells_the_time_left(capsys):
-    from skpursuit.cli.base import Output
-
-    meter = Meter(Output(), every=0)
-    meter(Progress("omp", 1, 4, 10.0, 30.0))
-    meter(Progress("omp", 4, 4, 40.0, 0.0))
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == ["omp: 1 of 4, 10 s, about 30 s left", "omp: 4 of 4, 40 s"]
-    Meter(Output(quiet=True))(Progress("omp", 1, 4, 10.0, 30.0))
-    assert capsys.readouterr().err == ""

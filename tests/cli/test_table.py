@@ -54,9 +54,14 @@ def test_fit_and_predict(tmp_path, table):
     fresh = houses(tmp_path / "new.csv", rows=20, seed=1)
     done = invoke("predict", model, fresh, "--json")
     truth = [float(row["price"]) for row in csv.DictReader(fresh.read_text().splitlines())]
-    assert json.loads(done.stdout) == pytest.approx(truth, abs=6)
+    rows = json.loads(done.stdout)
+    assert [row["prediction"] for row in rows] == pytest.approx(truth, abs=6)
+    assert sum(row["low"] <= y <= row["high"] for row, y in zip(rows, truth)) >= 14
+    narrow = json.loads(invoke("predict", model, fresh, "--json", "--interval", 0.5, "--id", "town").stdout)
+    assert narrow[0]["high"] < rows[0]["high"]
+    assert {row["town"] for row in narrow} == {"north", "west"}
     printed = invoke("predict", model, fresh).stdout.splitlines()
-    assert printed[0] == "prediction"
+    assert printed[0] == "prediction,low,high"
     assert len(printed) == 21
     done = invoke("predict", model, fresh, "--out", tmp_path / "p.csv", "--quiet")
     assert (done.exit_code, done.output) == (0, "")
@@ -68,13 +73,14 @@ def test_classes_are_found_out_and_k_is_obeyed(tmp_path, table):
     assert done.exit_code == 0, done.output
     assert "classification of 'dear'" in done.output
     assert "(k = 1, as asked)" in done.output
-    labels = invoke("predict", tmp_path / "m.json", table).stdout.split()
-    assert set(labels[1:]) == {"yes", "no"}
+    rows = list(csv.DictReader(invoke("predict", tmp_path / "m.json", table).stdout.splitlines()))
+    assert {row["prediction"] for row in rows} == {"yes", "no"}
+    assert all((float(row["p(yes)"]) > 0.5) == (row["prediction"] == "yes") for row in rows)
 
 
 def test_a_given_k_fits_no_path_unless_it_is_drawn(tmp_path, table, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("skpursuit.fitting._path", lambda *args: pytest.fail("fitted a path nobody sees"))
+        patch.setattr("skpursuit.PursuitRegressorCV", lambda *args: pytest.fail("fitted a path nobody sees"))
         assert invoke("fit", table, "--target", "price", "-k", 2, "--json").exit_code == 0
     assert invoke("fit", table, "--target", "price", "-k", 2, "--png", tmp_path / "p.png").exit_code == 0
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
@@ -83,18 +89,21 @@ def test_a_given_k_fits_no_path_unless_it_is_drawn(tmp_path, table, monkeypatch)
 def test_more_features_than_there_are_is_all_of_them(table):
     done = invoke("fit", table, "--target", "price", "--drop", "dear", "-k", 50, "--json")
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["k"] == 4
+    assert json.loads(done.stdout)["k"] == 3
     told = invoke("fit", table, "--target", "price", "--drop", "dear", "-k", 50).output
-    assert "(k = 4, lowered from 50: there are no more features)" in told
+    assert "(k = 3, lowered from 50: there are no more features)" in told
 
 
 def test_missing_values_are_named_or_imputed(tmp_path):
     table = houses(tmp_path / "holes.csv", hole=True)
-    done = invoke("fit", table, "--target", "price")
+    done = invoke("fit", table, "--target", "price", "--no-impute")
     assert done.exit_code == 2
-    assert "'area'" in done.output
-    assert "--impute" in done.output
-    assert invoke("fit", table, "--target", "price", "--impute").exit_code == 0
+    assert "column 'area', row 6: the value is missing" in done.output
+    assert done.output.strip().endswith(f"; run: skpursuit fit {table} --target price")
+    for more in ([], ["--impute"]):
+        done = invoke("fit", table, "--target", "price", *more)
+        assert done.exit_code == 0
+        assert "1 cell, filled by" in done.output
 
 
 @pytest.mark.parametrize("solver", ["mp", "cosamp"])
@@ -131,8 +140,7 @@ def bad_files(folder):
     files = {
         "empty.csv": b"",
         "binary.csv": bytes(range(256)) * 40,
-        "latin.csv": "préis,price\n1,2\n".encode("latin-1") * 20,
-        "huge.csv": b"a,price\n" + b"1" * 3_000_000 + b",2\n",
+        "huge.csv": b"a,price\n" + b"1" * 30_000_000 + b",2\n",
         "ragged.csv": good + b"1,2,3\n",
         "cut.parquet": b"PAR1\x00\x01",
         "cut.npz": b"PK\x03\x04 and no more",
@@ -148,7 +156,7 @@ def bad_files(folder):
 @pytest.mark.parametrize(
     "name",
     [
-        "empty.csv", "binary.csv", "latin.csv", "huge.csv", "ragged.csv", "cut.parquet", "cut.npz",
+        "empty.csv", "binary.csv", "huge.csv", "ragged.csv", "cut.parquet", "cut.npz",
         "words.svm", "cut.arff", "strange.xyz", "absent.csv", "folder.csv",
     ],
 )  # fmt: skip
@@ -167,7 +175,7 @@ def test_bad_files_are_one_line_that_names_them_and_nothing_is_written(tmp_path,
         assert len(done.output.splitlines()) == 1
         assert name in done.output
         assert ";" in done.output  # what is wrong; what to do
-        assert len(done.output) < 500
+        assert len(done.output.replace(str(tmp_path), "")) < 400
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -198,8 +206,8 @@ def test_a_changed_model_is_refused(tmp_path, table):
         (["--target", "prise"], "there is no column 'prise'"),
         ([], "--target"),
         (["--target", "price", "--drop", "x"], "'x'"),
-        (["--target", "price", "--task", "classification"], "--task regression"),
-        (["--target", "dear", "--task", "regression"], "--task classification"),
+        (["--target", "price", "--task", "classification"], "--target price --task regression"),
+        (["--target", "dear", "--task", "regression"], "--target dear --task classification"),
         (["--target", "price", "--selector", "magic"], "magic"),
         (["--target", "price", "--out", "/nowhere/m.json"], "/nowhere"),
         (["--target", "price", "--test-share", "nan"], "nan is not a number"),
@@ -214,7 +222,7 @@ def test_wrong_choices_name_the_remedy(table, arguments, words):
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (["1,2"] * 5, "at least 10"),
+        ([f"{i},{i}" for i in range(5)], "at least 10"),
         ([f"{i},3" for i in range(20)], "same value"),
         ([f"{i},{'a' if i else 'b'}" for i in range(20)], "'b' has 1 row"),
         ([f"{i},c{i % 15}" for i in range(60)], "use a --test-share from 0.25 to 0.5"),
@@ -302,17 +310,9 @@ def test_whole_numbers_as_classes_come_back_as_such(tmp_path):
     path, model = tmp_path / "t.csv", tmp_path / "model.json"
     path.write_text("x,y\n" + "".join(f"{i},{int(i > 20)}\n" for i in range(40)))
     assert invoke("fit", path, "--target", "y", "--out", model).exit_code == 0
-    assert invoke("predict", model, path).stdout.split() == ["prediction"] + 21 * ["0"] + 19 * ["1"]
-    assert set(json.loads(invoke("predict", model, path, "--json").stdout)) == {0, 1}
-
-
-def test_text_that_differs_in_nearly_every_row_is_noted(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("x,share,town,y\n" + "".join(f"{i},{i}%,{'ab'[i % 2]},{i}\n" for i in range(40)))
-    done = invoke("fit", path, "--target", "y", "-k", 1)
-    assert done.exit_code == 0, done.output
-    assert "column 'share' has 40 different texts in 40 rows, such as '0%'" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    rows = json.loads(invoke("predict", model, path, "--json").stdout)
+    assert [row["prediction"] for row in rows] == 21 * [0] + 19 * [1]
+    assert all(row["p(0)"] + row["p(1)"] == pytest.approx(1, abs=1e-5) for row in rows)
 
 
 def test_a_line_break_in_a_name_does_not_break_the_table(tmp_path):

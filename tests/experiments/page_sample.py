@@ -2,27 +2,10 @@
 
 import math
 
-from skpursuit.experiments.report import Cell, Facts, Figure, Note, Page, Section, Table
-from skpursuit.experiments.svg import Panel, Series
+from skpursuit.experiments.methods import LABELS
+from skpursuit.experiments.parts import Cell, Facts, Figure, Note, Page, Panel, Section, Series, Table
 
-METHODS = (
-    "exact, BLAS",
-    "exact, accumulated rows",
-    "greedy, stability 2%",
-    "uniform",
-    "importance",
-    "halving, random rows",
-    "halving, energy order",
-    "successive reject",
-    "certified",
-    "StoGradMP",
-    "exact, BLAS, k iterations",
-    "exact, accumulated rows, k iterations",
-    "greedy, error bound",
-    "sketch",
-    "Gram columns",
-    "auto",
-)
+METHODS = (*LABELS, "mine")
 KS = (10, 50, 100, 200, 400)
 
 
@@ -75,6 +58,7 @@ def sample_page():
             "Made-up numbers that show the page. Run `skpursuit reproduce all` for real ones.",
             "Speed-ups are against BLAS.",
         ],
+        "Small X is where BLAS wins.",
         [
             ("11×", "faster than exact BLAS at the same atoms, `certified`"),
             ("50/50", "atoms equal to exact"),

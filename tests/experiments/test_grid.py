@@ -1,7 +1,6 @@
 """Grids: resumed without losing or doubling a row, whatever happened before."""
 
 import contextlib
-import json
 import os
 import random
 import signal
@@ -16,8 +15,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from skpursuit.experiments.grid import CellError, Experiment, product, run
-from skpursuit.experiments.settings import StoreError, read_settings
-from skpursuit.experiments.store import Store, read_rows
+from skpursuit.experiments.store import Store, StoreError, parse, read_study
 
 PROGRAM = Path(__file__).with_name("grid_program.py")
 COLUMNS = ("x", "trial", "double", "note")
@@ -48,6 +46,10 @@ def toy(function=double, n=4, **changes):
     return replace(Experiment("toy", product(x=range(n), trial=[0, 1]), function, COLUMNS), **changes)
 
 
+def read_rows(path):
+    return read_study(path.parent, path.stem).rows
+
+
 def without_times(path):
     return [{k: v for k, v in row.items() if k not in ("seconds", "pid")} for row in read_rows(path)]
 
@@ -56,31 +58,33 @@ def test_rows_come_back_as_they_were(tmp_path):
     path = run(toy(), tmp_path)
     rows = read_rows(path)
     assert len(rows) == 16
-    assert rows[2] == {"x": 0, "trial": 1, "double": 0, "note": 'a, "b" c'}
+    assert rows[2] == {"x": 0, "trial": 1, "double": 0, "note": 'a, "b"\nc'}
     assert rows[15] == {"x": 3, "trial": 1, "double": 7.5, "note": None}
     assert isinstance(rows[15]["double"], float)
 
 
 def test_values_of_every_kind(tmp_path):
-    values = [True, np.int64(3), np.float64(0.1), float("nan"), 1e-300, "1 2"]
-    with Store(tmp_path / "v.csv", ["v"], {}) as store:
+    values = [True, np.int64(3), np.float64(0.1), float("nan"), 1e-300, "1 2", "007", "a\x85b\u2028c", None]
+    with Store(tmp_path / "v.jsonl", ["v"], {}) as store:
         store.append("a", [{"v": value} for value in values])
-    back = [row["v"] for row in read_rows(tmp_path / "v.csv")]
-    assert [repr(v) for v in back] == ["True", "3", "0.1", "nan", "1e-300", "'1 2'"]
+        store.finish(["a"])
+    back = [row["v"] for row in read_rows(tmp_path / "v.jsonl")]
+    assert [repr(v) for v in back] == [
+        "True", "3", "0.1", "nan", "1e-300", "'1 2'", "'007'", repr("a\x85b\u2028c"), "None",
+    ]  # fmt: skip
+    assert (tmp_path / "v.csv").read_text().splitlines()[:3] == ["v", "True", "3"]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_nothing_is_computed_twice(tmp_path, jobs):
     run(toy(n=2), tmp_path)
-    before = (tmp_path / "toy.csv").read_bytes()
+    before = (tmp_path / "toy.jsonl").read_bytes()
     seen = []
     run(toy(), tmp_path, jobs=jobs, progress=seen.append)
-    assert (tmp_path / "toy.csv").read_bytes().startswith(before)
+    assert (tmp_path / "toy.jsonl").read_bytes().startswith(before)
     assert [p.done for p in seen] == [4, 5, 6, 7, 8]
     assert {p.total for p in seen} == {8}
-    assert seen[0].remaining is None
-    assert seen[-1].remaining == 0
-    assert seen[1].remaining > 0
+    assert [p.share for p in seen] == [0, 0.25, 0.5, 0.75, 1]
     assert {(p.cell["x"], p.cell["trial"]) for p in seen[1:]} == {(2, 0), (2, 1), (3, 0), (3, 1)}
 
 
@@ -99,7 +103,7 @@ def test_each_process_has_one_blas_thread(tmp_path, jobs):
 def test_a_failing_cell_is_named_and_the_others_kept(tmp_path, jobs):
     with pytest.raises(CellError, match=r"cell \{'x': 2, 'trial': \d\} failed \(ZeroDivisionError: two\)"):
         run(toy(fail_at_two), tmp_path, jobs=jobs)
-    assert len(read_rows(tmp_path / "toy.csv")) >= 8 / jobs
+    assert len(read_rows(tmp_path / "toy.jsonl")) >= 8 / jobs
     assert len(read_rows(run(toy(), tmp_path))) == 16
 
 
@@ -118,41 +122,35 @@ def test_undeclared_columns_and_no_jobs(tmp_path):
 
 def test_other_settings_are_refused_and_named(tmp_path):
     run(toy(settings={"size": 10, "seed": 1}), tmp_path, about={"machine": "a"})
-    before = (tmp_path / "toy.csv").read_bytes()
-    with pytest.raises(StoreError, match=r"toy\.csv: it holds results of other settings \(size\)"):
+    before = (tmp_path / "toy.jsonl").read_bytes()
+    with pytest.raises(StoreError, match=r"toy\.jsonl: it holds results of other settings \(size\)"):
         run(toy(settings={"size": 20, "seed": 1}), tmp_path)
-    assert (tmp_path / "toy.csv").read_bytes() == before
+    assert (tmp_path / "toy.jsonl").read_bytes() == before
     run(toy(settings={"seed": 1, "size": 10}), tmp_path, about={"machine": "b"})
-    assert read_settings(tmp_path / "toy.csv").about == [{"machine": "a"}, {"machine": "b"}]
+    assert read_study(tmp_path, "toy").about == [{"machine": "a"}, {"machine": "b"}]
 
 
-def test_other_columns_or_lost_settings_are_refused(tmp_path):
+def test_other_columns_are_refused(tmp_path):
     run(toy(), tmp_path)
     with pytest.raises(StoreError, match="columns are not those"):
         run(toy(columns=("trial", "x", "double", "note")), tmp_path)
-    (tmp_path / "toy.json").write_text("{")
-    with pytest.raises(StoreError, match="settings cannot be read"):
-        run(toy(), tmp_path)
-    (tmp_path / "toy.json").unlink()
-    with pytest.raises(StoreError, match=r"toy\.json with their settings is gone"):
-        run(toy(), tmp_path)
 
 
 def test_a_second_writer_is_refused(tmp_path):
     pytest.importorskip("fcntl")
-    with Store(tmp_path / "a.csv", ["v"], {}), pytest.raises(StoreError, match="another run"):
-        Store(tmp_path / "a.csv", ["v"], {})
-    with Store(tmp_path / "a.csv", ["v"], {}) as store:
+    with Store(tmp_path / "a.jsonl", ["v"], {}), pytest.raises(StoreError, match="another run"):
+        Store(tmp_path / "a.jsonl", ["v"], {})
+    with Store(tmp_path / "a.jsonl", ["v"], {}) as store:
         assert store.done == frozenset()
 
 
 def test_cut_at_every_byte_the_file_is_continued_to_the_same_end(tmp_path):
     small = toy(n=1)
     path = run(small, tmp_path)
-    whole, settings = path.read_bytes(), (tmp_path / "toy.json").read_bytes()
+    whole = path.read_bytes()
     for size in range(len(whole) + 1):
         path.write_bytes(whole[:size])
-        (tmp_path / "toy.json").write_bytes(settings)
+        (tmp_path / "toy.csv").unlink()
         assert run(small, tmp_path).read_bytes() == whole
 
 
@@ -167,81 +165,65 @@ def test_a_tail_of_zeros_after_a_power_cut_is_dropped(tmp_path):
 def test_damage_in_the_middle_is_not_thrown_away(tmp_path):
     path = run(toy(), tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:4] + lines[5:]))
-    before = path.read_bytes()
-    with pytest.raises(StoreError, match="damaged at line 4"):
-        run(toy(), tmp_path)
-    assert path.read_bytes() == before
-    path.write_bytes(b"".join(lines + lines[1:3]))
-    with pytest.raises(StoreError, match="damaged at line 18"):
-        run(toy(), tmp_path)
-
-
-def test_rows_are_not_read_past_damage(tmp_path):
-    path = run(toy(), tmp_path)
-    lines = path.read_bytes().splitlines(keepends=True)
-    for place in (3, 15):  # before many cells, and before the last one
-        path.write_bytes(b"".join([*lines[:place], b"garbage\n", *lines[place:]]))
+    for place, bad in (
+        (3, b"garbage\n"),
+        (4, lines[2]),
+        (5, b'{"cell": "x", "rows": [{"y": 1}]}\n'),
+        (4, lines[3][:9] + b"\n"),
+    ):
+        path.write_bytes(b"".join([*lines[:place], bad, *lines[place:]]))
+        before = path.read_bytes()
         for read in (read_rows, lambda path: run(toy(), path.parent)):
-            with pytest.raises(StoreError, match=rf"toy\.csv: it is damaged at line {place + 1}, not just"):
+            with pytest.raises(StoreError, match=rf"toy\.jsonl: it is damaged at line {place + 1}, not just"):
                 read(path)
-    path.write_bytes(b"".join(lines[:-1]))
-    assert len(read_rows(path)) == 14
+        assert path.read_bytes() == before
 
 
-def test_texts_stay_texts(tmp_path):
-    with Store(tmp_path / "v.csv", ["v", "w"], {}) as store:
-        store.append("a", [{"v": "007", "w": "007"}, {"v": "a\x85b\u2028c", "w": "true"}])
-    rows = read_rows(tmp_path / "v.csv", texts=["v"])
-    assert rows == [{"v": "007", "w": 7}, {"v": "a\x85b\u2028c", "w": True}]
-
-
-OWN = '{"settings": {"experiment": "toy"}, "fingerprint": "1fba814c38f9", "about": %s}'
-FOREIGN = [
-    "[1]",
-    '{"a": 1}',
-    "[" * 100000,
-    '{"settings": 3, "fingerprint": "x", "about": []}',
-    '{"settings": {"experiment": "toy"}, "fingerprint": "x", "about": []}',
-    *(OWN % about for about in ("5", '["x"]', '[{"cores": ["a"]}]', '[{"cores": 1e400}]')),
-]
+FOREIGN = [b"[1]\n", b'{"a": 1}\n', b"[" * 100000 + b"\n", b"a,b\n1,2\n", b"hello",
+    b'{"settings": {"a": 1}, "fingerprint": "x", "columns": []}\n',
+    b'{"settings": {"a": [1]}, "fingerprint": "x", "columns": []}\n']  # fmt: skip
 
 
 @pytest.mark.parametrize("content", FOREIGN, ids=range(len(FOREIGN)))
-def test_settings_of_someone_else_are_refused(tmp_path, content):
+def test_files_of_someone_else_are_refused_and_kept(tmp_path, content):
+    path = tmp_path / "toy.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"toy\.jsonl: "):
+        run(toy(), tmp_path)
+    assert path.read_bytes() == content
+
+
+def test_results_of_the_first_format_are_gone_on_with(tmp_path):
+    first = Path(__file__).with_name("first_results")
+    for name in ("budget.csv", "budget.json"):
+        (tmp_path / name).write_bytes((first / name).read_bytes())
+    old = read_study(tmp_path, "budget")
+    with Store(tmp_path / "budget.jsonl", old.columns, old.settings, {"machine": "new"}) as store:
+        assert len(store.done) == len(old.cells) == 52
+        store.append("new", [{"n": 1}])
+        store.finish([])
+    assert read_study(tmp_path, "budget").rows[:-1] == old.rows
+    assert len((tmp_path / "budget.csv").read_text().splitlines()) == 1 + len(old.rows) + 1
+    with pytest.raises(StoreError, match="other settings"):
+        Store(tmp_path / "budget.jsonl", old.columns, {"x": 1})
+
+
+def test_half_a_line_at_the_end_is_cut_off(tmp_path):
     path = run(toy(n=1), tmp_path)
-    before = path.read_bytes()
-    path.with_suffix(".json").write_text(content)
-    with pytest.raises(StoreError, match=r"toy\.json: .*use another folder, or delete it and toy\.csv"):
-        run(toy(), tmp_path)
-    assert path.read_bytes() == before
-    path.unlink()
-    with pytest.raises(StoreError):
-        run(toy(), tmp_path)
-    assert os.listdir(tmp_path) == ["toy.json"]
-
-
-def test_settings_of_our_own_are_not(tmp_path):
-    (tmp_path / "toy.json").write_text(OWN % "[]")
-    assert run(toy(n=1), tmp_path).exists()
-
-
-def test_settings_that_are_a_folder(tmp_path):
-    (tmp_path / "toy.json").mkdir()
-    with pytest.raises(StoreError, match=r"toy\.json: the settings cannot be read \(Is a directory\)"):
-        run(toy(), tmp_path)
+    study, size = parse(path, path.read_bytes() + b'{"cell": "abc", "ro')
+    assert (len(study.cells), size) == (2, path.stat().st_size)
 
 
 def test_a_full_disk_leaves_whole_cells(tmp_path, monkeypatch):
-    with Store(tmp_path / "a.csv", ["v"], {}) as store:
+    with Store(tmp_path / "a.jsonl", ["v"], {}) as store:
         store.append("a", [{"v": 1}])
-        before = (tmp_path / "a.csv").read_bytes()
+        before = (tmp_path / "a.jsonl").read_bytes()
         real = os.write
         monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:3]))
         with pytest.raises(StoreError, match="disk is full"):
             store.append("b", [{"v": 2}])
         monkeypatch.undo()
-        assert (tmp_path / "a.csv").read_bytes() == before
+        assert (tmp_path / "a.jsonl").read_bytes() == before
         assert store.done == {"a"}
 
 
@@ -265,7 +247,7 @@ def alive(pid):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_killed_twenty_times_and_resumed_the_results_are_those_of_one_run(tmp_path):
     chance = random.Random(0)
-    path = tmp_path / "killed" / "toy.csv"
+    path = tmp_path / "killed" / "toy.jsonl"
     pids, n_killed = set(), 0
     for attempt in range(20):
         process = start(path.parent, jobs=1 + attempt % 2)
@@ -276,10 +258,10 @@ def test_killed_twenty_times_and_resumed_the_results_are_those_of_one_run(tmp_pa
         time.sleep(chance.uniform(0, 0.02))
         process.kill()
         n_killed += process.wait() == -signal.SIGKILL
-        pids |= {row["pid"] for row in read_rows(path)}
+        pids |= {row["pid"] for row in read_rows(path)} if lines_in(path) else set()
     assert start(path.parent, jobs=1).wait() == 0
     assert start(tmp_path / "undisturbed", jobs=1).wait() == 0
-    killed, undisturbed = without_times(path), without_times(tmp_path / "undisturbed" / "toy.csv")
+    killed, undisturbed = without_times(path), without_times(tmp_path / "undisturbed" / "toy.jsonl")
     assert killed == undisturbed
     assert n_killed == 20
     assert len(pids) > 10
@@ -287,4 +269,4 @@ def test_killed_twenty_times_and_resumed_the_results_are_those_of_one_run(tmp_pa
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(alive, pids))
-    assert json.loads(path.with_suffix(".json").read_text())["settings"] == {"experiment": "toy"}
+    assert read_study(path.parent, "toy").settings == {"experiment": "toy"}

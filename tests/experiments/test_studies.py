@@ -1,6 +1,7 @@
 """The experiments: their grids, and one cell of each on something small."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +11,16 @@ from skpursuit.experiments import audio, text, toy
 from skpursuit.experiments.grid import run
 from skpursuit.experiments.loaders import DataError, Recording
 from skpursuit.experiments.machine import machine
-from skpursuit.experiments.methods import LABELS, RowExact, Untiring, make_selector
-from skpursuit.experiments.settings import digest
+from skpursuit.experiments.methods import (
+    LABELS,
+    MethodError,
+    RowExact,
+    Untiring,
+    load_selector,
+    make_selector,
+)
 from skpursuit.experiments.standins import make_music, make_text
-from skpursuit.experiments.store import read_rows
+from skpursuit.experiments.store import digest, read_study
 from skpursuit.experiments.studies import STUDIES, Options
 from skpursuit.experiments.summary import lines, ratios, shared
 from skpursuit.selectors import Query
@@ -174,9 +181,53 @@ def test_results_of_a_run_read_back(tmp_path, tiny):
     small = type(experiment)(
         "text", experiment.cells[:2], experiment.run, experiment.columns, experiment.settings
     )
-    rows = read_rows(run(small, tmp_path))
+    run(small, tmp_path)
+    rows = read_study(tmp_path, "text").rows
     assert [row["method"] for row in rows] == ["exact", "rows"]
     assert rows[0]["accuracy"] == rows[1]["accuracy"]
+
+
+LUCB = Path(__file__).parents[2] / "examples" / "lucb.py"
+
+
+@pytest.mark.parametrize("name", ["omp", "cosamp", "budget", "scaling", "fw", "text", "audio"])
+def test_a_selector_of_ones_own_enters_every_study(tiny, name):
+    own = {"LUCB": f"{LUCB}:LUCB"}
+    every = STUDIES[name](Options(trials=1, own=own))
+    few = STUDIES[name](Options(trials=1, own=own, methods=("halving", "LUCB")))
+    assert few.settings["selector LUCB"] == every.settings["selector LUCB"]
+    if name != "audio":
+        assert "LUCB" in {cell["method"] for cell in every.cells}
+        assert {cell["method"] for cell in few.cells} == {"exact", "halving", "LUCB"}
+        cell = next(cell for cell in few.cells if cell["method"] == "LUCB")
+        if name in ("omp", "text"):
+            rows = few.run({**cell, **TOY} if name == "omp" else cell)
+            assert rows[0]["entries_read"] > 0
+    else:
+        rows = few.run({"first": 0, "count": 2, "atoms": 16})
+        assert [row["method"] for row in rows] == ["exact", "halving", "LUCB"]
+
+
+def test_lucb_finds_what_stands_out():
+    X, _, _ = datasets.make_sparse_signal(400, 60, 1, random_state=0)
+    answer = make_selector("LUCB", own={"LUCB": f"{LUCB}:LUCB"}).select(as_design(X), Query(X[:, 7] * 3))
+    assert answer.indices.tolist() == [7]
+    assert 0 < answer.entries_read < X.size
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("x = 3", "'x' is no Selector"),
+        ("1/0", "ZeroDivisionError"),
+        ("", "AttributeError"),
+        ("def x(", "SyntaxError"),
+    ],
+)
+def test_files_that_hold_no_selector(tmp_path, content, words):
+    (tmp_path / "mine.py").write_text(content)
+    with pytest.raises(MethodError, match=words):
+        load_selector(f"{tmp_path / 'mine.py'}:x")
 
 
 def test_the_machine_is_described():

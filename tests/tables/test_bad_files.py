@@ -1,11 +1,13 @@
 """Bad files: always a TableError of one line that names the file."""
 
-import builtins
 import io
 import pickle
 import zipfile
 
 import numpy as np
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,7 +20,7 @@ LONG = "x" * 200_000
 
 BAD_TEXT = {
     "empty file": ("t.csv", b"", "the file is empty"),
-    "only a header": ("t.csv", b"a,b\n", "no rows below the header"),
+    "only a header": ("t.csv", b"a,b\n", "no rows in the table"),
     "only blank lines": ("t.csv", b"\n\n\n", "the file is empty"),
     "only a byte order mark": ("t.csv", b"\xef\xbb\xbf", "the file is empty"),
     "binary": ("t.csv", bytes(range(256)), "NUL bytes"),
@@ -26,32 +28,20 @@ BAD_TEXT = {
     "picture": ("t.csv", b"\x89PNG\r\n\x1a\n....", "this is a picture"),
     "spreadsheet": ("t.csv", b"PK\x03\x04....", "zip archive"),
     "gzip": ("t.csv", b"\x1f\x8b\x08....", "gzip"),
-    "latin-1": ("t.csv", "a,b\né,1\n".encode("latin-1"), r"not utf-8 \(byte 0xe9\); name its encoding"),
-    "utf-16": ("t.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16"),
-    "ragged": ("t.csv", b"a,b\n1,2\n3\n4,5\n", "line 3 has 1 fields .* 2; correct that line"),
+    "ragged": (
+        "t.csv",
+        b"a,b\n1,2\n3\n4,5\n",
+        "line 3 has 1 fields where there are 2 columns: '3'; correct the line",
+    ),
     "too wide": ("t.csv", b"a,b\n1,2\n3,4,5\n", "line 3 has 3 fields"),
     "cut off": ("t.csv", b"a,b\n1,2\n3", "line 3 has 1 fields .* cut off"),
     "cut off in quotes": ("t.csv", b'a,b\n1,"2\n3,4\n', "cut off"),
-    "huge field": (
-        "t.csv",
-        f"a,b\n1,{LONG}\n".encode(),
-        "line 2: a field has more than 131072 char.*; shorten it",
-    ),
-    "duplicate names": ("t.csv", b"a,b,a\n1,2,3\n", "more than once: 'a'"),
-    "no header": ("t.csv", b"1,2\n3,4\n", "numbers where column names should be.*--no-header"),
-    "decimal comma": (
-        "t.csv",
-        b"a;b\n1,5;2\n2,5;3\n",
-        "'1,5' is a number with a comma; write decimal points",
-    ),
-    "thousands": ("t.csv", b'a,b\n"4,727",2\n"1",3\n', "'4,727' is .* a comma; .* thousands without"),
-    "thousands and decimals": ("t.csv", b'a,b\n"1,234.50",2\n"2,5",3\n', "'1,234.50' is .* a comma"),
+    "no header": ("t.csv", b"1,2\n3,4\n", "numbers where column names should be; add a line of names"),
     "unknown format": ("t.docx", b"hello", "'docx' is not a known table format; use one of csv"),
     "npz that is text": ("t.npz", b"a,b\n1,2\n", "cannot be read as npz"),
     "parquet that is text": ("t.parquet", b"a,b\n1,2\n", "cannot be read as Parquet"),
     "svmlight label": ("t.svm", b"1 1:2\nspam 1:2\n", "line 2 is not LABEL INDEX:VALUE.*'spam"),
     "svmlight cut": ("t.svm", b"1 1:2\n1 2:", "line 2 is not"),
-    "svmlight in utf-16": ("t.svm", "1 1:2\n".encode("utf-16"), "UTF-16"),
     "svmlight order": ("t.svm", b"1 3:2 2:1\n", "line 1 is not"),
     "arff without data": ("t.arff", b"@relation r\n@attribute x real\n", "no @data line"),
     "arff that is csv": ("t.arff", b"a,b\n1,2\n", "line 1 is not part of an ARFF header"),
@@ -87,7 +77,7 @@ def test_bad_content(tmp_path, case):
 
 
 def test_a_huge_line(tmp_path, monkeypatch):
-    monkeypatch.setattr("skpursuit.tables.text.MAX_LINE", 2**20)
+    monkeypatch.setattr("skpursuit.tables.source.MAX_LINE", 2**20)
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n" + b"1" * (2**21))
     check_refused(path, "line 2 is longer than 1 million characters")
@@ -105,12 +95,13 @@ def test_no_such_file_a_folder_and_an_unknown_encoding(tmp_path):
 def test_wrong_columns(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("price,size\n1,2\n")
-    with pytest.raises(TableError, match="there is no column 'prise'; the columns are 'price', 'size'"):
+    with pytest.raises(TableError, match="there is no column 'prise'; did you mean 'price'"):
         read_table(path, EncodingOptions(target="prise"))
     with pytest.raises(TableError, match="not said which column is the target"):
         read_table(path)
-    check_refused(path, "there is no column 'nope'", ReadOptions(drop=("nope",)))
-    check_refused(path, "there is no column 'nope'", ReadOptions(categorical=("nope",)))
+    for kind in ("drop", "category"):
+        with pytest.raises(TableError, match="there is no column 'nope'; the columns are 'price', 'size'"):
+            read_table(path, EncodingOptions("price", {"nope": kind}))
 
 
 def npz(folder, **arrays):
@@ -174,22 +165,37 @@ def test_npz_with_few_of_very_many_columns(tmp_path, width):
     np.testing.assert_array_equal(columns.matrix.toarray(), np.diag([1.0, 2, 3]))
 
 
-def test_parquet_of_bytes_that_are_no_text_and_of_names_twice(tmp_path):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+def test_parquet_of_bytes_that_are_no_text(tmp_path):
     buffers = [None, pa.py_buffer(np.array([0, 1, 3, 4], dtype=np.int32)), pa.py_buffer(b"a\xff\xfeb")]
     pq.write_table(
         pa.table({"s": pa.Array.from_buffers(pa.string(), 3, buffers)}), tmp_path / "bytes.parquet"
     )
     check_refused(tmp_path / "bytes.parquet", "it holds text that is not UTF-8")
-    twice = pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], names=["a", "a"])
-    pq.write_table(twice, tmp_path / "twice.parquet")
-    check_refused(tmp_path / "twice.parquet", "more than once: 'a'")
 
 
 def test_pickles_are_never_loaded(tmp_path):
     path = tmp_path / "t.npz"
     path.write_bytes(pickle.dumps({"X": 1}))
     check_refused(path, "cannot be read as npz")
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"a,b\n\n\n1,2\n\n3\n4,5\n", [6]),
+        (b'a,b\n"1\n\n2",2\n3\n4,5\n6,7,8\n', [5, 7]),
+        (b'a,b\n1,5" pipe\n2\n"x\ny",4\n3,"a"b,c\n', [3, 6]),
+        (b"a,b\r\n1,2\r\n3\r\n4,5\r\n", [3]),
+    ],
+)
+def test_all_bad_lines_are_told_by_their_numbers(tmp_path, content, lines):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(TableError) as caught:
+        read_columns(path)
+    problems = getattr(caught.value, "problems", [caught.value])
+    assert [int(one.problem.split()[1]) for one in problems] == lines
+    assert all(one.fix == ("--skip-bad-rows",) for one in problems)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
@@ -200,32 +206,74 @@ def test_truncated_binaries(tmp_path, kind, share):
     if kind == "npz":
         np.savez_compressed(path, X=X, y=X[:, 0])
     else:
-        pytest.importorskip("pyarrow.parquet").write_table(
-            pytest.importorskip("pyarrow").table({"a": X[:, 0], "b": X[:, 1]}), path
-        )
+        pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), path)
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
     check_refused(path, "damaged")
-
-
-def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
-    path = tmp_path / "t.parquet"
-    path.write_bytes(b"PAR1")
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.startswith("pyarrow"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    check_refused(path, r"pip install 'skpursuit\[parquet\]'")
 
 
 def test_the_error_survives_a_process_boundary():
     error = pickle.loads(pickle.dumps(TableError("f.csv", "is bad", "repair it")))
     assert str(error) == "f.csv: is bad; repair it"
     assert error.remedy == "repair it"
+
+
+def corrupted(content, rng):
+    """Bytes with one of the things that happen to files on their way."""
+    at, size = (int(rng.integers(len(content))) for _ in range(2))
+    match int(rng.integers(6)):
+        case 0:
+            return content[:at]
+        case 1:
+            return content[:at] + bytes([int(rng.integers(256))]) + content[at + 1 :]
+        case 2:
+            return content[:at] + content[at + size % 40 :]
+        case 3:
+            return content[:at] + rng.bytes(1 + size % 20) + content[at:]
+        case 4:
+            return content[:at] + content[size:]
+        case _:
+            return content.replace(b"\n", b"\r\n")[: at + 1] + content[at:]
+
+
+@pytest.mark.parametrize("times", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", FORMATS)
+def test_damaged_files_are_refused_or_read(tmp_path, kind, times):
+    rng = np.random.default_rng(list(kind.encode()))
+    path = good_file(tmp_path, kind)
+    content = path.read_bytes()
+    for _ in range(times):
+        path.write_bytes(corrupted(content, rng))
+        try:
+            table = read_table(path, EncodingOptions(None if kind in ("npz", "svmlight") else "y"))
+        except TableError:
+            continue
+        assert np.isfinite(table.X.data if hasattr(table.X, "indptr") else table.X).all()
+
+
+def good_file(folder, kind):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(30, 3)).round(3), rng.normal(size=30).round(3)
+    path, words = folder / f"t.{kind}", [f"w{i % 4}" for i in range(30)]
+    if kind in ("csv", "tsv"):
+        rows = [f'{a},{b},{c},"{w}",{t}' for (a, b, c), w, t in zip(X, words, y)]
+        text = "\n".join(["a,b,c,w,y", *rows]) + "\n"
+        path.write_text(text if kind == "csv" else text.replace(",", "\t"))
+    elif kind == "npz":
+        np.savez(path, X=X, y=y)
+    elif kind == "svmlight":
+        path.write_text("".join(f"{t} 1:{a} 2:{b} 3:{c}\n" for (a, b, c), t in zip(X, y)))
+    elif kind == "arff":
+        head = "@relation r\n@attribute a real\n@attribute w {w0,w1,w2,w3}\n@attribute y real\n@data\n"
+        path.write_text(head + "".join(f"{a},{w},{t}\n" for (a, _, _), w, t in zip(X, words, y)))
+    elif kind == "parquet":
+        pq.write_table(pa.table({"a": X[:, 0], "w": words, "y": y}), path)
+    else:
+        book = openpyxl.Workbook()
+        for row in [("a", "w", "y"), *zip(X[:, 0].tolist(), words, y.tolist())]:
+            book.active.append(row)
+        book.save(path)
+    return path
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -1,20 +1,25 @@
-"""Categories, gaps and new files."""
+"""Kinds of columns, gaps, targets, and new files."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from scipy.sparse import csr_array
 
 from skpursuit.tables import (
     Encoding,
     EncodingOptions,
-    ReadOptions,
     TableError,
+    TableProblems,
     apply_encoding,
     read_columns,
     read_table,
 )
+from skpursuit.tables.guessing import guess_kinds
+
+N = 60
 
 
 def write(folder, name, text):
@@ -23,7 +28,197 @@ def write(folder, name, text):
     return path
 
 
-GAPS = "x,c,t\n1,a,1\n,b,2\n4,?,3\n7,b,4\n"
+def kind_of(values, name="x", **options):
+    return guess_kinds({name: pa.array(values)}, EncodingOptions(**options))[name]
+
+
+IDENTIFIER = "left out: an identifier: another number in every row"
+
+
+def cycle(*values, n=N):
+    return [values[i % len(values)] for i in range(n)]
+
+
+RANDOM = np.random.default_rng(0)
+FLOATS = RANDOM.normal(size=N) * 5000
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([f"{v:.2f}" for v in FLOATS], "number"),
+        ([f"{v:,.2f}" for v in FLOATS], "number"),
+        ([f"${abs(v):,.2f}" for v in FLOATS], "number, $"),
+        ([f"(${-v:,.2f})" if v < 0 else f"${v:,.2f}" for v in FLOATS], "number, $"),
+        ([f"{v:.1f} %".replace(".", ",") for v in FLOATS], "number, %, decimal comma"),
+        ([f"{v:,.2f} €".translate(str.maketrans(",.", ".,")) for v in FLOATS], "number, €, decimal comma"),
+        ([f"{v:,.2f}".replace(",", "\u202f").replace(".", ",") for v in FLOATS], "number, decimal comma"),
+        ([f"{v:,.2f}".replace(",", "'") for v in FLOATS], "number"),
+        ([f"{v:,.2f}".replace(",", "\u00a0").replace(".", ",") for v in FLOATS], "number, decimal comma"),
+        ([f"{abs(v):,.0f} sqft" for v in FLOATS], "number, sqft"),
+        ([f"{v:.3e}" for v in FLOATS], "number"),
+        ([f"{v:.2f}" for v in FLOATS[:-2]] + ["oops", "n.k."], "number"),
+        ([f"{v:.2f}" for v in FLOATS[:40]] + ["unknown"] * 20, "number"),
+        (cycle("yes", "no"), "yes/no"),
+        (cycle("Ja", "Nein", ""), "yes/no"),
+        (cycle("Y", "n", "YES", "No"), "yes/no"),
+        (cycle("oui", "non"), "yes/no"),
+        (cycle("TRUE", "FALSE"), "yes/no"),
+        (cycle("x", "", ""), "yes/no"),
+        ([f"2020-{i % 12 + 1:02d}-{i % 28 + 1:02d}" for i in range(N)], "date"),
+        ([f"{i % 12 + 1}/{i % 28 + 1}/2020" for i in range(N)], "date, month/day/year"),
+        ([f"{i % 28 + 1}.{i % 12 + 1}.2020" for i in range(N)], "date, day.month.year"),
+        ([f"{i % 28 + 1:02d}/{i % 12 + 1:02d}/20 14:{i:02d}" for i in range(N)], "date, day.month.year"),
+        ([f"{i % 28 + 1}-Mar-2020" for i in range(N)], "date"),
+        ([f"{i % 28 + 1}. März 2020" for i in range(N)], "date"),
+        ([f"Jan {i % 28 + 1}, 2020" for i in range(N)], "date"),
+        ([f"{i % 24:02d}:{i:02d}" for i in range(N)], "time of day"),
+        (cycle("red", "green", "blue"), "category, 3 levels"),
+        (cycle("01067", "80331", "10115"), "category, 3 levels"),
+        ([f"id{i}" for i in range(N)], "left out: an identifier: 60 different texts in 60 rows"),
+        ([f"a word and many others in row {i}" for i in range(N)],
+         "left out: free text: 60 different texts in 60 rows"),
+        (["same"] * N, "left out: the same value in every row, 'same'"),
+        (["3"] * N, "left out: the same value in every row, 3"),
+        (cycle("", "NA", "?"), "left out: empty"),
+        (cycle("1,5", "2,5"), "number, decimal comma"),
+        ([f"{v:.2f}" for v in FLOATS[:-1]] + ["inf"], "number"),
+    ],
+)  # fmt: skip
+def test_what_a_column_is(values, words):
+    assert kind_of(values).words() == words
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("customer_id", list(map(str, range(1000, 1000 + N))), IDENTIFIER),
+        ("column 1", list(map(str, range(N))), IDENTIFIER),
+        ("year", list(map(str, range(1960, 1960 + N))), "number"),
+        ("ZIP", cycle("85201", "85202"), "category, 2 levels"),
+        ("date", cycle("20200131", "20210215"), "date"),
+        ("count", cycle("20200131", "20210215"), "number"),
+    ],
+)  # fmt: skip
+def test_names_help(name, values, words):
+    assert kind_of(values, name).words() == words
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("number", "number"), ("category", "category, 4 levels"), ("drop", "left out: as asked"),
+        ("date", "left out: no cell is a date"), ("yesno", "yes/no"),
+    ],
+)  # fmt: skip
+def test_what_is_said_counts(said, words):
+    assert kind_of(cycle("1", "2", "3", "0"), kinds={"x": said}).words() == words
+
+
+def test_the_decimal_sign_is_decided_for_the_whole_file():
+    raw = {"a": pa.array(cycle("1.234", "5.678")), "b": pa.array(cycle("12,5", "3,25"))}
+    kinds = guess_kinds(raw, EncodingOptions())
+    assert kinds["a"].encode(raw["a"])[0][0, 0] == 1234
+    alone = guess_kinds({"a": raw["a"]}, EncodingOptions())
+    assert alone["a"].encode(raw["a"])[0][0, 0] == 1.234
+    said = guess_kinds({"a": raw["a"]}, EncodingOptions(decimal=","))
+    assert said["a"].encode(raw["a"])[0][0, 0] == 1234
+    dated = {"a": raw["a"], "d": pa.array(cycle("31.12.2020", "01.02.2021"))}
+    assert guess_kinds(dated, EncodingOptions())["a"].encode(raw["a"])[0][0, 0] == 1234
+
+
+def test_a_column_that_can_only_be_read_otherwise_is():
+    raw = {name: pa.array([f"{v:.2f}".replace(".", ",") for v in FLOATS]) for name in "abc"}
+    raw["d"] = pa.array([f"{v:.1f} %" for v in FLOATS])
+    words = [kind.words() for kind in guess_kinds(raw, EncodingOptions()).values()]
+    assert words == [*["number, decimal comma"] * 3, "number, %"]
+
+
+def test_day_and_month_follow_the_rest_of_the_file():
+    values = pa.array(cycle("03/04/2020", "05/06/2020"))
+    assert guess_kinds({"d": values}, EncodingOptions())["d"].order == "mdy"
+    with_comma = {"d": values, "x": pa.array(cycle("1,5", "2,25"))}
+    assert guess_kinds(with_comma, EncodingOptions())["d"].order == "dmy"
+    with_other = {"d": values, "e": pa.array(cycle("31/12/2020", "13/06/2020"))}
+    assert guess_kinds(with_other, EncodingOptions())["d"].order == "dmy"
+
+
+def test_dates_are_a_few_numbers():
+    values = pa.array(["2020-02-29T12:00:00", "2020-03-01T00:00:00", "2021-03-01T06:30:00"])
+    column = kind_of(values)
+    assert column.features == ("x (days since 2020-02-29)", "x (month)", "x (weekday)", "x (hour)")
+    np.testing.assert_allclose(
+        column.encode(values)[0], [[0.5, 2, 6, 12], [1, 3, 7, 0], [366 + 6.5 / 24, 3, 1, 6.5]]
+    )
+
+
+def test_levels_that_are_rare_go_together():
+    values = [f"town {i}" for i in range(30) for _ in range(10)] + [f"hamlet {i}" for i in range(20)]
+    column = kind_of(values)
+    assert len(column.levels) == 30
+    X, found = column.encode(pa.array([*values, "nowhere"]))
+    assert column.features[-1] == "x=(other)"
+    assert X.toarray()[:, -1].sum() == 21
+    assert X.toarray().sum() == len(values) + 1
+    assert (found.unseen, found.row, found.cell) == (21, 301, "hamlet 0")
+
+
+def test_missing_cells_are_filled_marked_and_given_a_level():
+    number = kind_of(cycle("1", "2", "5", ""))
+    assert number.features == ("x", "x is missing")
+    np.testing.assert_array_equal(number.encode(pa.array(["", "9", "n/a"]))[0], [[2, 1], [9, 0], [2, 1]])
+    few = kind_of(["1", "2"] * 30 + [""])
+    assert few.features == ("x",)
+    level = kind_of(cycle("a", "b", "k.A."))
+    assert level.features == ("x=a", "x=b", "x=(missing)")
+    np.testing.assert_array_equal(level.encode(pa.array(["b", ""]))[0].toarray(), [[0, 1, 0], [0, 0, 1]])
+
+
+def test_all_problems_are_told_at_once(tmp_path):
+    path = write(tmp_path, "t.csv", "x,c,z,t\n" + "1,a,5,1\n2,,6,2\n,b,7,3\n" * 5)
+    with pytest.raises(TableProblems) as caught:
+        read_table(path, EncodingOptions("t", impute=False))
+    lines = str(caught.value).splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["column 'x', row 3", "column 'c', row 2"]
+    with pytest.raises(TableProblems) as caught:
+        read_table(path, EncodingOptions("T", {"zz": "number", "X ": "drop"}))
+    assert [one.fix for one in caught.value.problems] == [
+        ("--target", "t"),
+        ("--column", "z=number"),
+        ("--drop", "x"),
+    ]
+
+
+def test_gaps_of_a_sparse_table(tmp_path):
+    path = write(tmp_path, "t.svm", "1 1:nan 2:1\n2 1:6\n3 2:2\n4 1:8\n5 1:7\n")
+    table = read_table(path)
+    X = table.X.toarray() if isinstance(table.X, csr_array) else table.X
+    np.testing.assert_array_equal(X[:, 0], [6.5, 6, 0, 8, 7])
+    with pytest.raises(TableError, match="column '1', row 1: the value is missing"):
+        read_table(path, EncodingOptions(impute=False))
+
+
+def test_rows_without_a_target_are_left_out(tmp_path):
+    path = write(tmp_path, "t.csv", "x,t\n" + "1,yes\n2,No\n3,\n4,YES\n5,yes\n6,no\n7,No\n")
+    table = read_table(path, EncodingOptions("t"))
+    assert table.y.tolist() == ["yes", "No", "yes", "yes", "No", "No"]
+    assert (table.dropped, table.X[:, 0].tolist()) == (1, [1, 2, 4, 5, 6, 7])
+
+
+def test_targets_in_any_spelling(tmp_path):
+    path = write(tmp_path, "t.csv", "x;t\n" + "1;1.234,50 €\n2;3,25 €\n3;-7,5 €\n")
+    np.testing.assert_array_equal(read_table(path, EncodingOptions("t")).y, [1234.5, 3.25, -7.5])
+    path = write(tmp_path, "t.csv", "x,t\n" + "".join(f"{i},{i * i}\n" for i in range(40)) + "40,oops\n")
+    with pytest.raises(TableError, match=r"target 't', row 41: 'oops' is not a number") as caught:
+        read_table(path, EncodingOptions("t"))
+    assert caught.value.fix == ("--column", "t=number")
+    assert read_table(path, EncodingOptions("t", {"t": "number"})).dropped == 1
+    path = write(tmp_path, "t.csv", "x,t\n" + "1,2020-01-01\n2,2020-02-01\n")
+    with pytest.raises(TableError, match="holds dates"):
+        read_table(path, EncodingOptions("t"))
+    path = write(tmp_path, "t.csv", "x,t\n1,\n2,\n")
+    with pytest.raises(TableError, match="the target 't' is empty"):
+        read_table(path, EncodingOptions("t"))
 
 
 @pytest.fixture
@@ -32,192 +227,73 @@ def trained(tmp_path):
     return read_table(path, EncodingOptions(target="t")).encoding
 
 
-def test_a_gap_is_named_by_its_column_and_first_row(tmp_path):
-    path = write(tmp_path, "t.csv", GAPS)
-    with pytest.raises(TableError, match=r"t\.csv: column 'x', row 2: the value is missing; .*--impute"):
-        read_table(path, EncodingOptions(target="t"))
-    with pytest.raises(TableError, match="column 'c', row 3: the value is missing"):
-        read_table(path, EncodingOptions(target="t"), ReadOptions(drop=("x",)))
-
-
-def test_gaps_are_filled_on_request_and_the_filling_is_remembered(tmp_path):
-    table = read_table(write(tmp_path, "t.csv", GAPS), EncodingOptions(target="t", impute=True))
-    np.testing.assert_array_equal(table.X, [[1, 1, 0], [4, 0, 1], [4, 0, 1], [7, 0, 1]])
-    assert table.encoding.fill == {"x": 4.0, "c": "b"}
-    later = apply_encoding(write(tmp_path, "new.csv", "c,x\n,NA\na,9\n"), table.encoding)
-    np.testing.assert_array_equal(later.X, [[4, 0, 1], [9, 1, 0]])
-
-
-def test_gaps_of_a_sparse_table_are_filled_with_the_mean_over_all_known_rows(tmp_path):
-    path = write(tmp_path, "t.svm", "1 1:nan 2:1\n2 1:6\n3 2:2\n")
-    with pytest.raises(TableError, match="column '1', row 1"):
-        read_table(path)
-    table = read_table(path, EncodingOptions(impute=True))
-    np.testing.assert_array_equal(table.X.toarray(), [[3, 1], [6, 0], [0, 2]])
-
-
-def test_an_empty_column_cannot_be_imputed(tmp_path):
-    path = write(tmp_path, "t.csv", "x,e,t\n1,,1\n2,,2\n")
-    with pytest.raises(TableError, match="column 'e' is empty; drop it"):
-        read_table(path, EncodingOptions(target="t", impute=True))
-
-
-def test_infinity_is_never_filled(tmp_path):
-    path = write(tmp_path, "t.csv", "x,t\n1,1\ninf,2\n")
-    with pytest.raises(TableError, match="column 'x', row 2: the value is infinite"):
-        read_table(path, EncodingOptions(target="t", impute=True))
-
-
-def test_targets_may_be_text_but_never_missing(tmp_path):
-    path = write(tmp_path, "t.csv", "x,t\n1,yes\n2,no\n")
-    assert list(read_table(path, EncodingOptions(target="t")).y) == ["yes", "no"]
-    path = write(tmp_path, "t.csv", "x,t\n1,yes\n2,\n")
-    with pytest.raises(TableError, match="target 't', row 2"):
-        read_table(path, EncodingOptions(target="t", impute=True))
-    path = write(tmp_path, "t.csv", "x,t\n1,4\n2,\n")
-    with pytest.raises(TableError, match="target 't', row 2"):
-        read_table(path, EncodingOptions(target="t", impute=True))
-
-
 def test_new_files_are_matched_by_name_in_any_order_others_ignored(tmp_path, trained):
     path = write(tmp_path, "new.csv", "when,z,c,x\n2001-01-01,7,1,0.5\n2002-01-01,8,b,1.5\n")
     table = apply_encoding(path, trained)
-    assert table.features == ("x", "z", "c=1", "c=a", "c=b")
-    np.testing.assert_array_equal(table.X, [[0.5, 7, 1, 0, 0], [1.5, 8, 0, 0, 1]])
+    assert table.features == ("x", "c=1", "c=a", "c=b", "z")
+    np.testing.assert_array_equal(table.X, [[0.5, 1, 0, 0, 7], [1.5, 0, 0, 1, 8]])
     assert table.y is None
 
 
-def test_a_column_of_codes_stays_categorical_when_the_new_file_has_only_numbers(tmp_path, trained):
-    table = apply_encoding(write(tmp_path, "new.csv", "x,z,c\n1,1,1\n"), trained)
-    np.testing.assert_array_equal(table.X, [[1, 1, 1, 0, 0]])
-
-
-def test_ignored_columns_may_hold_anything(tmp_path, trained):
-    text = "x,z,c,junk\n" + "1,1,a,5\n" * 40 + "1,1,a,oops\n"
-    assert apply_encoding(write(tmp_path, "new.csv", text), trained).X.shape == (41, 5)
-
-
-def test_missing_columns_are_named(tmp_path, trained):
-    with pytest.raises(TableError, match=r"new\.csv: columns that the model needs are missing: 'z', 'c'"):
+def test_new_files_that_do_not_fit(tmp_path, trained):
+    with pytest.raises(TableError, match=r"new\.csv: columns that the model needs are missing: 'c', 'z'"):
         apply_encoding(write(tmp_path, "new.csv", "x\n1\n"), trained)
-
-
-def test_text_where_numbers_were(tmp_path, trained):
-    path = write(tmp_path, "new.csv", "x,z,c\n1,low,a\n1,high,a\n")
-    with pytest.raises(TableError, match="column 'z', row 1: 'low' where the model expects numbers"):
+    path = write(tmp_path, "new.csv", "x,z,c\n1,low,q\n1,high,p\n")
+    with pytest.raises(TableProblems) as caught:
         apply_encoding(path, trained)
+    assert "column 'c' holds none of the categories of the model" in str(caught.value)
+    assert "column 'z', row 1: 'low' where the model expects numbers" in str(caught.value)
 
 
 def test_unknown_categories_are_counted_and_have_no_indicator(tmp_path, trained):
     table = apply_encoding(write(tmp_path, "new.csv", "x,z,c\n1,1,new\n1,1,a\n1,1,newer\n"), trained)
-    np.testing.assert_array_equal(table.X[:, 2:], [[0, 0, 0], [0, 1, 0], [0, 0, 0]])
-    assert table.unseen == {"c": 2}
+    np.testing.assert_array_equal(table.X[:, 1:4], [[0, 0, 0], [0, 1, 0], [0, 0, 0]])
+    assert table.found["c"].unseen == 2
 
 
 def test_svmlight_files_may_be_narrower_or_wider_than_the_training_file(tmp_path):
     encoding = read_table(write(tmp_path, "a.svm", "1 1:1 3:2\n2 2:5\n")).encoding
-    narrow = apply_encoding(write(tmp_path, "b.svm", "0 2:7\n"), encoding)
-    wide = apply_encoding(write(tmp_path, "c.svm", "0 3:7 9:1\n"), encoding)
-    np.testing.assert_array_equal(narrow.X.toarray(), [[0, 7, 0]])
-    np.testing.assert_array_equal(wide.X.toarray(), [[0, 0, 7]])
+    narrow = apply_encoding(write(tmp_path, "b.svm", "0 2:7\n"), encoding).X
+    wide = apply_encoding(write(tmp_path, "c.svm", "0 3:7 9:1\n"), encoding).X
+    np.testing.assert_array_equal(csr_array(narrow).toarray(), [[0, 7, 0]])
+    np.testing.assert_array_equal(csr_array(wide).toarray(), [[0, 0, 7]])
 
 
-def test_an_svmlight_file_may_leave_out_a_column_of_categories(tmp_path):
-    path = write(tmp_path, "a.svm", "1 1:1 2:3\n2 2:5\n")
-    encoding = read_table(path, None, ReadOptions(categorical=("2",))).encoding
-    assert encoding.features == ("1", "2=3", "2=5")
-    known = replace(encoding, categories={"2": ("0", "3")})
-    np.testing.assert_array_equal(
-        apply_encoding(write(tmp_path, "b.svm", "0 1:7\n"), known).X.toarray(), [[7, 1, 0]]
-    )
+@pytest.mark.parametrize("typed", [[1.0, 2.0, 1.0], [1, 2, 1], [True, False, True]])
+def test_categories_and_truth_values_are_the_same_in_every_format(tmp_path, typed):
+    texts = [str(value) for value in typed] if isinstance(typed[0], bool) else ["1", "2", "1"]
+    path = write(tmp_path, "t.csv", "c,y\n" + "".join(f"{text},{i}\n" for i, text in enumerate(texts)))
+    kinds = {"c": "category"}
+    encoding = read_table(path, EncodingOptions("y", kinds)).encoding
+    pq.write_table(pa.table({"c": typed}), tmp_path / "t.parquet")
+    one, other = apply_encoding(path, encoding).X, apply_encoding(tmp_path / "t.parquet", encoding).X
+    np.testing.assert_array_equal(csr_array(one).toarray(), csr_array(other).toarray())
+
+
+def test_large_whole_numbers_stay_different_categories(tmp_path):
+    ids = [2**53, 2**53 + 1, 2**53 + 2, 2**53]
+    pq.write_table(pa.table({"g": ids, "y": [1.0, 2, 3, 4]}), tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet", EncodingOptions("y", {"g": "category"}))
+    assert table.features == tuple(f"g={number}" for number in sorted(set(ids)))
 
 
 def test_an_encoding_survives_json_and_can_be_restricted(tmp_path):
-    table = read_table(write(tmp_path, "t.csv", GAPS), EncodingOptions(target="t", impute=True))
-    encoding = Encoding.from_dict(json.loads(json.dumps(table.encoding.to_dict())))
-    assert encoding == table.encoding
-    assert encoding.restrict(["c=b"]).features == ("c=a", "c=b")
-    later = apply_encoding(write(tmp_path, "new.csv", "c\nb\n"), encoding.restrict(["c=b"]))
-    np.testing.assert_array_equal(later.X, [[0, 1]])
+    path = write(
+        tmp_path, "t.csv",
+        "x,c,d,b,i,t\n"
+        + "".join(f"{i},{'pqr'[i % 3]},2020-01-{i % 28 + 1:02d},{'yn'[i % 2]},k{i},{i}\n" for i in range(40)),
+    )  # fmt: skip
+    table = read_table(path, EncodingOptions("t"))
+    again = Encoding.from_dict(json.loads(json.dumps(table.encoding.to_dict())))
+    assert again == table.encoding
+    np.testing.assert_array_equal(again.apply(read_columns(path)).X, table.X)
+    part = again.restrict(["c=q", "d (weekday)"])
+    assert part.used == ("c", "d")
 
 
-def test_identifiers_are_not_turned_into_thousands_of_features(tmp_path):
-    path = write(tmp_path, "t.csv", "who,t\n" + "".join(f"p{i},{i}\n" for i in range(30)))
-    with pytest.raises(TableError, match=r"'who' has 30 different texts.*--drop who"):
-        read_table(path, EncodingOptions(target="t", max_categories=20))
-
-
-def test_an_indicator_may_not_be_called_like_a_column(tmp_path):
-    path = write(tmp_path, "t.csv", "c=a,c,t\n1,a,1\n2,b,2\n")
-    with pytest.raises(TableError, match="more than once: 'c=a'"):
-        read_table(path, EncodingOptions(target="t"))
-
-
-def test_nothing_but_a_target(tmp_path):
-    with pytest.raises(TableError, match="no column is left"):
-        read_table(write(tmp_path, "t.csv", "t\n1\n2\n"), EncodingOptions(target="t"))
-
-
-def test_columns_keep_what_the_file_holds(tmp_path):
-    columns = read_columns(write(tmp_path, "t.csv", GAPS))
-    assert columns.all_names == ("x", "t", "c")
-    assert columns.n_rows == 4
-
-
-def encoding_of(path, **read):
-    return read_table(path, EncodingOptions(target="t"), ReadOptions(**read)).encoding
-
-
-def test_categories_that_are_numbers_go_by_their_value_where_formats_spell_them_differently(tmp_path):
-    encoding = encoding_of(write(tmp_path, "a.csv", "g,t\n1,1\n2,2\n03,3\n"), categorical=("g",))
-    table = apply_encoding(write(tmp_path, "b.csv", "g\n1.0\n2e0\n3\n4\n"), encoding)
-    np.testing.assert_array_equal(table.X.argmax(axis=1), [1, 2, 0, 0])
-    np.testing.assert_array_equal(table.X.sum(axis=1), [1, 1, 1, 0])
-    assert table.unseen == {"g": 1}
-
-
-def test_codes_that_only_look_like_numbers_stay_different(tmp_path):
-    encoding = encoding_of(write(tmp_path, "a.csv", "v,t\n1.1,1\n1.10,2\n2,3\n"), categorical=("v",))
-    assert encoding.categories["v"] == ("1.1", "1.10", "2")
-    table = apply_encoding(write(tmp_path, "b.csv", "v\n1.10\n1.100\n"), encoding)
-    np.testing.assert_array_equal(table.X, [[0, 1, 0], [0, 0, 0]])
-
-
-def test_truth_values_are_the_same_in_every_format(tmp_path):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    pq.write_table(pa.table({"f": [True, False, True], "t": [1, 2, 3]}), tmp_path / "t.parquet")
-    text = write(tmp_path, "t.csv", "f,t\nTRUE,1\nFALSE,2\nTRUE,3\n")
-    expected = [[0, 1], [1, 0], [0, 1]]
-    np.testing.assert_array_equal(apply_encoding(tmp_path / "t.parquet", encoding_of(text)).X, expected)
-    numbers = encoding_of(tmp_path / "t.parquet")
-    np.testing.assert_array_equal(apply_encoding(text, numbers).X, [[1], [0], [1]])
-    said = encoding_of(tmp_path / "t.parquet", categorical=("f",))
-    assert said.features == ("f=False", "f=True")
-    np.testing.assert_array_equal(apply_encoding(text, said).X, expected)
-
-
-def test_a_nominal_attribute_of_numbers_in_any_order(tmp_path):
-    arff = "@relation r\n@attribute f {%s}\n@attribute t real\n@data\n0,1\n1,2\n"
-    encoding = encoding_of(write(tmp_path, "a.arff", arff % "0,1"))
-    table = apply_encoding(write(tmp_path, "b.arff", arff % "1,0"), encoding)
-    np.testing.assert_array_equal(table.X, [[0], [1]])
-
-
-def test_a_column_of_which_no_category_is_known_is_refused(tmp_path, trained):
-    path = write(tmp_path, "new.csv", "x,z,c\n1,1,new\n1,1,newer\n")
-    with pytest.raises(TableError, match=r"new\.csv: column 'c' holds none of the .* 'a', 'b'"):
-        apply_encoding(path, trained)
-
-
-def test_remedies_for_new_files_do_not_name_options_of_the_fit(tmp_path, trained):
-    for text, words in (
-        ("x,z,c\n,1,a\n", "column 'x', row 1: the value is missing"),
-        ("x,z,c\n1,1,\n", "column 'c', row 1: the value is missing"),
-    ):
-        with pytest.raises(TableError, match=words) as caught:
-            apply_encoding(write(tmp_path, "new.csv", text), trained)
-        assert caught.value.remedy == "fill it in, or fit the model again with --impute"
-    slip = write(tmp_path, "new.csv", "x,z,c\n" + "1,1,a\n" * 20 + "o,1,a\n")
-    with pytest.raises(TableError, match="'o' is not a number") as caught:
-        apply_encoding(slip, trained)
-    assert caught.value.remedy == "correct it"
+def test_the_sparse_result_of_many_indicators(tmp_path, monkeypatch):
+    monkeypatch.setattr("skpursuit.tables.encoding.DENSE_CELLS", 5)
+    path = write(tmp_path, "t.csv", "x,c,t\n" + "".join(f"{i},{'pqr'[i % 3]},{i}\n" for i in range(9)))
+    table = read_table(path, EncodingOptions("t"))
+    assert isinstance(table.X, csr_array)
+    np.testing.assert_array_equal(table.X.toarray()[:2], [[0, 1, 0, 0], [1, 0, 1, 0]])

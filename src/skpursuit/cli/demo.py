@@ -15,7 +15,7 @@ from skpursuit.cli.base import Command, Output, Refusal, output_options
 from skpursuit.cli.outputs import check_outputs, write_all
 
 if TYPE_CHECKING:
-    from skpursuit.demo import Line
+    from skpursuit.cli.comparison import Line
 
 NEXT = """\
 What to try next:
@@ -57,7 +57,7 @@ What to try next:
 @output_options
 def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out: Output) -> None:
     """Find the atoms of a noisy toy signal with every selector, and compare."""
-    from skpursuit.demo import fit_lines
+    from skpursuit.cli.comparison import fit_lines
 
     n, d = shape
     if k > d:
@@ -109,7 +109,7 @@ def progress(out: Output, name: str | None) -> None:
 
 def picture(lines: list[Line], k: int, png: Path, out: Output) -> None:
     """Write the PNG, or say why not."""
-    from skpursuit.demo import draw
+    from skpursuit.cli.comparison import draw
 
     try:
         drawn = draw(lines, k)

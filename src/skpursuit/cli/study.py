@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +10,39 @@ import click
 from skpursuit._files import FileError
 from skpursuit.cli.base import Command, Output, Refusal, output_options
 from skpursuit.cli.outputs import check_outputs, write_all
+from skpursuit.cli.progress import Meter
 
 if TYPE_CHECKING:
-    from skpursuit.experiments.grid import Progress
     from skpursuit.experiments.studies import Options
+
+
+def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Take FILE.py:NAME apart."""
+    found = {}
+    for value in values:
+        path, colon, name = value.rpartition(":")
+        if not colon or not name.isidentifier() or not Path(path).is_file():
+            raise click.BadParameter(f"{value!r} is not FILE.py:NAME with a file that is there.")
+        found[name] = f"{Path(path).resolve()}:{name}"
+    return found
+
+
+def split_names(ctx: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """Take names with commas apart."""
+    return tuple(filter(None, (name.strip() for name in (value or "").split(","))))
+
+
+def _check_methods(own: dict[str, str], methods: tuple[str, ...]) -> None:
+    """Refuse methods that nobody knows, and selectors that cannot be made, before anything is run."""
+    from skpursuit.experiments.methods import LABELS, load_selector
+
+    for place in own.values():
+        load_selector(place)
+    unknown = [name for name in methods if name not in LABELS and name not in own]
+    if unknown:
+        known = ", ".join((*LABELS, *own))
+        raise Refusal(f"--methods: {unknown[0]!r} is not known; use some of {known}")
+
 
 STUDIES = ("omp", "cosamp", "budget", "scaling", "fw", "audio", "text")
 FOLDER = Path("results")
@@ -28,6 +55,7 @@ FULL_FOLDER = Path("results-full")
     skpursuit reproduce all
     skpursuit reproduce omp --trials 5 --out mine
     skpursuit reproduce text audio --data ~/collections
+    skpursuit reproduce omp --selector examples/lucb.py:LUCB --methods exact,halving,LUCB
     skpursuit reproduce fw --full            (stop with Ctrl-C, run again to go on)
     """,
 )
@@ -41,6 +69,11 @@ FULL_FOLDER = Path("results-full")
     help="Folder with text/ and audio/; without it stand-ins are generated.",
 )
 @click.option(
+    "--selector", "own", multiple=True, metavar="FILE.py:NAME", callback=own_selectors,
+    help="Add a selector of your own; may be repeated.",
+)  # fmt: skip
+@click.option("--methods", callback=split_names, help="Compare these alone, as exact,halving,NAME.")
+@click.option(
     "--out",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
@@ -53,6 +86,8 @@ def reproduce(
     trials: int | None,
     jobs: int,
     data: Path | None,
+    own: dict[str, str],
+    methods: tuple[str, ...],
     folder: Path | None,
     out: Output,
 ) -> None:
@@ -62,12 +97,13 @@ def reproduce(
     """
     from skpursuit.experiments.studies import Options
 
-    options = Options(full, trials, None if data is None else str(data))
+    _check_methods(own, methods)
+    options = Options(full, trials, None if data is None else str(data), methods, own)
     folder = folder or (FULL_FOLDER if full else FOLDER)
     names = STUDIES if "all" in studies else tuple(dict.fromkeys(studies))
     written = {name: str(_run(name, options, folder, jobs, out)) for name in names}
     out.result(written)
-    out.say(f"Results: {folder}/*.csv. A page of them: skpursuit report {folder}")
+    out.say(f"Results: {folder}/*.jsonl and, as tables, *.csv. A page of them: skpursuit report {folder}")
 
 
 def _run(name: str, options: Options, folder: Path, jobs: int, out: Output) -> Path:
@@ -79,13 +115,14 @@ def _run(name: str, options: Options, folder: Path, jobs: int, out: Output) -> P
     if name in ("audio", "text") and options.data is None:
         out.note(f"{name}: no --data, so generated stand-ins are used; they are not real {name}")
     try:
-        return run(
-            experiment,
-            folder,
-            jobs=jobs,
-            progress=Meter(out),
-            about={**machine(), "jobs": jobs, "threads": 1},
-        )
+        with Meter(out) as meter:
+            return run(
+                experiment,
+                folder,
+                jobs=jobs,
+                progress=lambda p: meter(f"{name}: cell {p.done} of {p.total}", p.share),
+                about={**machine(), "jobs": jobs, "threads": 1},
+            )
     except CellError as error:
         if isinstance(error.__cause__, FileError):
             raise error.__cause__ from None
@@ -97,38 +134,6 @@ def _run(name: str, options: Options, folder: Path, jobs: int, out: Output) -> P
     except KeyboardInterrupt:
         message = f"{name}: stopped; what is finished is kept, the same command goes on"
         raise KeyboardInterrupt(message) from None
-
-
-class Meter:
-    """Progress for people: one line that changes on a terminal, one every few seconds elsewhere."""
-
-    def __init__(self, out: Output, every: float = 10.0) -> None:
-        self.out = out
-        self.every = 0.2 if sys.stderr.isatty() else every
-        self.told = -float("inf")
-
-    def __call__(self, progress: Progress) -> None:
-        """Tell how far the run is."""
-        last = progress.done == progress.total
-        if self.out.quiet or (time.monotonic() - self.told < self.every and not last):
-            return
-        self.told = time.monotonic()
-        text = f"{progress.name}: {progress.done} of {progress.total}, {spell(progress.elapsed)}"
-        if progress.remaining is not None and not last:
-            text += f", about {spell(progress.remaining)} left"
-        if sys.stderr.isatty():
-            click.echo(f"\r\033[K{text}", err=True, nl=last)
-        else:
-            click.echo(text, err=True)
-
-
-def spell(seconds: float) -> str:
-    """Spell a duration as people do."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
 @click.command(
@@ -148,13 +153,13 @@ def spell(seconds: float) -> str:
 @output_options
 def report(folder: Path, page: Path | None, out: Output) -> None:
     """Make one self-contained HTML page of the results in FOLDER."""
+    from skpursuit.experiments.figures import render_page
     from skpursuit.experiments.page import make_page
-    from skpursuit.experiments.report import render
 
     page = page or folder / "report.html"
     if folder.is_dir():
-        results = [folder / f"{name}.{end}" for name in STUDIES for end in ("csv", "json")]
+        results = [folder / f"{name}.{end}" for name in STUDIES for end in ("jsonl", "csv", "json")]
         check_outputs(results, {"--out": page})
-    write_all([(page, "--out", render(make_page(folder)))])
+    write_all([(page, "--out", render_page(make_page(folder)))])
     out.result({"page": str(page)})
     out.say(f"Page: {page}")

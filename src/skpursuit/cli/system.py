@@ -13,10 +13,8 @@ from skpursuit.cli.base import Command, Output, output_options
 from skpursuit.cli.demo import enough_memory
 
 EXTRAS = {
-    "click": "cli",
-    "matplotlib": "cli",
+    **dict.fromkeys(("click", "rich", "jinja2", "matplotlib", "pyarrow", "python-calamine"), "cli"),
     "soundfile": "audio",
-    "pyarrow": "parquet",
 }
 
 
@@ -47,7 +45,7 @@ def bench(shape: tuple[int, int], k: int, out: Output) -> None:
 
 
 def _bench(n: int, d: int, k: int, out: Output) -> None:
-    from skpursuit.bench import pursuits, rates
+    from skpursuit.cli.comparison import pursuits, rates
 
     out.say(f"X is {n} x {d}, float64, {n * d * 8 / 2**20:.0f} MiB; one thread, best of several\n")
     speeds = rates(n, d)

@@ -73,7 +73,9 @@ def solver_of(method: str) -> Solver:
     return Untiring(n_nonzero_coefs=K, max_iter=K)
 
 
-def run_audio(cell: Cell, data: str | None, methods: tuple[str, ...]) -> list[Mapping[str, Any]]:
+def run_audio(
+    cell: Cell, data: str | None, methods: tuple[str, ...], own: Mapping[str, str] | None = None
+) -> list[Mapping[str, Any]]:
     """Code some pieces by every method, one after the other on each piece, exact first."""
     material = study(data, cell["atoms"])
     pieces = material.pieces[cell["first"] : cell["first"] + cell["count"]]
@@ -82,7 +84,7 @@ def run_audio(cell: Cell, data: str | None, methods: tuple[str, ...]) -> list[Ma
     for i, y in enumerate(pieces):
         exact: np.ndarray | None = None
         for method in sums:
-            numbers, support = _code(material.design, y, method, cell["first"] + i, exact)
+            numbers, support = _code(material.design, y, (method, own), cell["first"] + i, exact)
             exact = support if exact is None else exact
             sums[method].append(numbers)
     names = ("error", "error_square", "seconds", "share_read", "entries_read", "iterations", "same_atoms")
@@ -95,9 +97,13 @@ def run_audio(cell: Cell, data: str | None, methods: tuple[str, ...]) -> list[Ma
 
 
 def _code(
-    design: Design, y: np.ndarray, method: str, seed: int, exact: np.ndarray | None
+    design: Design,
+    y: np.ndarray,
+    how: tuple[str, Mapping[str, str] | None],
+    seed: int,
+    exact: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    solver, selector = solver_of(method), make_selector(method)
+    solver, selector = solver_of(how[0]), make_selector(how[0], own=how[1])
     warm(design, y, solver, selector)
     began = time.process_time()
     result = minimize(design, y, solver, selector, random_state=seed)

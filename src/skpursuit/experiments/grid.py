@@ -11,7 +11,6 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -21,8 +20,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from .settings import digest
-from .store import Store
+from .store import Store, digest
 
 Cell = Mapping[str, Any]
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -62,27 +60,12 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: told before the first cell and after each.
-
-    Attributes
-    ----------
-    name : str
-        The experiment.
-    done, total : int
-        Cells, those of earlier runs included.
-    elapsed : float
-        Seconds since this run began.
-    remaining : float or None
-        Estimated seconds still to go; None before there is anything to go by.
-    cell : dict or None
-        The cell just finished.
-    """
+    """How far a run is: cells done and in all (those of earlier runs included), and the share of this run."""
 
     name: str
     done: int
     total: int
-    elapsed: float
-    remaining: float | None
+    share: float
     cell: Cell | None = None
 
 
@@ -93,7 +76,7 @@ def product(**axes: Sequence[Any]) -> list[dict[str, Any]]:
 
 def results_path(experiment: Experiment, folder: str | os.PathLike[str]) -> Path:
     """Return where an experiment's rows are kept."""
-    return Path(folder) / f"{experiment.name}.csv"
+    return Path(folder) / f"{experiment.name}.jsonl"
 
 
 def run(
@@ -111,7 +94,7 @@ def run(
     experiment : Experiment
         What to do.
     folder : path
-        Where ``NAME.csv`` and ``NAME.json`` are, or will be.
+        Where ``NAME.jsonl`` and ``NAME.csv`` are, or will be.
     jobs : int
         Number of processes; one computes in this process. Each has one BLAS thread.
     progress : callable
@@ -131,46 +114,15 @@ def run(
     settings = {"experiment": experiment.name, **experiment.settings}
     with Store(path, experiment.columns, settings, about) as store:
         todo = {name: cell for name, cell in cells.items() if name not in store.done}
-        tell = _Teller(experiment, len(cells), list(todo.values()), progress)
+        tell = progress or (lambda progress: None)
+        done, work, total = 0.0, sum(map(experiment.cost, todo.values())) or 1.0, len(cells)
+        tell(Progress(experiment.name, len(store.done), total, 0.0))
         for name, rows in _compute(experiment, todo, jobs):
             store.append(name, [{**todo[name], **row} for row in rows])
-            tell.finished(todo[name])
+            done += experiment.cost(todo[name])
+            tell(Progress(experiment.name, len(store.done & set(cells)), total, done / work, todo[name]))
         store.finish(list(cells))
     return path
-
-
-class _Teller:
-    """Counts finished cells and estimates the time left from their cost."""
-
-    def __init__(
-        self,
-        experiment: Experiment,
-        total: int,
-        todo: Sequence[Cell],
-        progress: Callable[[Progress], None] | None,
-    ):
-        self._experiment = experiment
-        self._total = total
-        self._left = len(todo)
-        self._cost_left = sum(map(experiment.cost, todo))
-        self._cost_done = 0.0
-        self._start = time.monotonic()
-        self._progress = progress or (lambda progress: None)
-        self._tell(None)
-
-    def finished(self, cell: Cell) -> None:
-        cost = self._experiment.cost(cell)
-        self._left -= 1
-        self._cost_left -= cost
-        self._cost_done += cost
-        self._tell(cell)
-
-    def _tell(self, cell: Cell | None) -> None:
-        elapsed = time.monotonic() - self._start
-        known = self._cost_done > 0
-        remaining = elapsed * max(0.0, self._cost_left) / self._cost_done if known else None
-        done = self._total - self._left
-        self._progress(Progress(self._experiment.name, done, self._total, elapsed, remaining, cell))
 
 
 _Result = tuple[str, Sequence[Mapping[str, Any]]]

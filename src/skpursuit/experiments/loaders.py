@@ -17,8 +17,7 @@ from scipy.sparse import csr_array
 
 from .._files import FileError
 from ..tables import Columns, ReadOptions, read_columns
-from ..tables.encoding import take_target
-from ..tables.text import check_readable, open_lines
+from ..tables.source import check_readable, open_lines
 
 
 class DataError(FileError):
@@ -160,7 +159,9 @@ def _read_rclass(path: Path) -> np.ndarray:
 def _read_columns(path: Path) -> tuple[csr_array, np.ndarray]:
     name = "svmlight" if path.suffix.lower() != ".npz" else "npz"
     columns = read_columns(path, ReadOptions(format=name))
-    return csr_array(columns.matrix), take_target(columns, None)[0]
+    if columns.target is None:
+        raise DataError(path, "there are no class labels in it", "store them as y")
+    return csr_array(columns.matrix), columns.target
 
 
 def _read_arff(path: Path) -> tuple[csr_array, np.ndarray]:
@@ -169,12 +170,17 @@ def _read_arff(path: Path) -> tuple[csr_array, np.ndarray]:
     if target is None:
         raise DataError(path, "no attribute holds the classes", "call a nominal attribute 'class'")
     keep = [j for j, name in enumerate(columns.names) if name != target]
-    return csr_array(columns.matrix)[:, keep], take_target(columns, target)[0]
+    if target in columns.raw:
+        labels = columns.raw[target]
+        if labels.null_count:
+            raise DataError(path, f"class {target!r} is missing in some rows", "remove such rows")
+        return csr_array(columns.matrix)[:, keep], np.array(labels.to_pylist())
+    return csr_array(columns.matrix)[:, keep], columns.numbers(target)
 
 
 def _class_attribute(columns: Columns) -> str | None:
     named = [name for name in columns.all_names if name.lower() in ("class", "classid", "@@class@@")]
-    candidates = named or list(columns.categorical)
+    candidates = named or list(columns.raw)
     return candidates[-1] if candidates else None
 
 

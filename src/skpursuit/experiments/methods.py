@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from skpursuit._files import FileError
 from skpursuit.design.base import Design
 from skpursuit.loop import minimize
 from skpursuit.problem import Problem
@@ -47,6 +51,43 @@ LABELS: dict[str, tuple[str, str]] = {
 }
 
 
+def label(method: str) -> str:
+    """What a reader sees; a method that is not known is called by its name."""
+    return LABELS[method][0] if method in LABELS else method
+
+
+def load_selector(place: str) -> Selector:
+    """Return the selector of ``FILE.py:NAME``: an instance, or a class that needs no arguments.
+
+    Raises
+    ------
+    MethodError
+        If the file cannot be run, or holds no such selector.
+    """
+    path, _, name = place.rpartition(":")
+    try:
+        spec = importlib.util.spec_from_file_location(f"own_{name}", path)
+        if spec is None or spec.loader is None:
+            raise ImportError("this is no Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # dataclasses look their module up
+        spec.loader.exec_module(module)
+        found = getattr(module, name)
+        made = found() if isinstance(found, type) else found
+    except Exception as error:  # whatever the user's file raises
+        words = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise MethodError(
+            path or place, f"no selector {name!r} could be made of it ({words})", "correct it"
+        ) from None
+    if not isinstance(made, Selector):
+        raise MethodError(path, f"{name!r} is no Selector", "derive it from skpursuit.selectors.Selector")
+    return made
+
+
+class MethodError(FileError):
+    """A file that holds no selector."""
+
+
 def settings_of(method: str) -> tuple[str, ...]:
     """Which of ``stability`` and ``budget`` a method looks at."""
     if method in ("greedy", "uniform", "importance"):
@@ -76,8 +117,15 @@ class Untiring(CoSaMP):
         return super().step(problem, replace(state, memory=memory), select, rng)
 
 
-def make_selector(method: str, stability: float = 0.02, budget: float = 0.2) -> Selector:
-    """The selector of a method, with N_s of the stability rule and the budget of the bandits."""
+def make_selector(
+    method: str, stability: float = 0.02, budget: float = 0.2, own: Mapping[str, str] | None = None
+) -> Selector:
+    """The selector of a method, with N_s of the stability rule and the budget of the bandits.
+
+    ``own`` says where selectors of one's own are, by the name of the method.
+    """
+    if own and method in own:
+        return load_selector(own[method])
     rule = Stability(stability)
     table: dict[str, Selector] = {
         "rows": RowExact(),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .claims import claims_section
 from .loaders import DataError
 from .page_real import audio_section, text_section
 from .page_toy import (
@@ -17,9 +18,9 @@ from .page_toy import (
     scaling_section,
     sizes,
 )
-from .report import Facts, Page, Section, Table
-from .results import Results, read_results
-from .store import Row
+from .parts import Facts, Page, Section, Table
+from .results import read_results
+from .store import Row, Study
 from .summary import mean, pick, shared, speed
 
 TOY: dict[str, Callable[[Sequence[Row]], Section]] = {
@@ -33,6 +34,10 @@ REAL: dict[str, Callable[[Sequence[Row], dict[str, Any]], Section]] = {
     "audio": audio_section,
     "text": text_section,
 }
+SMALL = (
+    "These are small problems, made to run in minutes. Small X is where BLAS wins: it lies in the cache, and "
+    "reading less of it saves little. For the sizes of the paper: `skpursuit reproduce all --full`."
+)
 TITLES = {"omp": "OMP", "cosamp": "CoSaMP", "fw": "Frank-Wolfe", "budget": "Budget", "scaling": "Scaling"}
 
 
@@ -52,7 +57,9 @@ def make_page(folder: str | Path) -> Page:
     if not results:
         raise DataError(folder, "there are no results in it", remedy)
     found = {name: one.rows for name, one in results.items()}
-    sections = [TOY[name](found[name]) for name in TOY if name in found]
+    claims = claims_section(found)
+    sections = [] if claims is None else [claims]
+    sections += [TOY[name](found[name]) for name in TOY if name in found]
     sections += [REAL[name](found[name], results[name].settings) for name in REAL if name in found]
     sections += [_losing(found), _machine(results)]
     return Page(
@@ -65,8 +72,9 @@ def make_page(folder: str | Path) -> Page:
             "against two exact baselines: BLAS, which is what everyone uses, and the paper's own loop over "
             "rows.",
             f"These are {_kind(results)} sizes. All runs use one thread; times are processor seconds and "
-            "include all preparations, such as norms and twins.",
+            "include all preparations, such as norms and codes.",
         ],
+        SMALL if _kind(results) == "small" else "",
         _highlights(found),
         sections,
         "Made by `skpursuit report`. Every figure can be opened to its numbers; the rows are in the CSV "
@@ -74,7 +82,7 @@ def make_page(folder: str | Path) -> Page:
     )
 
 
-def _kind(results: dict[str, Results]) -> str:
+def _kind(results: dict[str, Study]) -> str:
     kinds = {one.settings.get("sizes") for one in results.values()} - {None}
     return "the paper's" if kinds == {"full"} else "small" if kinds == {"small"} else "mixed"
 
@@ -126,7 +134,7 @@ def _losing(found: dict[str, list[Row]]) -> Section:
     return Section("Where a method loses to BLAS", text, [table])
 
 
-def _machine(results: dict[str, Results]) -> Section:
+def _machine(results: dict[str, Study]) -> Section:
     known: list[dict[str, Any]] = []
     for one in results.values():
         known += [made for made in one.about if made not in known]

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import Any
 
+from .methods import label
 from .page_toy import judged
 from .paper import AUDIO, CLAIMS, TEXT
-from .report import Cell, Content, Note, Section, Table
+from .parts import Cell, Content, Note, Section, Table
 from .store import Row
-from .summary import label, mean, methods_of, numbers, pick, speed
+from .summary import mean, methods_of, numbers, pick, speed, weighted
 
 STAND_IN = (
     "These data are generated: they stand in for real ones, and say nothing about {}. "
@@ -57,13 +58,6 @@ def _audio_row(method: str, rows: Sequence[Row]) -> list[Content | Cell]:
         None if read is None else 100 * read,
         None if same is None else 100 * same,
     ]
-
-
-def weighted(rows: Sequence[Row], name: str) -> float | None:
-    """The mean over pieces of a column that holds means over cells."""
-    pairs = [(float(row["count"]), float(row[name])) for row in rows if row.get(name) is not None]  # type: ignore[arg-type]
-    total = sum(count for count, _ in pairs)
-    return sum(count * value for count, value in pairs) / total if total else None
 
 
 def _error(rows: Sequence[Row]) -> tuple[float, float]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .methods import label
 from .paper import CLAIMS
-from .report import Cell, Content, Figure, Note, Section, Table
+from .parts import Cell, Content, Figure, Note, Panel, Section, Series, Table
 from .store import Row
-from .summary import flat, label, lines, mean, methods_of, pick, places, ratios, shared, speed
-from .svg import Panel, Series
+from .summary import flat, lines, mean, methods_of, pick, places, ratios, shared, speed
 
 BANDS = "Means over trials (times: medians); bands from the lowest to the highest."
 LOST = 0.01  # of F, and of exact's atoms, beyond which a loss is marked
@@ -124,8 +124,8 @@ def fw_section(rows: Sequence[Row]) -> Section:
     """Against the setting of the inner computation."""
     swept = pick(rows, method=lambda m: m in ("greedy", "uniform", "importance", "halving", "halving-random"))
     placed: list[Row] = [{**row, "setting": _setting(row)} for row in swept]
-    level = ("exact", "rows", "bound", "gram", "certified", "auto", "halving-doubling")
-    alone = [m for m in methods_of(rows) if m in level]
+    swept_methods = {row["method"] for row in swept}
+    alone = [m for m in methods_of(rows) if m not in swept_methods and m != "reject"]
     x_label = "N_s in rows; the budget is N_s / 100 of n d"
     panels = _swept_panels(placed, "setting", x_label, flat_rows=rows, alone=alone)
     items: list[Any] = [Figure("Frank-Wolfe against the precision of the selection", BANDS, panels)]
@@ -183,7 +183,13 @@ def budget_section(rows: Sequence[Row]) -> Section:
     """Halving against its budget."""
     swept = pick(rows, method=lambda m: str(m).startswith("halving"))
     xs = places(swept, "budget")
-    panels = _swept_panels(swept, "budget", "budget, share of n d", flat_rows=rows, alone=["exact", "rows"])
+    panels = _swept_panels(
+        swept,
+        "budget",
+        "budget, share of n d",
+        flat_rows=rows,
+        alone=[m for m in methods_of(rows) if not m.startswith("halving")],
+    )
     n, d = sizes(rows)[0]
     title = f"CoSaMP with halving, X is {n} x {d}, k = {rows[0]['k']}"
     table = Table(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,16 +34,36 @@ class Options:
         Repetitions; None is 3 for small and 20 for full runs.
     data : str or None
         Folder with text collections and recordings; None generates stand-ins.
+    methods : tuple of str
+        The methods to compare; empty for those of the study, and one's own.
+    own : dict of str to str
+        Selectors of one's own: the name of the method, and ``FILE.py:NAME``.
     """
 
     full: bool = False
     trials: int | None = None
     data: str | None = None
+    methods: tuple[str, ...] = ()
+    own: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def repetitions(self) -> int:
         """The number of trials."""
         return self.trials or (20 if self.full else 3)
+
+    def choose(self, methods: Sequence[str]) -> tuple[str, ...]:
+        """Return the methods of a study that are wanted, exact always first, and one's own."""
+        wanted = self.methods or (*methods, *self.own)
+        return tuple(dict.fromkeys(("exact", *(m for m in wanted if m in methods or m in self.own))))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What results depend on beside their cells: digests of one's own selectors."""
+        digests = {}
+        for name, place in self.own.items():
+            content = Path(place.rpartition(":")[0]).read_bytes()
+            digests[f"selector {name}"] = hashlib.sha256(content).hexdigest()[:12]
+        return digests
 
 
 def omp(options: Options) -> Experiment:
@@ -57,7 +79,7 @@ def omp(options: Options) -> Experiment:
         for trial in range(options.repetitions)
         for n, d in sizes
         for k in ks
-        for method in methods
+        for method in options.choose(methods)
         if method != "reject" or _reject_fits(options, n, k, trial)
     ]
     return _experiment("omp", cells, run_omp, options)
@@ -76,15 +98,17 @@ def fw(options: Options) -> Experiment:
     settings = ((20, 0.2), (5, 0.05), (80, 0.8), (10, 0.1), (40, 0.4))  # the default first: runs are long
     alone = ("exact", "rows", "bound", "gram", "certified")
     swept = ("greedy", "uniform", "importance", "halving-random", "halving")
+    chosen = options.choose((*alone, *swept, "halving-doubling", "reject"))
     cells: list[dict[str, Any]] = []
     for trial in range(options.repetitions):
-        cells += [_toy(n, d, k, trial, method, iteration_limit=iterations) for method in alone]
-        cells.append(_toy(n, d, k, trial, "halving-doubling", budget=0.2, iteration_limit=iterations))
+        given: dict[str, Any] = {"budget": 0.2, "iteration_limit": iterations}
+        cells += [_toy(n, d, k, trial, m, **given) for m in chosen if m not in (*swept, "reject")]
         for rows, budget in settings if options.full else settings[:3]:
             given = {"stability": rows, "budget": budget, "iteration_limit": iterations}
-            cells += [_toy(n, d, k, trial, method, **given) for method in swept]
+            cells += [_toy(n, d, k, trial, method, **given) for method in swept if method in chosen]
     slow = {"stability": 5, "budget": 0.005, "iteration_limit": iterations}
-    cells += [_toy(n, d, k, trial, "reject", **slow) for trial in range(min(2, options.repetitions))]
+    if "reject" in chosen:
+        cells += [_toy(n, d, k, trial, "reject", **slow) for trial in range(min(2, options.repetitions))]
     return _experiment("fw", cells, run_fw, options)
 
 
@@ -101,7 +125,7 @@ def cosamp(options: Options) -> Experiment:
         for trial in range(options.repetitions)
         for n, d in sizes
         for k in ks
-        for method in methods
+        for method in options.choose(methods)
     ]
     return _experiment("cosamp", cells, run_cosamp, options)
 
@@ -110,12 +134,13 @@ def budget(options: Options) -> Experiment:
     """Halving against its budget."""
     n, d, k = (5000, 10000, 50) if options.full else (1000, 2000, 20)
     budgets = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
+    halving = ("halving-random", "halving", "halving-plain")
+    chosen = options.choose(("exact", "rows", *halving))
     cells: list[dict[str, Any]] = []
     for trial in range(options.repetitions):
-        cells += [_toy(n, d, k, trial, method) for method in ("exact", "rows")]
+        cells += [_toy(n, d, k, trial, method) for method in chosen if method not in halving]
         for share in budgets:
-            for method in ("halving-random", "halving", "halving-plain"):
-                cells.append(_toy(n, d, k, trial, method, budget=share))
+            cells += [_toy(n, d, k, trial, method, budget=share) for method in halving if method in chosen]
     return _experiment("budget", cells, run_cosamp, options)
 
 
@@ -131,7 +156,7 @@ def scaling(options: Options) -> Experiment:
         _toy(n, d, k, trial, method, stability=0.02, budget=0.2)
         for trial in range(options.repetitions)
         for n, d, k in shapes
-        for method in methods
+        for method in options.choose(methods)
     ]
     return _experiment("scaling", cells, run_cosamp, options)
 
@@ -154,8 +179,11 @@ def audio(options: Options) -> Experiment:
     ]
     if not cells:
         raise DataError(options.data or "", f"its first {pieces} pieces are silence", "give other recordings")
-    run = partial(sound.run_audio, data=options.data, methods=(*methods, "coder"))
+    chosen = options.choose((*methods, "coder"))
+    run = partial(sound.run_audio, data=options.data, methods=chosen, own=dict(options.own))
     settings = {**_sizes(options), "recording": recording.name}
+    if options.methods:
+        settings["methods"] = ", ".join(chosen)
     return Experiment("audio", cells, run, sound.COLUMNS, settings)
 
 
@@ -166,20 +194,21 @@ def text(options: Options) -> Experiment:
     slow = ("stoch", "stoch-3k", "grasp", "grasp-halving")  # most of the time: after all splits of the others
     cells = [
         {"collection": name, "split": split, "method": method}
-        for methods in (quick, slow)
+        for methods in ((*quick, *options.own), slow)
         for split in range(options.repetitions)
         for name in found
-        for method in methods
+        for method in options.choose((*quick, *slow))
+        if method in methods
     ]
-    run = partial(words.run_text, data=options.data)
-    settings = {"generated": any(one.generated for one in found.values())}
+    run = partial(words.run_text, data=options.data, own=dict(options.own))
+    settings = {"generated": any(one.generated for one in found.values()), **options.settings}
     return Experiment(
         "text", cells, run, words.COLUMNS, settings, lambda cell: found[cell["collection"]].X.nnz
     )
 
 
 def _sizes(options: Options) -> dict[str, Any]:
-    return {"sizes": "full" if options.full else "small"}
+    return {"sizes": "full" if options.full else "small", **options.settings}
 
 
 def _toy(n: int, d: int, k: int, trial: int, method: str, **given: Any) -> dict[str, Any]:
@@ -189,8 +218,9 @@ def _toy(n: int, d: int, k: int, trial: int, method: str, **given: Any) -> dict[
     return {"n": n, "d": d, "k": k, "trial": trial, "method": method, **settings}
 
 
-def _experiment(name: str, cells: Iterable[Cell], run: Callable[[Cell], Any], options: Options) -> Experiment:
-    return Experiment(name, list(cells), run, COLUMNS, _sizes(options), _cost)
+def _experiment(name: str, cells: Iterable[Cell], run: Callable[..., Any], options: Options) -> Experiment:
+    own = partial(run, own=dict(options.own)) if options.own else run
+    return Experiment(name, list(cells), own, COLUMNS, _sizes(options), _cost)
 
 
 def _cost(cell: Cell) -> float:

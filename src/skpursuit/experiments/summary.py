@@ -7,22 +7,17 @@ from statistics import fmean, median
 from typing import Any
 
 from .methods import LABELS
+from .parts import Series
 from .store import Row
-from .svg import Series
 
 PROBLEM = ("n", "d", "k", "trial", "first")
 SPLIT = ("collection", "split")  # of text, where k is part of the answer
 
 
-def label(method: str) -> str:
-    """What a reader sees."""
-    return LABELS[method][0]
-
-
 def methods_of(rows: Iterable[Row]) -> list[str]:
-    """The methods that occur, in the order of `LABELS`."""
-    found = {str(row["method"]) for row in rows}
-    return [method for method in LABELS if method in found]
+    """The methods that occur, in the order of `LABELS`, those that are not there at the end."""
+    found = dict.fromkeys(str(row["method"]) for row in rows)
+    return [*(m for m in LABELS if m in found), *(m for m in found if m not in LABELS)]
 
 
 def pick(rows: Iterable[Row], **wanted: Any) -> list[Row]:
@@ -83,6 +78,13 @@ def shared(rows: Sequence[Row], rare: str = "reject") -> list[Row]:
     return whole or list(rows)
 
 
+def weighted(rows: Sequence[Row], name: str) -> float | None:
+    """The mean over pieces of a column that holds means over cells."""
+    pairs = [(float(row["count"]), float(row[name])) for row in rows if row.get(name) is not None]  # type: ignore[arg-type]
+    total = sum(count for count, _ in pairs)
+    return sum(count * value for count, value in pairs) / total if total else None
+
+
 def places(rows: Iterable[Row], x: str) -> list[float]:
     """The values of a column that occur, ascending."""
     return sorted(set(numbers(rows, x)))
@@ -102,7 +104,7 @@ def lines(
         xs = places(own, x)
         groups = [[scale * v for v in numbers(pick(own, **{x: place}), y)] for place in xs]
         if any(groups):
-            drawn.append(_line(label(method), xs, groups, y))
+            drawn.append(_line(method, xs, groups, y))
     return drawn
 
 
@@ -113,7 +115,7 @@ def flat(
     found = {method: numbers(pick(rows, method=method), y) for method in methods}
     values = {method: middle(group, y) if group else None for method, group in found.items()}
     return [
-        Series(label(method), list(xs), [scale * value] * len(xs))
+        Series(method, list(xs), [scale * value] * len(xs))
         for method, value in values.items()
         if value is not None
     ]

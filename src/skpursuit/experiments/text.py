@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -97,10 +97,11 @@ class Classifier:
     solver: Callable[[int], Solver]
     selector: str
     loss: str = "squared"
+    own: Mapping[str, str] | None = None
 
     def fit(self, sample: Sample, k: int, seed: int) -> Any:
         """Fit on a sample."""
-        selector = make_selector(self.selector, stability=1 / 20, budget=0.2)
+        selector = make_selector(self.selector, stability=1 / 20, budget=0.2, own=self.own)
         solver = self.solver(min(k, sample.X.shape[1]))
         warm(sample.X, sample.y, solver, selector, self.loss)
         return minimize(sample.X, sample.y, solver, selector, self.loss, random_state=seed)
@@ -130,11 +131,13 @@ def accuracy(result: Any, sample: Sample) -> float:
     return float(np.mean(np.where(sample.X @ result.coef > 0, 1.0, -1.0) == sample.y))
 
 
-def run_text(cell: Cell, data: str | None = None) -> list[Mapping[str, Any]]:
+def run_text(
+    cell: Cell, data: str | None = None, own: Mapping[str, str] | None = None
+) -> list[Mapping[str, Any]]:
     """Choose k, fit, and test one method on one split."""
     collection = collections(data)[cell["collection"]]
     train, test, first, second = splits(sample_of(collection), cell["split"])
-    method, seed = classifier(cell["method"]), cell["split"]
+    method, seed = replace(classifier(cell["method"]), own=own), cell["split"]
     sizes = STAND_IN_SIZES if collection.generated else SIZES
     began = time.process_time()
     trials = [accuracy(method.fit(first, k, seed), second) for k in sizes]

@@ -38,6 +38,7 @@ MEASURED = (
     "status",
 )
 COLUMNS = ("n", "d", "k", "trial", "method", "stability", "budget", "iteration_limit", *MEASURED)
+NONE: Mapping[str, str] = {}  # of one's own selectors
 THRESHOLD = 1e-3  # of the F-measure: coefficients up to this size count as zero
 TOLERANCE = 1.001  # times the residual of exact CoSaMP
 
@@ -103,9 +104,9 @@ def _rows(run: Measured) -> list[Mapping[str, Any]]:
     return [run.row]
 
 
-def _selector(cell: Cell) -> Selector:
+def _selector(cell: Cell, own: Mapping[str, str]) -> Selector:
     given = {name: cell[name] for name in ("stability", "budget") if cell.get(name) is not None}
-    return make_selector(cell["method"], **given)
+    return make_selector(cell["method"], **given, own=own)
 
 
 # -- orthogonal matching pursuit ----------------------------------------------------------------
@@ -116,12 +117,12 @@ def _exact_omp(n: int, d: int, k: int, trial: int) -> Measured:
     return measure(toy(n, d, k, trial), OMP(n_nonzero_coefs=k), "exact")
 
 
-def run_omp(cell: Cell) -> list[Mapping[str, Any]]:
+def run_omp(cell: Cell, own: Mapping[str, str] = NONE) -> list[Mapping[str, Any]]:
     """OMP for k iterations."""
     exact = _exact_omp(cell["n"], cell["d"], cell["k"], cell["trial"])
     if cell["method"] == "exact":
         return _rows(exact)
-    return _rows(measure(toy_of(cell), OMP(n_nonzero_coefs=cell["k"]), _selector(cell), exact.coef))
+    return _rows(measure(toy_of(cell), OMP(n_nonzero_coefs=cell["k"]), _selector(cell, own), exact.coef))
 
 
 # -- Frank-Wolfe -----------------------------------------------------------------------------------
@@ -138,12 +139,12 @@ def _known_fw(n: int, d: int, k: int, trial: int, iterations: int) -> Measured:
     return measure(problem, _frank_wolfe(problem, iterations), "gram")
 
 
-def run_fw(cell: Cell) -> list[Mapping[str, Any]]:
+def run_fw(cell: Cell, own: Mapping[str, str] = NONE) -> list[Mapping[str, Any]]:
     """Frank-Wolfe on the ball of radius ‖w*‖_1, exact line search."""
     problem = toy_of(cell)
     iterations = cell["iteration_limit"]
     exact = _known_fw(cell["n"], cell["d"], cell["k"], cell["trial"], iterations)
-    return _rows(measure(problem, _frank_wolfe(problem, iterations), _selector(cell), exact.coef))
+    return _rows(measure(problem, _frank_wolfe(problem, iterations), _selector(cell, own), exact.coef))
 
 
 # -- CoSaMP ----------------------------------------------------------------------------------------
@@ -166,18 +167,18 @@ def _exact_cosamp(n: int, d: int, k: int, trial: int) -> Measured:
     return measure(toy(n, d, k, trial), _near(_settled_cosamp(n, d, k, trial), k), "exact")
 
 
-def run_cosamp(cell: Cell) -> list[Mapping[str, Any]]:
+def run_cosamp(cell: Cell, own: Mapping[str, str] = NONE) -> list[Mapping[str, Any]]:
     """CoSaMP: methods ending in -k make k iterations, the others stop at 1.001 times exact's residual."""
     problem, k, method = toy_of(cell), cell["k"], cell["method"]
     place = (cell["n"], cell["d"], k, cell["trial"])
     settled = _settled_cosamp(*place)
     if method.endswith("-k"):
         patient = Untiring(n_nonzero_coefs=k, max_iter=k, tol=1e-6)
-        return _rows(measure(problem, patient, _selector(cell), settled.coef))
+        return _rows(measure(problem, patient, _selector(cell, own), settled.coef))
     exact = _exact_cosamp(*place)
     if method == "exact":
         return _rows(exact)
     solver = _near(settled, k)
     if method == "stoch":
         solver = StoGradMP(n_nonzero_coefs=k, max_iter=3 * k, tol=solver.tol)
-    return _rows(measure(problem, solver, _selector(cell), exact.coef))
+    return _rows(measure(problem, solver, _selector(cell, own), exact.coef))

@@ -1,4 +1,7 @@
-"""Tables from files: CSV, TSV, Parquet, npz, svmlight and ARFF, to a matrix with named columns.
+"""Tables from files, as people have them, to a matrix with named columns.
+
+`read_columns` gives the columns as the file has them (`delimited`, `typed`, `arrays`, `arff`), `guessing`
+finds out what each is, and `Encoding` turns them into numbers, the same way for every later file.
 
 >>> table = read_table("houses.csv", EncodingOptions(target="price"))  # doctest: +SKIP
 >>> later = apply_encoding("new.csv", table.encoding)  # doctest: +SKIP
@@ -7,33 +10,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 
 from .arff import read_arff
-from .arrays import read_npz, read_parquet, read_svmlight
-from .columns import Categorical, Columns
-from .delimited import read_delimited
-from .encoding import Encoding, EncodingOptions, Table, learn
-from .errors import TableError, show
-from .options import ReadOptions
-from .spelling import spell
+from .arrays import read_npz, read_svmlight
+from .columns import Columns, ReadOptions, different
+from .delimited import read_delimited, stream_delimited
+from .encoding import Encoding, Table, learn
+from .errors import TableError, TableProblems, show
+from .guessing import EncodingOptions
+from .source import check_readable
+from .typed import read_excel, read_parquet
 
 __all__ = [
-    "Categorical",
     "Columns",
     "Encoding",
     "EncodingOptions",
     "ReadOptions",
     "Table",
     "TableError",
+    "TableProblems",
     "apply_encoding",
+    "learn",
     "read_columns",
     "read_table",
+    "stream_columns",
 ]
 
 
@@ -42,25 +49,43 @@ FORMATS: dict[str, Callable[[Path, ReadOptions], Columns]] = {
     "csv": read_delimited,
     "tsv": partial(read_delimited, delimiter="\t"),
     "parquet": read_parquet,
+    "xlsx": read_excel,
     "npz": read_npz,
     "svmlight": read_svmlight,
     "arff": read_arff,
 }
-_EXTENSIONS = {"tab": "tsv", "pq": "parquet", "svm": "svmlight", "libsvm": "svmlight", "svml": "svmlight"}
+_EXTENSIONS = {
+    "tab": "tsv", "txt": "csv", "pq": "parquet", "svm": "svmlight", "libsvm": "svmlight", "svml": "svmlight",
+    "xlsm": "xlsx", "xlsb": "xlsx", "xls": "xlsx", "ods": "xlsx",
+}  # fmt: skip
+
+
+def format_of(path: Path, options: ReadOptions) -> str:
+    """Return the format of a file; TableError if there is no reader for it."""
+    check_readable(path)
+    extension = path.suffix.lower().lstrip(".")
+    name = options.format or _EXTENSIONS.get(extension, extension)
+    if name not in FORMATS:
+        problem = f"{show(name)} is not a known table format" if name else "the name has no extension"
+        raise TableError(path, problem, f"use one of {', '.join(FORMATS)} (--format)", ("--format", "csv"))
+    return name
 
 
 def read_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Columns:
     """Read the columns of a file as they are, without choosing a target or encoding anything."""
-    options = options or ReadOptions()
-    path = Path(path)
-    extension = path.suffix.lower().lstrip(".")
-    name = options.format or _EXTENSIONS.get(extension, extension)
-    if name not in FORMATS:
-        problem = f"{show(name)} is not a known table format"
-        raise TableError(path, problem, f"use one of {', '.join(FORMATS)} (--format)")
-    columns = _with_categories(FORMATS[name](path, options), options.categorical)
-    # Only now, because whole numbers beyond 2^53 may be categories, and float64 does not tell them apart.
-    return replace(columns, matrix=columns.matrix.astype(np.float64, copy=False))
+    options, path = options or ReadOptions(), Path(path)
+    read = FORMATS[format_of(path, options)]
+    return _transposed(read(path, replace(options, only=None))) if options.transpose else read(path, options)
+
+
+def stream_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Iterator[Columns]:
+    """Read a file in pieces of rows: CSV and TSV files, all others in one piece."""
+    options, path = options or ReadOptions(), Path(path)
+    name = format_of(path, options)
+    if name in ("csv", "tsv") and not options.transpose:
+        yield from stream_delimited(path, options, "\t" if name == "tsv" else None)
+    else:
+        yield read_columns(path, options)
 
 
 def read_table(
@@ -73,9 +98,9 @@ def read_table(
     path : path
         The file.
     encoding : EncodingOptions
-        The target, and whether to impute.
+        The target, and what is said of columns.
     read : ReadOptions
-        Format, character encoding, header, columns to drop.
+        Format, character encoding, header.
 
     Returns
     -------
@@ -84,7 +109,7 @@ def read_table(
     Raises
     ------
     TableError
-        With one line that names the file, the problem and the remedy.
+        With one line for each problem that names the file, the problem and the remedy.
     """
     return learn(read_columns(path, read), encoding or EncodingOptions())
 
@@ -93,27 +118,17 @@ def apply_encoding(
     path: str | os.PathLike[str], encoding: Encoding, read: ReadOptions | None = None
 ) -> Table:
     """Read a new file and encode it as the training file was; ``y`` is None."""
-    used = (*encoding.numeric, *encoding.categories)
-    read = replace(read or ReadOptions(), categorical=tuple(encoding.categories), only=frozenset(used))
-    return encoding.apply(read_columns(path, read))
+    return encoding.apply(read_columns(path, replace(read or ReadOptions(), only=frozenset(encoding.used))))
 
 
-def _with_categories(columns: Columns, names: Collection[str]) -> Columns:
-    """Turn numeric columns into categories spelled as text files would spell them."""
-    absent = [name for name in names if name not in columns.all_names] if columns.open_ended else []
-    wanted = [name for name in columns.names if name in names]
-    if not wanted and not absent:
-        return columns
-    place = {name: j for j, name in enumerate(columns.names)}
-    turned = {name: Categorical(np.zeros(columns.n_rows, dtype=np.int64), ("0",)) for name in absent}
-    for name in wanted:
-        column = columns.matrix[:, [place[name]]]
-        values = np.asarray(column if isinstance(column, np.ndarray) else column.toarray()).ravel()
-        turned[name] = Categorical.from_strings(map(spell, values.tolist()))
-    rest = [j for j, name in enumerate(columns.names) if name not in names]
-    return replace(
-        columns,
-        names=tuple(columns.names[j] for j in rest),
-        matrix=columns.matrix[:, rest],
-        categorical={**columns.categorical, **turned},
+def _transposed(columns: Columns) -> Columns:
+    """Turn rows into columns; the first column holds their names."""
+    if columns.matrix is not None or len(columns.raw) < 2:
+        problem = "only a table of texts with a column of names can be transposed"
+        raise TableError(columns.path, problem, "leave out --transpose", (), "--transpose")
+    first, *others = columns.raw.values()
+    cells = np.array([column.cast(pyarrow.string()).to_pylist() for column in others], dtype=object)
+    names = different(first.to_pylist())
+    return Columns(
+        columns.path, {name: pyarrow.array(cells[:, j], pyarrow.string()) for j, name in enumerate(names)}
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from array import array
 from collections.abc import Iterator
@@ -10,49 +9,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 from scipy.sparse import csc_array, csr_array
 
-from .columns import Categorical, Columns
+from .columns import Columns, ReadOptions, different
 from .errors import TableError, show
-from .options import ReadOptions
+from .source import open_lines
 from .spelling import parse_number
-from .text import open_lines
 
 _ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(.+)""", re.I | re.S)
-_TOKEN = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,'"]*)\s*(,|$)""")
+_TOKEN = re.compile(r"""((?:[^,'"\\]|\\.|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*)(,|$)""", re.S)
 _SPARSE_ITEM = re.compile(r"\s*(\d+)\s+(.+)", re.S)
 _NUMBERS = ("numeric", "real", "integer")
 
 
 def read_arff(path: Path, options: ReadOptions) -> Columns:
-    """Read an ARFF file; a nominal attribute {0,1} is a number, any other nominal one a category."""
-    with contextlib.closing(open_lines(path, options.text_encoding)) as texts:
-        lines = enumerate(texts, start=1)
-        attributes = _read_header(path, lines)
-        wanted = options.choose(path, [attribute.name for attribute in attributes])
-        _refuse_other_types(path, [attributes[j] for j in wanted], options)
-        table = _read_data(path, lines, attributes)
-    numeric = [j for j in wanted if attributes[j].labels is None]
-    categorical = {
-        attributes[j].name: attributes[j].categories(path, _column(table, j), options)
-        for j in wanted
-        if attributes[j].labels is not None
-    }
+    """Read an ARFF file; a nominal attribute {0,1} is a number, any other attribute that is none a text."""
+    lines = enumerate(open_lines(path, options.text_encoding), start=1)
+    attributes = _read_header(path, lines)
+    for attribute, name in zip(attributes, different(attribute.name for attribute in attributes)):
+        attribute.name = name
+    table = _read_data(path, lines, attributes)
+    numeric = [j for j, attribute in enumerate(attributes) if attribute.labels is None]
     matrix = table[:, numeric]
     return Columns(
         str(path),
+        {a.name: a.texts(path, _column(table, j)) for j, a in enumerate(attributes) if a.labels is not None},
         tuple(attributes[j].name for j in numeric),
         csr_array(matrix) if isinstance(matrix, csc_array) else np.ascontiguousarray(matrix),
-        categorical,
     )
-
-
-def _refuse_other_types(path: Path, attributes: list[_Attribute], options: ReadOptions) -> None:
-    for attribute in attributes:
-        if attribute.other_type:
-            problem = f"attribute {show(attribute.name)} has the type {show(attribute.other_type)}"
-            remedy = options.remedy("make it numeric or nominal", f"drop it (--drop {attribute.name})")
-            raise TableError(path, problem, remedy)
 
 
 @dataclass
@@ -65,7 +50,6 @@ class _Attribute:
     name: str
     labels: dict[str, int] | None = None
     open: bool = False
-    other_type: str = ""
 
     def value(self, text: str) -> float:
         """Return a number or the code of a label, NaN if missing; ValueError for anything else."""
@@ -80,17 +64,15 @@ class _Attribute:
             raise ValueError("not one of the declared values")
         return self.labels[label]
 
-    def categories(self, path: Path, codes: np.ndarray, options: ReadOptions) -> Categorical:
-        """Return the column as categories; a sparse file may leave out a nominal value, but not a string."""
+    def texts(self, path: Path, codes: np.ndarray) -> pyarrow.Array:
+        """Return the column as texts; a sparse file may leave out a nominal value, but not a string."""
         codes = codes - self.open
         if np.any(codes < 0):
             row = int(np.argmax(codes < 0)) + 1
             problem = f"row {row} leaves out the string {show(self.name)}, which a sparse file must write"
-            remedy = options.remedy("write it (? if missing)", f"drop it (--drop {self.name})")
-            raise TableError(path, problem, remedy)
-        return Categorical(
-            np.where(np.isnan(codes), -1, codes).astype(np.int64), tuple(self.labels or ())
-        ).sorted()
+            raise TableError(path, problem, "write it (? if missing)")
+        known = pyarrow.array(np.nan_to_num(codes).astype(np.int64), mask=np.isnan(codes))
+        return pyarrow.array(list(self.labels or [""]), pyarrow.string()).take(known)
 
 
 def _read_header(path: Path, lines: Iterator[tuple[int, str]]) -> list[_Attribute]:
@@ -122,8 +104,7 @@ def _attribute(path: Path, number: int, text: str) -> _Attribute:
         return _Attribute(name, {label: i for i, label in enumerate(labels)})
     if kind.lower() in _NUMBERS:
         return _Attribute(name)
-    # Dates and the like pass as strings: only if such a column is wanted are they refused.
-    return _Attribute(name, {}, open=True, other_type="" if kind.lower() == "string" else kind)
+    return _Attribute(name, {}, open=True)  # strings, dates and the like
 
 
 @dataclass
@@ -198,33 +179,12 @@ def _split(text: str) -> list[str]:
     if "'" not in text and '"' not in text:
         return [token.strip() for token in text.split(",")]
     tokens, position = [], 0
-    while True:
-        match = _TOKEN.match(text, position)
-        if match is None:
-            # A sparse item ('3 "a, b"') or a stray apostrophe: fall back to the slow, general reading.
-            return _split_slowly(text)
+    while match := _TOKEN.match(text, position):
         tokens.append(match[1].strip())
         position = match.end()
         if not match[2]:
             return tokens
-
-
-def _split_slowly(text: str) -> list[str]:
-    tokens, current, quote, escaped = [], "", "", False
-    for character in text:
-        if quote:
-            quote = "" if character == quote and not escaped else quote
-        elif character in "'\"":
-            quote = character
-        elif character == ",":
-            tokens.append(current.strip())
-            current = ""
-            continue
-        escaped = character == "\\" and not escaped
-        current += character
-    if quote:
-        raise ValueError("a quote is not closed")
-    return [*tokens, current.strip()]
+    raise ValueError("a quote is not closed")
 
 
 def _unquote(token: str) -> str:

@@ -1,10 +1,9 @@
-"""Files that already hold matrices: npz, svmlight and Parquet."""
+"""Files that already hold matrices: npz and svmlight."""
 
 from __future__ import annotations
 
 import zipfile
 from codecs import BOM_UTF8
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
-from .columns import Categorical, Columns
+from .columns import Columns, ReadOptions, different
 from .errors import TableError, listing, show
-from .options import ReadOptions
-from .spelling import is_plain, spell
-from .text import check_readable, open_lines
+from .source import check_readable, open_lines
+from .spelling import is_plain
 
 _CSR = ("data", "indices", "indptr", "shape")
 _NPZ_REMEDY = "store X and y, or the CSR parts data, indices, indptr, shape and y (numpy.savez)"
@@ -35,13 +33,12 @@ def read_npz(path: Path, options: ReadOptions) -> Columns:
             raise TableError(path, problem, "store one target per row")
         y = _readable(path, "y", y)
     if sparse and "feature_names" not in arrays:
-        return _chosen(_used_columns(path, matrix, y), options)
+        return _used_columns(path, matrix, y)
     names = _readable(path, "feature_names", arrays.get("feature_names", np.arange(d)))
     if names.shape != (d,):
         problem = f"feature_names has the shape {names.shape} where X has {d} columns"
         raise TableError(path, problem, "store one name per column")
-    columns = Columns(str(path), tuple(map(str, names)), matrix, target=y)
-    return _chosen(columns, options)
+    return Columns(str(path), {}, tuple(different(names)), matrix.astype(np.float64, copy=False), y)
 
 
 def _readable(path: Path, name: str, values: np.ndarray) -> np.ndarray:
@@ -90,8 +87,7 @@ def _csr(path: Path, arrays: dict[str, np.ndarray]) -> csr_array:
         raise TableError(path, "the sparse matrix is not in CSR form", "store X.tocsr()")
     try:
         data, indices, indptr, shape = (arrays[name] for name in _CSR)
-        data = data if data.dtype.kind in "iu" else data.astype(np.float64)
-        matrix = csr_array((data, indices, indptr), shape=tuple(map(int, shape)))
+        matrix = csr_array((data.astype(np.float64), indices, indptr), shape=tuple(map(int, shape)))
         # scipy's constructor accepts column 999 of 10; code below may then read out of bounds.
         matrix.check_format(full_check=True)
         matrix.sum_duplicates()
@@ -113,24 +109,18 @@ def read_svmlight(path: Path, options: ReadOptions) -> Columns:
             X, y = load_svmlight_file(file, dtype=np.float64, zero_based=True)
     except (ValueError, OverflowError, MemoryError):
         raise _first_bad_line(path, options.text_encoding) from None
-    return _chosen(_used_columns(path, X, y), options)
+    return _used_columns(path, X, y)
 
 
 def _used_columns(path: Path, X: Any, y: np.ndarray | None) -> Columns:
     """Leave out columns that no row mentions: numbers may be hashes, far beyond how many there are."""
     used, indices = np.unique(X.indices, return_inverse=True)
     matrix = csr_array((X.data, indices, X.indptr), shape=(X.shape[0], used.size))
-    return Columns(str(path), tuple(map(str, used.tolist())), matrix, target=y, open_ended=True)
+    names = tuple(map(str, used.tolist()))
+    return Columns(str(path), {}, names, matrix.astype(np.float64, copy=False), y, open_ended=True)
 
 
-def _chosen(columns: Columns, options: ReadOptions) -> Columns:
-    wanted = options.choose(Path(columns.path), columns.names)
-    if len(wanted) == len(columns.names):
-        return columns
-    return replace(columns, names=tuple(columns.names[j] for j in wanted), matrix=columns.matrix[:, wanted])
-
-
-def _first_bad_line(path: Path, text_encoding: str) -> TableError:
+def _first_bad_line(path: Path, text_encoding: str | None) -> TableError:
     for number, text in enumerate(open_lines(path, text_encoding), start=1):
         if not _is_svmlight(text):
             return _bad_line(path, number, text)
@@ -152,55 +142,3 @@ def _is_svmlight(text: str) -> bool:
         return False
     ordered = indices == sorted(set(indices)) and all(0 <= j < 2**31 for j in indices)
     return ordered and is_plain(" ".join(fields))
-
-
-def read_parquet(path: Path, options: ReadOptions) -> Columns:
-    """Read a Parquet file: numbers and booleans as numbers, strings and dictionaries as categories."""
-    check_readable(path)
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        remedy = "pip install 'skpursuit[parquet]', or export the table as CSV"
-        raise TableError(path, "reading Parquet needs pyarrow, which is not installed", remedy) from None
-    try:
-        table = pyarrow.parquet.ParquetFile(path).read()
-        table.validate(full=True)
-    except (pyarrow.ArrowException, OSError, MemoryError) as error:
-        if "UTF8" in str(error):
-            raise TableError(path, "it holds text that is not UTF-8", "write it again as text") from None
-        remedy = "the file is damaged, cut off or something else: get or write it again"
-        raise TableError(path, "this cannot be read as Parquet", remedy) from None
-    wanted = [j for j in options.choose(path, table.column_names) if not _is_index(table.column_names[j])]
-    columns = {
-        table.column_names[j]: _parquet_column(path, table.column_names[j], table.column(j), options)
-        for j in wanted
-    }
-    numeric = {name: values for name, values in columns.items() if isinstance(values, np.ndarray)}
-    categorical = {name: values for name, values in columns.items() if isinstance(values, Categorical)}
-    matrix = np.column_stack(list(numeric.values())) if numeric else np.empty((table.num_rows, 0))
-    return Columns(str(path), tuple(numeric), matrix, categorical)
-
-
-def _is_index(name: str) -> bool:
-    """Whether a column is the row index that pandas writes."""
-    return name.startswith("__index_level_")
-
-
-def _parquet_column(path: Path, name: str, column: Any, options: ReadOptions) -> np.ndarray | Categorical:
-    import pyarrow
-    from pyarrow import types
-
-    kind = column.type
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        if name in options.categorical:
-            return Categorical.from_strings("" if v is None else spell(v) for v in column.to_pylist())
-        return np.asarray(column.cast(kind).cast(pyarrow.float64(), safe=False).to_numpy(), dtype=np.float64)
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
-        return Categorical.from_strings("" if v is None else v for v in column.to_pylist())
-    problem = f"column {show(name)} holds {kind}, which is neither a number nor a category"
-    raise TableError(
-        path, problem, options.remedy("turn it into numbers or text", f"drop it (--drop {name})")
-    )

@@ -1,49 +1,61 @@
-"""What a table file holds before it is encoded: numbers, categories, perhaps a target beside them."""
+"""What a table file holds before anything is made of it: named columns, and how they are asked for."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import difflib
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow
 from scipy.sparse import csr_array
 
-from .errors import TableError, listing
-from .spelling import MISSING
+from .errors import TableError, listing, show
+from .spelling import Texts
 
 Matrix: TypeAlias = np.ndarray | csr_array
+Told: TypeAlias = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Categorical:
-    """A column of categories: ``labels[codes[i]]``, where the code -1 is a missing value."""
+class ReadOptions:
+    """How a file is read.
 
-    codes: np.ndarray
-    labels: tuple[str, ...]
+    Attributes
+    ----------
+    format : str or None
+        A format's name; None goes by the file's extension.
+    text_encoding : str or None
+        How the bytes of a text format spell characters; None recognises it.
+    header : bool
+        Whether the first line of a CSV, TSV or Excel file holds the column names.
+    sheet : str or None
+        The sheet of a workbook; None is the first.
+    skip_bad_rows : bool
+        Leave out rows with too many or too few fields, instead of refusing the file.
+    transpose : bool
+        Whether the file's rows are columns, named by its first column.
+    only : frozenset of str or None
+        If given, columns beyond these need not be read.
+    told : callable
+        Hears what people should know, one sentence at a time.
+    progress : callable or None
+        Hears how many bytes were read.
+    """
 
-    @classmethod
-    def from_strings(cls, values: Iterable[str]) -> Categorical:
-        """Code a stream of strings; labels are sorted, surrounding blanks do not count."""
-        seen: dict[str, int] = {}
-        codes = np.fromiter((_code(value.strip(), seen) for value in values), dtype=np.int64)
-        return cls(codes, tuple(seen)).sorted()
-
-    def sorted(self) -> Categorical:
-        """Return the same column with its labels in order and those never used left out."""
-        used = sorted({self.labels[code] for code in np.unique(self.codes) if code >= 0})
-        place = {label: i for i, label in enumerate(used)}
-        recode = np.array([place.get(label, -1) for label in self.labels] + [-1], dtype=np.int64)
-        return Categorical(recode[self.codes], tuple(used))
-
-    def values(self) -> np.ndarray:
-        """Return the labels, row by row (missing values as empty strings)."""
-        return np.array([*self.labels, ""], dtype=np.str_)[self.codes]
-
-
-def _code(value: str, seen: dict[str, int]) -> int:
-    return -1 if value in MISSING else seen.setdefault(value, len(seen))
+    format: str | None = None
+    text_encoding: str | None = None
+    header: bool = True
+    sheet: str | None = None
+    skip_bad_rows: bool = False
+    transpose: bool = False
+    only: frozenset[str] | None = None
+    told: Told = lambda sentence: None
+    progress: Callable[[int], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,12 +66,12 @@ class Columns:
     ----------
     path : str
         Where they come from, for messages.
+    raw : dict of str to pyarrow array
+        Columns as the file has them: texts, numbers, truth values or times.
     names : tuple of str
-        Names of the numeric columns, those of ``matrix``.
+        Names of the columns of ``matrix``, for formats that hold one.
     matrix : ndarray or csr_array
-        The numeric columns; NaN where a value is missing.
-    categorical : dict of str to Categorical
-        The other columns, by name.
+        Columns that are numbers; NaN where a value is missing.
     target : ndarray or None
         Labels or values stored beside the matrix (npz, svmlight); known as ``y``.
     open_ended : bool
@@ -67,31 +79,60 @@ class Columns:
     """
 
     path: str
-    names: tuple[str, ...]
-    matrix: Matrix
-    categorical: dict[str, Categorical] = field(default_factory=dict)
+    raw: dict[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    matrix: Matrix | None = None
     target: np.ndarray | None = None
     open_ended: bool = False
 
     def __post_init__(self) -> None:
-        check_names(self.path, [*self.names, *self.categorical])
-        if self.matrix.shape[0] == 0:
-            raise TableError(self.path, "the table has no rows", "give a file with data below the header")
+        if self.n_rows == 0:
+            raise no_rows(self.path)
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return int(self.matrix.shape[0])
+        return len(next(iter(self.raw.values()))) if self.matrix is None else int(self.matrix.shape[0])
 
     @property
     def all_names(self) -> tuple[str, ...]:
-        """Names of all columns, the numeric ones first, ``y`` last where it is stored beside them."""
-        beside = () if self.target is None else ("y",)
-        return (*self.names, *self.categorical, *beside)
+        """Names of all columns, ``y`` last where it is stored beside them."""
+        return (*self.names, *self.raw, *(() if self.target is None else ("y",)))
+
+    @cached_property
+    def texts(self) -> dict[str, Texts]:
+        """The columns of texts, each read once however often it is looked at."""
+        return {name: Texts(raw) for name, raw in self.raw.items() if pyarrow.types.is_string(raw.type)}
+
+    def numbers(self, name: str) -> np.ndarray:
+        """Return a column of the matrix."""
+        assert self.matrix is not None
+        column = self.matrix[:, [self.names.index(name)]]
+        return np.asarray(column.toarray() if isinstance(column, csr_array) else column, dtype=float).ravel()
 
 
-def check_names(path: str, names: Sequence[str]) -> None:
-    """Refuse names that occur twice: a column could not be told from its double."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise TableError(path, f"column names occur more than once: {listing(twice)}", "rename the columns")
+def no_rows(path: Path | str) -> TableError:
+    """Return the error for a table without rows."""
+    return TableError(path, "there are no rows in the table", "give a file with data below the header")
+
+
+def different(names: Iterable[object]) -> list[str]:
+    """Return names as texts, the second of a name with a suffix: price, price (2)."""
+    found: dict[str, None] = {}
+    for j, given in enumerate(names, start=1):
+        name = first = " ".join(str("" if given is None else given).split()) or f"column {j}"
+        for i in itertools.count(2):
+            if name not in found:
+                break
+            name = f"{first} ({i})"
+        found[name] = None
+    return list(found)
+
+
+def unknown_column(path: Path | str, name: str, names: Sequence[str], option: str) -> TableError:
+    """Return the error for a name that no column has, with the nearest one that some has."""
+    near = difflib.get_close_matches(name.casefold(), [other.casefold() for other in names], 1, 0.5)
+    found = [other for other in names if near and other.casefold() == near[0]]
+    words = f"did you mean {show(found[0])}" if found else f"the columns are {listing(tuple(names))}"
+    fix, instead_of = ((option, found[0]), option) if found else ((), "")
+    return TableError(path, f"there is no column {show(name)}", words, fix, instead_of)

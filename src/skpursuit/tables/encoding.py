@@ -1,29 +1,22 @@
-"""From columns to a matrix: one-hot categories and filled gaps, remembered for new files."""
+"""From columns to a matrix of features, the same way for new files as for the one it was learned from."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow
 from scipy.sparse import csr_array, hstack
 
-from .columns import Categorical, Columns, Matrix, check_names
-from .errors import TableError, listing, show
-from .missing import check_finite, column_means, fill_missing
-from .options import unknown_column
-from .spelling import value_of, values_of
-
-logger = logging.getLogger(__name__)
+from .columns import Columns, Matrix, unknown_column
+from .errors import TableError, listing, raise_all, show
+from .guessing import EncodingOptions, guess_kinds
+from .kinds import NO, YES, Category, Date, Found, Kind, LeftOut, Number, YesNo, as_texts, kind_from_dict
 
 #: More cells than this are held as a sparse matrix (a dense one would need more than 1 GiB).
 DENSE_CELLS = 2**27
-
-_GAP_NOW = "fill it in, drop the column (--drop), or impute (--impute)"
-_GAP_LATER = "fill it in, or fit the model again with --impute"
 
 
 @dataclass(frozen=True)
@@ -40,15 +33,18 @@ class Table:
         Names of the columns of X; an indicator is called ``column=category``.
     encoding : Encoding
         What was done, to be done again to new files.
-    unseen : dict of str to int
-        Rows per categorical column whose category the encoding does not know: all its indicators are 0.
+    found : dict of str to Found
+        What was met in each column: missing cells, texts among numbers, unknown categories.
+    dropped : int
+        Rows without a target, which are left out.
     """
 
     X: Matrix
     y: np.ndarray | None
     features: tuple[str, ...]
     encoding: Encoding
-    unseen: dict[str, int] = field(default_factory=dict)
+    found: dict[str, Found] = field(default_factory=dict)
+    dropped: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,242 +55,301 @@ class Encoding:
     ----------
     target : str or None
         Name of the target column; it is never a feature.
-    numeric : tuple of str
-        Columns that are features as they are.
-    categories : dict of str to tuple of str
-        Columns that become one indicator per category.
-    fill : dict or None
-        What a missing value is replaced by, per column: the mean, or the most frequent category. None: error.
+    columns : tuple of Kind
+        What the other columns are, in the order of their features.
+    target_kind : Kind or None
+        What the target is, where it is a column of texts or types.
     """
 
     target: str | None
-    numeric: tuple[str, ...]
-    categories: dict[str, tuple[str, ...]]
-    fill: dict[str, float | str] | None = None
+    columns: tuple[Kind, ...]
+    target_kind: Kind | None = None
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the features, numeric ones first."""
-        indicators = [f"{name}={label}" for name, labels in self.categories.items() for label in labels]
-        return (*self.numeric, *indicators)
+        """Names of the features."""
+        return tuple(feature for column in self.columns for feature in column.features)
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of the columns that have features."""
+        return tuple(column.name for column in self.columns if column.features)
 
     def apply(self, columns: Columns) -> Table:
         """Encode columns, found by name in any order; columns the encoding does not know are ignored."""
-        return self._apply(columns, _GAP_LATER)
+        known = set(columns.all_names)
+        absent = [] if columns.open_ended else [name for name in self.used if name not in known]
+        if absent:
+            problem = f"columns that the model needs are missing: {listing(absent)}"
+            raise TableError(columns.path, problem, "add them (any order; other columns are ignored)")
+        found: dict[str, Found] = {}
+        parts = [*self._parts(columns, found)]
+        raise_all(problem for column in self.columns for problem in _problems(columns.path, column, found))
+        return Table(_join(parts, columns.n_rows), None, self.features, self, found)
 
-    def _apply(self, columns: Columns, gap_remedy: str) -> Table:
-        self._check_present(columns)
-        columns = self._with_numbers(columns)
-        numbers = _pick(columns, self.numeric)
-        numbers = fill_missing(columns.path, numbers, self.numeric, self.fill)
-        check_finite(columns.path, numbers, self.numeric, gap_remedy)
-        coded = {name: self._codes(columns, name, gap_remedy) for name in self.categories}
-        unseen = {name: count for name, (_, count) in coded.items() if count}
-        for name, count in unseen.items():
-            logger.warning("%s: %d rows of column %r hold unknown categories", columns.path, count, name)
-        indicators = [_indicators(codes, len(self.categories[name])) for name, (codes, _) in coded.items()]
-        return Table(_join(numbers, indicators), None, self.features, self, unseen)
+    def _parts(self, columns: Columns, found: dict[str, Found]) -> Iterator[Matrix]:
+        """Yield the features of all columns; those that a matrix holds as numbers come together."""
+        place = {name: j for j, name in enumerate(columns.names)}
+        waiting: list[Number] = []
+        for column in self.columns:
+            plain = isinstance(column, Number) and not column.flag and column.name not in columns.raw
+            if waiting and not plain:
+                yield _block(columns, place, waiting, found)
+                waiting = []
+            if plain:
+                waiting.append(column)  # type: ignore[arg-type]
+            elif column.features:
+                encoded, found[column.name] = column.encode(_raw(columns, column.name))
+                yield encoded
+        if waiting:
+            yield _block(columns, place, waiting, found)
 
     def restrict(self, features: Iterable[str]) -> Encoding:
         """Return the part that some features need, so that a sparse model asks for its own columns only."""
         wanted = set(features)
-        used = {
-            name: labels
-            for name, labels in self.categories.items()
-            if any(f"{name}={label}" in wanted for label in labels)
-        }
-        numeric = tuple(name for name in self.numeric if name in wanted)
-        fill = None if self.fill is None else {name: self.fill[name] for name in (*numeric, *used)}
-        return replace(self, numeric=numeric, categories=used, fill=fill)
+        return replace(self, columns=tuple(c for c in self.columns if wanted & set(c.features)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        categories = {name: list(labels) for name, labels in self.categories.items()}
-        return {
-            "target": self.target,
-            "numeric": list(self.numeric),
-            "categories": categories,
-            "fill": self.fill,
-        }
+        kind = None if self.target_kind is None else self.target_kind.to_dict()
+        return {"target": self.target, "target_kind": kind, "columns": [c.to_dict() for c in self.columns]}
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Encoding:
         """Undo `to_dict`; KeyError, TypeError or ValueError if parts are missing or wrong."""
-        target, numeric, fill = stored["target"], _strings(stored["numeric"]), stored["fill"]
-        categories = {str(name): _strings(labels) for name, labels in stored["categories"].items()}
-        if not isinstance(target, str | None) or not isinstance(fill, dict | None):
-            raise TypeError("a target is a name, fillings are by name")
-        if fill is not None:
-            known = all(fill[name] in labels for name, labels in categories.items())
-            if not (known and np.isfinite([fill[name] for name in numeric]).all()):
-                raise ValueError("missing values can only be filled by numbers and known categories")
-        return cls(target, numeric, categories, fill)
+        target = stored["target"]
+        if not isinstance(target, str | None):
+            raise TypeError("a target is a name")
+        if "numeric" in stored:
+            return cls(target, _first_format(stored))
+        kind = stored["target_kind"]
+        made = cls(target, tuple(map(kind_from_dict, stored["columns"])), kind and kind_from_dict(kind))
+        if len({column.name for column in made.columns}) < len(made.columns):
+            raise ValueError("a column is there twice")
+        return made
 
-    def _check_present(self, columns: Columns) -> None:
-        known = set(columns.all_names)
-        wanted = [*self.categories] if columns.open_ended else [*self.numeric, *self.categories]
-        absent = [name for name in wanted if name not in known]
-        if absent:
-            problem = f"columns that the model needs are missing: {listing(absent)}"
-            raise TableError(columns.path, problem, "add them (any order; other columns are ignored)")
 
-    def _with_numbers(self, columns: Columns) -> Columns:
-        """Return the columns; where numbers are expected, categories that all spell one become such."""
-        texts = [name for name in self.numeric if name in columns.categorical]
-        if not texts:
-            return columns
-        numbers = [_numbers_of(columns.path, name, columns.categorical[name]) for name in texts]
-        return replace(
-            columns,
-            names=(*columns.names, *texts),
-            matrix=_join(columns.matrix, [csr_array(values[:, None]) for values in numbers]),
-            categorical={name: c for name, c in columns.categorical.items() if name not in texts},
+def _first_format(stored: dict[str, Any]) -> tuple[Kind, ...]:
+    """Return the columns of a model that was written when there were numbers and categories only."""
+    fill = stored["fill"] or {}
+    numbers = [{"kind": "number", "name": name, "fill": fill.get(name)} for name in stored["numeric"]]
+    categories = [
+        {"kind": "category", "name": name, "levels": levels, "shown": levels, "fill": fill.get(name)}
+        for name, levels in stored["categories"].items()
+    ]
+    for column in categories:
+        if not isinstance(column["levels"], list) or (fill and column["fill"] not in column["levels"]):
+            raise ValueError("missing values can only be filled by known categories")
+    if fill and None in [column["fill"] for column in numbers]:
+        raise ValueError("missing values can only be filled by numbers")
+    return tuple(map(kind_from_dict, (*numbers, *categories)))
+
+
+def _raw(columns: Columns, name: str) -> Any:
+    """Return a column as pyarrow has it, wherever it is kept; zeros where the format left it out."""
+    if name in columns.raw:
+        return columns.texts.get(name, columns.raw[name])
+    values = columns.numbers(name) if name in columns.names else np.zeros(columns.n_rows)
+    return pyarrow.array(values, mask=np.isnan(values))
+
+
+def _block(columns: Columns, place: dict[str, int], wanted: list[Number], found: dict[str, Found]) -> Matrix:
+    """Return some columns of the file's matrix, with what is missing filled."""
+    there = [(place[column.name], new) for new, column in enumerate(wanted) if column.name in place]
+    matrix = columns.matrix
+    old, new = (np.array([pair[i] for pair in there], dtype=np.int64) for i in (0, 1))
+    if isinstance(matrix, csr_array):
+        chosen = csr_array((np.ones(len(there)), (old, new)), shape=(matrix.shape[1], len(wanted)))
+        block = (
+            matrix
+            if len(there) == matrix.shape[1] == len(wanted) and (old == new).all()
+            else csr_array(matrix @ chosen)
         )
-
-    def _codes(self, columns: Columns, name: str, gap_remedy: str) -> tuple[np.ndarray, int]:
-        """Return the codes of a column among the known categories (-1: unknown), and how many are unknown."""
-        column, known = columns.categorical[name], self.categories[name]
-        missing = column.codes < 0
-        if missing.any() and self.fill is None:
-            row = int(np.argmax(missing)) + 1
-            problem = f"column {show(name)}, row {row}: the value is missing"
-            raise TableError(columns.path, problem, gap_remedy)
-        default = -1 if self.fill is None else known.index(str(self.fill[name]))
-        codes = np.array([*_places(column.labels, known), default])[column.codes]
-        if np.all(codes < 0) and len(np.unique(column.codes)) > 1:  # not just a new one
-            problem = f"column {show(name)} holds none of the categories of the model ({listing(known, 3)})"
-            raise TableError(columns.path, problem, "spell them as the file did that the model was fitted to")
-        return codes, int(np.sum(codes < 0))
-
-
-@dataclass(frozen=True)
-class EncodingOptions:
-    """Choices made when an encoding is learned.
-
-    Attributes
-    ----------
-    target : str or None
-        The target column; None takes the ``y`` stored beside the matrix.
-    impute : bool
-        Fill missing values instead of refusing them.
-    max_categories : int
-        A column with more categories is taken for an identifier and refused.
-    """
-
-    target: str | None = None
-    impute: bool = False
-    max_categories: int = 1000
-
-
-def learn(columns: Columns, options: EncodingOptions) -> Table:
-    """Learn an encoding from columns, apply it to them, and take the target out."""
-    y, target = take_target(columns, options.target)
-    numeric = tuple(name for name in columns.names if name != target)
-    kept = {name: column for name, column in columns.categorical.items() if name != target}
-    for name, column in kept.items():
-        _check_categories(columns.path, name, column, options.max_categories)
-    if not numeric and not kept:
-        raise TableError(columns.path, "no column is left beside the target", "give a table with features")
-    fill: dict[str, float | str] | None = None
-    if options.impute:
-        fill = dict(column_means(columns.path, _pick(columns, numeric), numeric))
-        fill.update({name: _most_frequent(column) for name, column in kept.items()})
-    encoding = Encoding(target, numeric, {name: column.labels for name, column in kept.items()}, fill)
-    check_names(columns.path, encoding.features)
-    return replace(encoding._apply(columns, _GAP_NOW), y=y)
-
-
-def take_target(columns: Columns, name: str | None) -> tuple[np.ndarray, str]:
-    """Return the target's values and its name."""
-    if columns.target is not None and name in (None, "y") and "y" not in columns.names:
-        values, name = columns.target, "y"
-    elif name is None:
-        remedy = f"name it (--target): {listing(columns.all_names)}"
-        raise TableError(columns.path, "it is not said which column is the target", remedy)
+        bad: Any = np.flatnonzero(~np.isfinite(block.data))
+        rows, cols = np.searchsorted(block.indptr, bad, side="right") - 1, block.indices[bad]
+        values = block.data
     else:
-        if name not in columns.all_names:
-            raise unknown_column(columns.path, name, columns.all_names)
-        values = _target_column(columns, name)
-    bad = ~np.isfinite(values) if values.dtype.kind in "fc" else np.asarray(values == "")
-    if bad.any():
-        problem = f"target {show(name)}, row {int(np.argmax(bad)) + 1}: the value is missing or infinite"
-        raise TableError(columns.path, problem, "remove such rows (a target is never imputed)")
-    return values, name
-
-
-def _target_column(columns: Columns, name: str) -> np.ndarray:
-    if name in columns.categorical:
-        return columns.categorical[name].values()
-    column = columns.matrix[:, [columns.names.index(name)]]
-    return np.asarray(column.toarray() if isinstance(column, csr_array) else column).ravel()
-
-
-def _check_categories(path: str, name: str, column: Categorical, limit: int) -> None:
-    if not column.labels:
-        raise TableError(path, f"column {show(name)} is empty", f"drop it (--drop {name})")
-    if len(column.labels) > limit:
-        problem = f"column {show(name)} has {len(column.labels)} different texts, as an identifier has"
-        raise TableError(
-            path, problem, f"drop it (--drop {name}), or turn it into numbers or fewer categories"
+        block = (
+            np.zeros((columns.n_rows, len(wanted)))
+            if matrix is None
+            else matrix[:, old].astype(float, copy=True)
         )
+        rows, cols = np.nonzero(~np.isfinite(block))
+        bad, values = (rows, cols), block
+    for j in np.unique(cols).tolist():
+        at = rows[cols == j]
+        found[wanted[j].name] = Found(missing=len(at), first_missing=int(at.min()) + 1)
+    if len(cols):
+        fills = np.array([np.nan if column.fill is None else column.fill for column in wanted])
+        values = values.copy()
+        values[bad] = fills[cols]
+        block = (
+            csr_array((values, block.indices, block.indptr), shape=block.shape)
+            if isinstance(block, csr_array)
+            else values
+        )
+    return block
 
 
-def _strings(values: Any) -> tuple[str, ...]:
-    if not (isinstance(values, list) and all(isinstance(value, str) for value in values)):
-        raise ValueError(f"a list of strings is needed, not {show(values)}")
-    return tuple(values)
+def _problems(path: str, column: Kind, found: dict[str, Found]) -> Iterator[TableError]:
+    """Yield what makes an encoded column useless."""
+    met = found.get(column.name, Found())
+    where = f"column {show(column.name)}, row"
+    if met.missing and getattr(column, "fill", "") is None:
+        remedy = "fill it in, or leave out --no-impute to have missing values filled"
+        yield TableError(
+            path, f"{where} {met.first_missing}: the value is missing", remedy, (), "--no-impute"
+        )
+    if met.strays and not met.matched:
+        what = (
+            "dates"
+            if isinstance(column, Date)
+            else column.words()
+            if isinstance(column, Number)
+            else "numbers"
+        )
+        what = what.replace("number", "numbers")
+        yield TableError(
+            path, f"{where} {met.row}: {show(met.cell)} where the model expects {what}", "correct the column"
+        )
+    if met.unseen > 1 and not met.matched and isinstance(column, Category | YesNo):
+        levels = listing(getattr(column, "levels", ("yes", "no")), 3)
+        problem = f"column {show(column.name)} holds none of the categories of the model ({levels})"
+        yield TableError(path, problem, "spell them as the file did that the model was fitted to")
 
 
-def _places(labels: Sequence[str], known: Sequence[str]) -> list[int]:
-    """Return where labels are among the known ones, -1 if nowhere.
-
-    Formats differ in how they write a number or a truth value (1 and 1.0, true and 1): where all known labels
-    spell values, and no two of them the same, a label that is not among them goes by its value.
-    """
-    place = {label: i for i, label in enumerate(known)}
-    values: dict[Decimal | None, int] = {value: i for i, value in enumerate(values_of(known) or ())}
-    return [place[label] if label in place else values.get(value_of(label), -1) for label in labels]
-
-
-def _numbers_of(path: str, name: str, column: Categorical) -> np.ndarray:
-    """Return a column of categories as the numbers that its labels spell."""
-    values = [value_of(label) for label in column.labels]
-    texts = np.array([*(value is None for value in values), False])[column.codes]
-    if texts.any():
-        row = int(np.argmax(texts))
-        text = column.labels[column.codes[row]]
-        problem = f"column {show(name)}, row {row + 1}: {show(text)} where the model expects numbers"
-        raise TableError(path, problem, "correct the column")
-    return np.array([*values, np.nan], dtype=np.float64)[column.codes]
-
-
-def _most_frequent(column: Categorical) -> str:
-    counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.labels))
-    return column.labels[int(np.argmax(counts))]
+def learn(columns: Columns, options: EncodingOptions, given: Encoding | None = None) -> Table:
+    """Learn an encoding from columns (or take a given one), apply it to them, and take the target out."""
+    raise_all(_unknown_names(columns, options))
+    target = options.target or "y"
+    said = [name for name in columns.names if name in options.kinds and name != target]
+    moved = {name: _raw(columns, name) for name in said}
+    kinds = guess_kinds({**moved, **columns.raw, **columns.texts}, replace(options, target=target))
+    target_kind = kinds.pop(target, None)
+    y, keep = _target(columns, target, target_kind, target in options.kinds)
+    if given is None:
+        block = _block_kinds(columns, {*said, target}, options.impute)
+        given = Encoding(target, (*block, *kinds.values()), target_kind)
+    else:
+        given = replace(given, target=target, target_kind=target_kind)
+    if not given.features:
+        told = "; ".join(f"{column.name}: {column.words()}" for column in given.columns[:5])
+        problem = f"no column is left beside the target ({told or 'there is no other'})"
+        raise TableError(columns.path, problem, "give a table with features, or say what they are (--column)")
+    table = given.apply(columns)
+    if keep.all():
+        return replace(table, y=y)
+    return replace(table, X=table.X[keep], y=y[keep], dropped=int((~keep).sum()))
 
 
-def _pick(columns: Columns, names: tuple[str, ...]) -> Matrix:
-    """Return some numeric columns by name; those that an open-ended format left out are zero."""
-    if names == columns.names:
-        return columns.matrix
-    place = {name: j for j, name in enumerate(columns.names)}
-    if not isinstance(columns.matrix, csr_array):
-        return columns.matrix[:, [place[name] for name in names]]
-    found = [(place[name], new) for new, name in enumerate(names) if name in place]
-    rows, new = (np.array([pair[i] for pair in found], dtype=np.int64) for i in (0, 1))
-    shape = (len(columns.names), len(names))
-    return csr_array(columns.matrix @ csr_array((np.ones(len(found)), (rows, new)), shape=shape))
+def _unknown_names(columns: Columns, options: EncodingOptions) -> Iterator[TableError]:
+    names, target = columns.all_names, options.target
+    if target is None and columns.target is None:
+        yield TableError(
+            columns.path,
+            "it is not said which column is the target",
+            f"name it: {listing(names)}",
+            ("--target", names[-1]),
+        )
+    elif target is not None and target not in names:
+        first = next(iter(columns.raw.values()), pyarrow.array([]))
+        if target in first.slice(0, 10**5).to_pylist():
+            problem = f"{show(target)} is the name of a row, not of a column"
+            yield TableError(columns.path, problem, "turn rows into columns", ("--transpose",))
+        else:
+            yield unknown_column(columns.path, target, names, "--target")
+    for name, kind in options.kinds.items():
+        if name not in names and not columns.open_ended:
+            error = unknown_column(columns.path, name, names, "--drop" if kind == "drop" else "--column")
+            fix = (
+                ()
+                if not error.fix
+                else error.fix
+                if kind == "drop"
+                else ("--column", f"{error.fix[1]}={kind}")
+            )
+            yield TableError(columns.path, error.problem, error.remedy, fix, f"{name}={kind}")
 
 
-def _indicators(codes: np.ndarray, n_labels: int) -> csr_array:
-    rows = np.flatnonzero(codes >= 0)
-    return csr_array((np.ones(rows.size), (rows, codes[rows])), shape=(codes.size, n_labels))
+def _target(columns: Columns, name: str, kind: Kind | None, forced: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of the target, and which rows have one."""
+    if name not in columns.raw:
+        beside = columns.target is not None and name not in columns.names
+        values = np.asarray(columns.target) if beside else columns.numbers(name)
+        keep = np.isfinite(values) if values.dtype.kind == "f" else np.asarray(values.astype(str) != "")
+        return values, _some(columns, name, keep)
+    raw = _raw(columns, name)
+    if isinstance(kind, Number):
+        values, met = kind.values(raw)
+        if met.strays and not forced:
+            problem = f"target {show(name)}, row {met.row}: {show(met.cell)} is not a number"
+            remedy = f"correct {met.strays} such cells, or leave their rows out"
+            raise TableError(columns.path, problem, remedy, ("--column", f"{name}=number"))
+        return values, _some(columns, name, np.isfinite(values))
+    if isinstance(kind, Date):
+        problem = f"the target {show(name)} holds dates"
+        raise TableError(
+            columns.path, problem, "give another target (--target), or the days between two dates"
+        )
+    codes, labels = as_texts(raw).coded
+    if isinstance(kind, YesNo):
+        labels = _one_spelling(codes, labels)
+    return np.array([*labels, ""], dtype=np.str_)[codes], _some(columns, name, codes >= 0)
 
 
-def _join(numbers: Matrix, indicators: list[csr_array]) -> Matrix:
-    if not indicators:
-        return numbers
-    width = numbers.shape[1] + sum(part.shape[1] for part in indicators)
-    if isinstance(numbers, csr_array) or numbers.shape[0] * width > DENSE_CELLS:
-        return csr_array(hstack([csr_array(numbers), *indicators], format="csr"))
-    return np.hstack([numbers, *(part.toarray() for part in indicators)])
+def _some(columns: Columns, name: str, keep: np.ndarray) -> np.ndarray:
+    if not keep.any():
+        raise TableError(columns.path, f"the target {show(name)} is empty", "give another target (--target)")
+    return keep
+
+
+def _one_spelling(codes: np.ndarray, labels: list[str]) -> list[str]:
+    """Return labels where all that mean yes are spelled as most of them are, and so for no."""
+    counts = np.bincount(codes[codes >= 0], minlength=len(labels))
+    best: dict[int, str] = {}
+    for words in (YES, NO):
+        own = [i for i, label in enumerate(labels) if label.casefold() in words]
+        best |= dict.fromkeys(own, labels[max(own, key=lambda i: counts[i])] if own else "")
+    return [best.get(i, label) for i, label in enumerate(labels)]
+
+
+def _block_kinds(columns: Columns, without: set[str], impute: bool) -> list[Kind]:
+    """Return the columns of a file's matrix as numbers, each with its median for what is missing."""
+    matrix = columns.matrix
+    if matrix is None:
+        return []
+    if isinstance(matrix, csr_array):
+        by_column = matrix.tocsc()
+        dense = np.diff(by_column.indptr) * 2 >= matrix.shape[0]
+        dense[by_column.nonzero()[1][np.isnan(by_column.data[by_column.data != 0])]] = True
+        medians = np.zeros(matrix.shape[1])
+        for j in np.flatnonzero(dense):
+            medians[j] = np.nanmedian(columns.numbers(columns.names[j])) if j < len(medians) else 0.0
+    else:
+        known = np.isfinite(matrix).any(axis=0)
+        medians = np.full(matrix.shape[1], np.nan)
+        medians[known] = np.nanmedian(
+            np.where(np.isfinite(matrix[:, known]), matrix[:, known], np.nan), axis=0
+        )
+    return [
+        LeftOut(name, "empty") if np.isnan(median) else Number(name, fill=median if impute else None)
+        for name, median in zip(columns.names, medians.tolist())
+        if name not in without
+    ]
+
+
+def _join(parts: list[Matrix], rows: int) -> Matrix:
+    """Join parts side by side: dense where that fits in memory, unless a large part is sparse."""
+    width = sum(part.shape[1] for part in parts)
+    stored = sum(part.nnz if isinstance(part, csr_array) else part.size for part in parts)
+    sparse = any(isinstance(part, csr_array) for part in parts)
+    if len(parts) == 1 and not (sparse and rows * width <= min(DENSE_CELLS, 20 * stored)):
+        return parts[0]
+    if sparse and (rows * width > DENSE_CELLS or rows * width > 20 * stored):
+        return csr_array(hstack([csr_array(part) for part in parts], format="csr"))
+    joined = np.empty((rows, width), order="F")  # solvers gather columns
+    at = 0
+    for part in parts:
+        joined[:, at : at + part.shape[1]] = part.toarray() if isinstance(part, csr_array) else part
+        at += part.shape[1]
+    return joined

@@ -1,0 +1,262 @@
+"""A fitted linear model as a small readable JSON file with a checksum. Never a pickle.
+
+The file lists only the features with a coefficient, and the part of the encoding they need, so that a
+prediction asks for the columns the model uses and no others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import expit
+
+from skpursuit._files import FileError, write_atomically
+from skpursuit.tables import Encoding, Table
+
+FORMAT = "skpursuit linear model"
+FORMAT_VERSION = 2
+READABLE = (1, 2)  # the first knew numbers and categories only, and no residuals
+
+
+class ModelFileError(FileError):
+    """A model file that cannot be used."""
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """A linear model of named features.
+
+    Attributes
+    ----------
+    features : tuple of str
+        Names of the features with a coefficient, in the order they are listed.
+    coef : ndarray of shape (n_outputs, n_features)
+        Their coefficients; one output for regression and two classes, else one per class.
+    intercept : ndarray of shape (n_outputs,)
+        What is added.
+    encoding : Encoding
+        How a table becomes these features (and perhaps sibling indicators that have no coefficient).
+    classes : tuple or None
+        The class labels, numbers or strings; None for regression.
+    info : dict
+        Whatever else is worth keeping (solver, score, rows); must be JSON. ``residuals`` holds quantiles of
+        cross-validated residuals by their share, which intervals are made of.
+    versions : dict of str to str
+        What the model was fitted with.
+    """
+
+    features: tuple[str, ...]
+    coef: np.ndarray
+    intercept: np.ndarray
+    encoding: Encoding
+    classes: tuple[float | str, ...] | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        outputs = 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
+        if self.coef.shape != (outputs, len(self.features)) or self.intercept.shape != (outputs,):
+            raise ValueError(f"coefficients of shape {self.coef.shape} do not fit {outputs} outputs")
+        if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
+            raise ValueError("coefficients must be finite")
+        unknown = set(self.features) - set(self.encoding.features)
+        if unknown or len(set(self.features)) < len(self.features):
+            raise ValueError("features must be different features of the encoding")
+
+    def decision(self, table: Table) -> np.ndarray:
+        """Return X w + b for the rows of an encoded table, of shape (rows, outputs)."""
+        place = {name: j for j, name in enumerate(table.features)}
+        X = table.X[:, [place[name] for name in self.features]]
+        scores = X @ self.coef.T
+        return np.asarray(scores.toarray() if isinstance(scores, csr_array) else scores) + self.intercept
+
+    def predict(self, table: Table) -> np.ndarray:
+        """Return the predicted numbers, or the predicted class labels."""
+        scores = self.decision(table)
+        if self.classes is None:
+            return scores[:, 0]
+        winner = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else np.argmax(scores, axis=1)
+        return np.asarray(self.classes)[winner]
+
+    def probabilities(self, table: Table) -> np.ndarray:
+        """Return the chance of each class, of shape (rows, classes); of several, one against the rest."""
+        chances = expit(self.decision(table))
+        if chances.shape[1] == 1:
+            return np.hstack([1 - chances, chances])
+        total = chances.sum(axis=1, keepdims=True)
+        return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1.0 / chances.shape[1])
+
+    def margins(self, share: float) -> tuple[float, float] | None:
+        """Return what is added to a prediction for the ends of its interval; None where nothing was kept."""
+        kept = self.info.get("residuals")
+        if not isinstance(kept, dict) or len(kept) < 2:
+            return None
+        places = sorted((float(place), float(value)) for place, value in kept.items())
+        at, values = np.array(places).T
+        low, high = np.interp([(1 - share) / 2, (1 + share) / 2], at, values)
+        return float(low), float(high)
+
+
+def linear_model(
+    table: Table,
+    coef: np.ndarray,
+    intercept: np.ndarray | float,
+    classes: Sequence[Any] | None = None,
+    info: dict[str, Any] | None = None,
+) -> LinearModel:
+    """Make a model from the coefficients that an estimator found on a table.
+
+    Parameters
+    ----------
+    table : Table
+        What it was fitted on.
+    coef : ndarray of shape (d,) or (n_outputs, d)
+        Coefficients of ``table.features``; those that are zero in every output are left out.
+    intercept : float or ndarray of shape (n_outputs,)
+        What is added.
+    classes : sequence or None
+        Class labels as the estimator's ``classes_``; None for regression.
+    info : dict
+        Kept as it is.
+    """
+    coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+    used = np.flatnonzero(np.any(coef != 0, axis=0))
+    used = used[np.argsort(-np.abs(coef[:, used]).max(axis=0), kind="stable")]
+    features = tuple(table.features[j] for j in used)
+    labels = None if classes is None else _class_labels(np.asarray(classes).tolist())
+    return LinearModel(
+        features,
+        coef[:, used],
+        np.atleast_1d(np.asarray(intercept, dtype=np.float64)),
+        table.encoding.restrict(features),
+        labels,
+        info or {},
+        _versions(),
+    )
+
+
+def save_model(path: str | os.PathLike[str], model: LinearModel) -> None:
+    """Write a model; the file is either whole or not there."""
+    write_atomically(path, model_text(model))
+
+
+def model_text(model: LinearModel) -> str:
+    """Return what a model's file holds."""
+    body = _to_dict(model)
+    document = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "sha256": _checksum(body),
+        "model": body,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def load_model(path: str | os.PathLike[str]) -> LinearModel:
+    """Read a model.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is absent, cut off, changed since it was written, or of another version.
+    """
+    document = _parse(Path(path))
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ModelFileError(path, "this is not a skpursuit model", "give a file that `skpursuit fit` wrote")
+    if document.get("format_version") not in READABLE:
+        problem = f"the model has format version {document.get('format_version')}, not {FORMAT_VERSION}"
+        raise ModelFileError(path, problem, "fit it again, or use the skpursuit that wrote it")
+    body = document.get("model")
+    if not isinstance(body, dict) or _checksum(body) != document.get("sha256"):
+        problem = "the checksum does not match: the file was changed after it was written"
+        raise ModelFileError(path, problem, "restore it, or fit the model again")
+    try:
+        return _from_dict(body)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise ModelFileError(path, "parts of the model are missing or wrong", "fit the model again") from None
+
+
+def _parse(path: Path) -> Any:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ModelFileError(path, "there is no such file", "check the name") from None
+    except OSError as error:
+        raise ModelFileError(path, f"cannot be read ({error.strerror})", "give a readable file") from None
+    except UnicodeDecodeError:
+        raise ModelFileError(path, "this is not text", "give a file that `skpursuit fit` wrote") from None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        problem = "this is not JSON, or only the beginning of it"
+        raise ModelFileError(path, problem, "give a whole file that `skpursuit fit` wrote") from None
+
+
+def _checksum(body: dict[str, Any]) -> str:
+    """Return the SHA-256 of the content, whatever the line breaks and the order of keys in the file."""
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _to_dict(model: LinearModel) -> dict[str, Any]:
+    coefficients = [
+        {"feature": name, "coef": values} for name, values in zip(model.features, model.coef.T.tolist())
+    ]
+    return {
+        "task": "regression" if model.classes is None else "classification",
+        "classes": None if model.classes is None else list(model.classes),
+        "intercept": model.intercept.tolist(),
+        "coefficients": coefficients,
+        "encoding": model.encoding.to_dict(),
+        "info": model.info,
+        "versions": model.versions,
+    }
+
+
+def _class_labels(classes: list[Any]) -> tuple[float | str, ...]:
+    """Return class labels as people write them: 0 and 1, though a column of numbers holds 0.0 and 1.0."""
+    if not all(isinstance(label, int | float | str) for label in classes):
+        raise ValueError("classes must be numbers or strings")
+    if all(isinstance(label, float) and label.is_integer() and abs(label) < 2**53 for label in classes):
+        return tuple(map(int, classes))
+    return tuple(classes)
+
+
+def _from_dict(body: dict[str, Any]) -> LinearModel:
+    """Undo `_to_dict`, checking what `LinearModel` takes for granted."""
+    classes, info, versions = body["classes"], body["info"], body["versions"]
+    kinds = {"regression": classes is None, "classification": isinstance(classes, list)}
+    if not (kinds[body["task"]] and isinstance(info, dict) and isinstance(versions, dict)):
+        raise ValueError("classes do not fit the task, or notes are not by name")
+    entries = body["coefficients"]
+    intercept = np.array(body["intercept"], dtype=np.float64)
+    coef = np.array([entry["coef"] for entry in entries], dtype=np.float64)
+    return LinearModel(
+        tuple(entry["feature"] for entry in entries),
+        coef.reshape(len(entries), intercept.size).T,
+        intercept,
+        Encoding.from_dict(body["encoding"]),
+        None if classes is None else _class_labels(classes),
+        info,
+        versions,
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("skpursuit", "numpy", "scipy", "scikit-learn"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found

@@ -1,0 +1,121 @@
+"""Self-contained pages, without script or network: Jinja2 templates, and figures by matplotlib as inline SVG.
+
+Figures are drawn in a few stand-in colours, which become variables of the style sheet, so that one figure
+serves light and dark screens and paper.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+INK, SOFT, RULE, CARD, ACCENT, GOOD, BAD = (
+    "#010203", "#040506", "#070809", "#0a0b0c", "#0d0e0f", "#101112", "#131415",
+)  # fmt: skip
+_VARIABLES = dict(
+    zip((INK, SOFT, RULE, CARD, ACCENT, GOOD, BAD), ("ink", "soft", "rule", "card", "accent", "good", "bad"))
+)
+#: Stand-ins of the colours of lines; style sheets call them --c0, --c1, ...
+COLOURS = tuple(f"#20{i:02x}30" for i in range(24))
+_VARIABLES |= {colour: f"c{i}" for i, colour in enumerate(COLOURS)}
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill in a template of this package; whatever is filled in is escaped, but for figures."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("skpursuit.pages", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {"number": number, "rich": rich}
+    css = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+    return environment.get_template(template).render(css=safe(css), **values) + "\n"
+
+
+def safe(html: str) -> Any:
+    """Mark a text as HTML that needs no escaping."""
+    from markupsafe import Markup
+
+    return Markup(html)
+
+
+def rich(text: str) -> Any:
+    """Escape a text; what stands between backticks is code."""
+    from markupsafe import escape
+
+    return safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
+    """Return a figure of some inches and its axes, in the looks of the page."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    looks: Any = {
+        "text.color": INK, "axes.labelcolor": SOFT, "xtick.color": SOFT, "ytick.color": SOFT,
+        "axes.edgecolor": SOFT, "axes.facecolor": "none", "figure.facecolor": "none", "grid.color": RULE,
+        "font.size": 10, "axes.grid": True, "axes.grid.axis": "y", "axes.spines.top": False,
+        "axes.spines.right": False, "axes.spines.left": False, "ytick.left": False, "axes.axisbelow": True,
+    }  # fmt: skip
+    with matplotlib.rc_context(looks):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.subplots(1, panels, squeeze=False)[0]
+    return figure, axes
+
+
+def svg(figure: Any, name: str, described: str) -> Any:
+    """Return a figure as an inline SVG element with a title; ids are salted with the name."""
+    import matplotlib
+
+    buffer = io.StringIO()
+    how: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif"}
+    with matplotlib.rc_context(how):
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
+    text = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', text)
+    text = re.sub(r'(href="#|url\(#)', rf"\1{name}-", text)
+    text = re.sub(r"font: [^;\"]*?(\d+)px[^;\"]*", r"font-size: \1px", text)
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(colour, f"var(--{variable})")
+    from markupsafe import escape
+
+    head = f'<svg role="img" aria-label="{escape(described)}"'
+    text = re.sub(r'^<svg width="[^"]*" height="[^"]*"|^<svg', head, text, count=1)
+    text = re.sub(r'^(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", text)
+    return safe(re.sub(r'^(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", text))
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """Spell a number for people: a few digits, a dash for nothing."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    size = abs(value)
+    if isinstance(value, int) and size < 1e7:
+        text = f"{value:,}"
+    elif size >= 10**digits and size < 1e9:
+        text = f"{value:,.0f}"
+    elif 1e-3 <= size < 10**digits:
+        text = f"{value:#.{digits}g}".rstrip(".")
+    else:
+        text = f"{value:.{digits - 1}g}" if value else "0"
+    return text.replace(",", "\u202f").replace("-", "\u2212")
+
+
+def listed(words: Sequence[str]) -> str:
+    """Join words as people do."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

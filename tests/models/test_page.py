@@ -1,0 +1,94 @@
+"""The page about a model: whole, without script or network, and readable in a real browser."""
+
+import html
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from skpursuit.cli import main
+from tests.browser import browse, needs_browser
+
+MESSY = Path(__file__).parents[1] / "tables" / "messy"
+TABLES = {"homes.csv": "Sold Price", "churn.csv": "Churn"}
+
+
+@pytest.fixture(scope="module", params=TABLES)
+def page(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "model.html"
+    arguments = [
+        "fit",
+        str(MESSY / request.param),
+        "--target",
+        TABLES[request.param],
+        "--report",
+        str(path),
+        "--json",
+    ]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    return request.param, path.read_text(), json.loads(done.stdout)
+
+
+class Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+
+def test_it_says_what_was_found_and_how_sure_it_is(page):
+    name, text, told = page
+    words = html.unescape(text)
+    assert f"What {TABLES[name]} depends on" in words
+    assert "in rows that the model had not seen" in words.replace("30 rows", "rows").replace(
+        "40 rows", "rows"
+    )
+    for effect in told["effects"]:
+        assert effect["feature"] in words
+        assert effect["low"] <= effect["high"]
+        assert 0 <= effect["chosen"] <= 1
+    assert ("Predicted against actual classes" in words) == (name == "churn.csv")
+    assert "left out: an identifier" in words
+    assert told["all_features"] is not None
+
+
+def test_nothing_comes_from_elsewhere_and_nothing_runs(page):
+    tags = Tags(page[1]).tags
+    assert not [tag for tag, _ in tags if tag == "script"]
+    assert not [attrs for _, attrs in tags if any(name.startswith("on") for name in attrs)]
+    addresses = [v for _, attrs in tags for k, v in attrs.items() if k in ("src", "href")]
+    assert all(address.startswith(("#", "data:")) for address in addresses)
+    assert "http:" not in page[1]
+    assert "https:" not in page[1]
+    ids = [attrs["id"] for _, attrs in tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+
+
+def test_names_and_cells_cannot_inject_anything(tmp_path):
+    evil = "<script>alert(1)</script>"
+    rows = [f"{i},{evil if i % 2 else '<b>'},{i % 7},{evil + str(i % 3)}" for i in range(60)]
+    (tmp_path / "t.csv").write_text(f"x,{evil},<img src=x onerror=y>,{evil} y\n" + "\n".join(rows))
+    out = tmp_path / "p.html"
+    done = CliRunner().invoke(
+        main, ["fit", str(tmp_path / "t.csv"), "--target", f"{evil} y", "--report", str(out)]
+    )
+    assert done.exit_code == 0, done.output
+    tags = [tag for tag, _ in Tags(out.read_text()).tags]
+    assert not {"script", "img", "b"} & set(tags)
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [360, 1200])
+def test_in_a_browser_nothing_complains_and_nothing_sticks_out(tmp_path, page, width):
+    unfolded = page[1].replace("<details>", "<details open>")
+    inner, scroll, plots, console = browse(tmp_path, unfolded, width)
+    assert console == []
+    assert scroll <= inner <= width
+    assert len(plots) >= 3
+    assert min(plots) > 250
