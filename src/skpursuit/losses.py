@@ -96,6 +96,11 @@ class Logistic:
         with np.errstate(under="ignore"):
             return e / np.square(1 + e)
 
+    def majorant(self, y: Array, z: Array) -> Array:
+        """Curvature tanh(z / 2) / (2 z) of the parabola that touches the loss at z and lies above it."""
+        half = np.maximum(0.5 * np.abs(z), 1e-8)  # the limit at zero is 1/4
+        return np.tanh(half) / (4 * half)
+
     def check_targets(self, y: ArrayLike) -> Array:
         """Return y as a float array; ValueError unless every label is -1 or +1."""
         checked = finite_targets(y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import isqrt
 from typing import Any
@@ -278,19 +278,32 @@ def approach(problem: Problem, column: Floats, state: State) -> Floats:
     begun = f = problem.value(z)
     square = column * column
     for _ in range(10):
-        above = problem.majorant(z)
-        g, bend = column @ problem.residual(z), square @ (problem.curvature(z) if above is None else above)
-        move = -g / np.where(bend > 0, bend, np.inf)
-        while True:
+        g = column @ problem.residual(z)
+        for bend in bends(problem, square, z):
+            move = -g / np.where(bend > 0, bend, np.inf)
             z_new = z + (column * move if coef.ndim == 0 else np.multiply.outer(column, move))
             f_new = problem.value(z_new)
-            if f_new <= f or not np.abs(move).max(initial=0.0) > EPS * np.abs(coef).max(initial=EPS):
+            if f_new <= f and np.any(move):
                 break
-            move = 0.25 * move
+        else:
+            return coef
         if not f - f_new > 1e-3 * (begun - f_new):
             return coef
         coef, z, f = coef + move, z_new, f_new
     return coef
+
+
+def bends(problem: Problem, square: Floats, z: Floats) -> Iterator[Floats]:
+    """Curvatures along a column to try in turn: that at z, that of the parabola above, and steeper ones."""
+    bend = square @ problem.curvature(z)
+    yield bend
+    above = problem.majorant(z)
+    if above is not None:
+        bend = square @ above
+        yield bend
+    for _ in range(26):  # until a step is lost in rounding
+        bend = 4.0 * bend
+        yield bend
 
 
 def as_stack(rows: np.ndarray | Stack) -> Stack:

@@ -17,6 +17,7 @@ from skpursuit.refit import LeastSquares, Newton
 from skpursuit.selectors.base import Oracle, Query
 from skpursuit.selectors.score import Score, Signed
 from skpursuit.solvers.base import (
+    EPS,
     Solver,
     check_ridge,
     check_sparsity,
@@ -146,8 +147,11 @@ class OMP(Solver):
         A column that depends on the support can lower the objective only where coefficients must not change
         sign; such columns were dropped all the same.
         """
-        stuck = self.positive and (problem.design.correlate(r, cols=state.dropped) < 0.0).any()
-        return Status.STALLED if stuck else Status.OPTIMAL
+        if not (self.positive and len(state.dropped)):
+            return Status.OPTIMAL
+        rounding = 8 * max(16, len(r)) * EPS * scaled_norm(r) * problem.design.norms(0)[state.dropped]
+        helps = problem.design.correlate(r, cols=state.dropped) < -rounding
+        return Status.STALLED if helps.any() else Status.OPTIMAL
 
     def _useless(self, problem: Problem, r: np.ndarray, j: int) -> bool:
         """Whether the best column has a zero gradient (or, with positive, one that points the wrong way)."""
