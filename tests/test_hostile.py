@@ -9,15 +9,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import hostile
 
-FAMILIES = ("plain", "duplicates", "ties", "collinear", "in_the_span")
-PROGRAMS = ("select", "omp", "cosamp", "regressor", "drop_in", "path_functions")
-SEEDS = range(5)
+FIRST, CASES, GROUP = 100, 150, 10
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_hostile_cases_agree_with_their_references(family, program):
-    outcomes = [hostile.run_case(seed, family, program) for seed in SEEDS]
+@pytest.mark.parametrize("first", range(FIRST, FIRST + CASES, GROUP))
+def test_hostile_cases_agree_with_their_references(first):
+    outcomes = [hostile.run_case(seed) for seed in range(first, first + GROUP)]
     assert [outcome for outcome in outcomes if outcome["wrong"]] == []
 
 

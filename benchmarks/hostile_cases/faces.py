@@ -258,14 +258,18 @@ def drop_in(rng, table):
     targets = table.y.reshape(len(table.y), -1).T
     for coef, y in zip(coefs, targets):
         one = Reference(Table(table.X, y, weights=table.weights)).centred(intercept)
-        wrong = wrong or least_squares(one, coef, k, gram=precompute is not False)
+        unit = float(np.finfo(table.given.dtype).eps)
+        wrong = wrong or least_squares(one, coef, k, 0.0 if precompute is False else unit)
     if table.family in TAME and table.source == "c_order" and table.weights is None and not wrong:
         wrong += as_scikit_learn(table, model, k, intercept)
     return wrong
 
 
-def least_squares(ref, coef, k, gram=False):
-    """The coefficients are the least-squares fit on their own support."""
+def least_squares(ref, coef, k, gram=0.0):
+    """The coefficients are the least-squares fit on their own support.
+
+    `gram` is the rounding unit of a Gram matrix that they come from, and which has the digits of X.
+    """
     support = np.flatnonzero(coef)
     if len(support) > k:
         return [("sparsity", f"{len(support)} coefficients where {k} were allowed")]
@@ -280,11 +284,8 @@ def least_squares(ref, coef, k, gram=False):
     if len(support) and (ref.noise[support] > 1e-2 * ref.sizes[support] / condition).any():
         return []
     if gram:  # normal equations, and centring after products
-        far = (ref.noise[support] / ref.sizes[support]).max(initial=0)
-        unit = float(np.finfo(coef.dtype).eps)  # the Gram matrix of float32 columns has their digits
-        far = far + unit * (
-            1 + (np.abs(ref.means[support]) * norm(ref.root) / ref.sizes[support]).max(initial=0) ** 2
-        )
+        offset = (np.abs(ref.means[support]) * norm(ref.root) / ref.sizes[support]).max(initial=0)
+        far = (ref.noise[support] / ref.sizes[support]).max(initial=0) + gram * (1 + offset**2)
         slack = slack * 10 * condition + 8 * norm(ref.b) * condition**2 * far
     result = SimpleNamespace(coef=coef, dtype=coef.dtype)
     off = norm(ref.A @ coef.astype(LD) - z)

@@ -148,7 +148,9 @@ def pursuit_status(ref, result, solver, k, r, slack, dropped, score):
         if not limits or max(size - slack, 0) ** 2 > max(limits) * (1 + 1e-9) + ref.rows * TINY:
             return [("status", f"CONVERGED with squared residual {float(size**2):.3g}")]
     if name == "OPTIMAL":
-        left = np.setdiff1d(np.arange(ref.d), result.support.tolist() + list(dropped))
+        # With coefficients of one sign a column that depends on the support may help all the same.
+        gone = set() if score == "signed" else set(dropped)
+        left = np.setdiff1d(np.arange(ref.d), [*result.support.tolist(), *gone])
         back = weighted_back(ref, r)
         g, error = ref.gradient(back), ref.product_error(back)
         g, error = (g, error) if g.ndim == 1 else (norm2(g), norm2(error))
