@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize as reference
+from scipy.optimize import nnls
 
 from skpursuit import (
     OMP,
@@ -118,3 +119,15 @@ def test_scores_that_are_not_finite_do_not_win():
     assert PursuitRegressorCV(scoring=scoring).fit(X, y).n_nonzero_coefs_ == 1
     with pytest.raises(ValueError, match="no number of coefficients has a finite score"):
         PursuitRegressorCV().fit(X, 1e200 * y)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_positive_pursuit_that_is_optimal_is_non_negative_least_squares(seed):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 7)), int(rng.integers(2, 14))
+    X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+    X[:, rng.integers(d)] = -X[:, rng.integers(d)]
+    result = minimize(X, y, OMP(d, positive=True, forced=rng.permutation(d)[: int(rng.integers(2))]), "exact")
+    best = 0.5 * nnls(X, y)[1] ** 2
+    assert result.status.ok
+    assert result.objective <= best * (1 + 1e-9) + 1e-12

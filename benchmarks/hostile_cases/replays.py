@@ -41,7 +41,7 @@ def take(span, x, n, noise=0.0):
 
 def omp_squared(ref, result, solver, k):
     """Orthogonal matching pursuit with squared loss: choices, dropped columns, fit and status."""
-    wrong, span, support, dropped, maybe = [], Span(ref.n), [], [], set()
+    wrong, span, support, dropped, maybe, beyond = [], Span(ref.n), [], [], set(), []
     told, lost = result.support.tolist(), set(result.dropped.tolist())
     noise = getattr(ref, "noise", np.zeros(ref.d))
     score = "signed" if solver.positive else ("group" if ref.y.ndim == 2 else "absolute")
@@ -55,6 +55,9 @@ def omp_squared(ref, result, solver, k):
             return [("dependence", f"column {j} was dropped, but is independent")] if kind == "free" else []
         if len(support) < len(told) and told[len(support)] == j:
             support.append(j)
+            if solver.positive and kind != "free":
+                beyond.append(j)  # it may help where coefficients must not be negative
+                return []
             span.add(ref.A[:, j], noise[j])
             return [("dependence", f"column {j} depends on others")] if kind == "dependent" else []
         return [("support", f"column {j} was chosen, but is neither next in the support nor dropped")]
@@ -74,6 +77,8 @@ def omp_squared(ref, result, solver, k):
         useless = last and result.status.name == "OPTIMAL" and chosen not in kept
         if chosen and not useless:
             wrong += enter(chosen[0])
+        if beyond:
+            return cone(ref, result, told)
         if wrong:
             return wrong
     if told != support:
@@ -90,6 +95,19 @@ def omp_squared(ref, result, solver, k):
         wrong.append(("positive", f"coefficient {result.coef.min()} with positive=True"))
     doubt = slack + 2 * coef_rounding(ref, result)
     return wrong + pursuit_status(ref, result, solver, k, z - ref.b, doubt, {*dropped, *maybe}, score)
+
+
+def cone(ref, result, told):
+    """A support with columns that depend on each other: its fit is that of non-negative least squares."""
+    from scipy.optimize import nnls
+
+    sizes = np.array([norm(ref.A[:, j]) for j in told])
+    size = norm(ref.b)
+    best = size * nnls((ref.A[:, told] / sizes).astype(float), (ref.b / size).astype(float))[1]
+    left = norm(ref.A @ result.coef.astype(LD) - ref.b)
+    if (result.coef < 0).any() or left > best * (1 + 1e-9) + 1e-7 * size:
+        return [("fit", f"residual norm {float(left):.9g}, non-negative least squares has {float(best):.9g}")]
+    return []
 
 
 def weighted_back(ref, residual):
@@ -383,6 +401,8 @@ def general_choices(ref, result, solver, ridge):
         w, z, f = best_fit(ref, support, ridge, w) if support else (w, ref.zero, start)
         if f < 1e-3 * start or not np.isfinite(f) or condition(ref.X[:, support]) > 1e5:
             return wrong  # residuals are what the fit left over
+        if place and f > result.history[place - 1].objective * (1 + 1e-4):
+            return wrong  # the run has found a better fit than this one
         bend = ref.curvature(z).max() if ref.loss == "poisson" else ref.weights.max()
         penalty = ridge * (w * w).sum() / 2
         # f - f* >= |r - r*|^2 / (2 L), and fits stop once they promise less than 1e-6 of the objective.

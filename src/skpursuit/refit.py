@@ -17,7 +17,8 @@ from skpursuit.problem import Problem
 from skpursuit.state import Stack, State
 
 EPS = float(np.finfo(np.float64).eps)
-FORBIDDING = 1e100  # a penalty that leaves nothing of a coefficient whose column has unit size
+FORBIDDING = 1e300  # a penalty that leaves nothing of a coefficient whose column has unit size
+GAIN = 1e-3  # share of the gain of a new column that its fit may leave
 SQUARABLE = 300  # powers of two of columns up to which products of them stay within the range of floats
 
 
@@ -27,6 +28,10 @@ class LeastSquares:
     Memory of the state: Q (k, n) orthonormal rows; R, the columns of the triangle one after the other, column
     i with i + 1 entries; b (k, m...) = Q y; noise (k,), the share of each row of Q that was rounding in its
     column (`Design.lost`).
+
+    Where coefficients must not be negative, a column that depends on the others may still help: they reach a
+    cone, not all they span. It is added to R without a row of Q, so that R has the shape (rank, k), and
+    memory holds the `lengths` of its columns.
     """
 
     def __init__(self, positive: bool = False) -> None:
@@ -37,6 +42,8 @@ class LeastSquares:
         n = problem.design.shape[0]
         b = np.empty((0, *problem.targets))
         grown = {"Q": np.empty((0, n)), "R": np.empty(0), "b": b, "noise": np.empty(0)}
+        if self.positive:
+            grown["lengths"] = np.empty(0, dtype=np.intp)
         return {name: Stack(rows) for name, rows in grown.items()}
 
     def add(self, problem: Problem, state: State, j: int) -> State:
@@ -47,28 +54,28 @@ class LeastSquares:
     def _add(self, problem: Problem, state: State, j: int) -> State:
         Q, R, b, noise = (as_stack(state.memory[name]) for name in ("Q", "R", "b", "noise"))
         lost = problem.design.lost(np.array([j]))[0]
-        q, h = orthogonalise(Q.rows, problem.design.columns(np.array([j]))[0], lost, noise.rows)
-        if q is None:
+        column = problem.design.columns(np.array([j]))[0]
+        q, h = orthogonalise(Q.rows, column, lost, noise.rows)
+        if q is None and (not self.positive or scaled_norm(column) <= lost):
             return replace(state, dropped=np.append(state.dropped, j))
-        # Predictions of plain least squares on the support, from which b grows.
-        fitted = b.rows.T @ Q.rows if self.positive else state.z
-        last = q @ (problem.y - fitted)
-        Q, R, b = Q.push(q), R.extend(h), b.push(last)
+        if q is not None:
+            # Predictions of plain least squares on the support, from which b grows.
+            fitted = b.rows.T @ Q.rows if self.positive else state.z
+            last = q @ (problem.y - fitted)
+            Q, b, noise = Q.push(q), b.push(last), noise.push(lost / h[-1])
+        h = h[: len(Q.rows)]
+        memory = {"Q": Q, "R": R.extend(h), "b": b, "noise": noise}
         if self.positive:
-            coef = non_negative(unpacked(R.rows), b.rows)
-            z = (unpacked(R.rows) @ coef) @ Q.rows
+            memory["lengths"] = as_stack(state.memory["lengths"]).push(np.array(len(h)))
+            triangle = unpacked(memory["R"].rows, memory["lengths"].rows)
+            coef = non_negative(triangle, b.rows)
+            z = (triangle @ coef) @ Q.rows
         else:
-            coef = solve_packed(R.rows, b.rows)
+            assert q is not None
+            coef = solve_packed(memory["R"].rows, b.rows)
             z = np.multiply.outer(q, last)
             z += state.z
-        return State(
-            support=np.append(state.support, j),
-            coef=coef,
-            z=z,
-            objective=problem.value(z),
-            dropped=state.dropped,
-            memory={"Q": Q, "R": R, "b": b, "noise": noise.push(lost / h[-1])},
-        )
+        return State(np.append(state.support, j), coef, z, problem.value(z), state.dropped, memory)
 
 
 def non_negative(R: Floats, b: Floats) -> Floats:
@@ -139,12 +146,13 @@ def solve_packed(R: Floats, b: Floats) -> Floats:
     return np.stack([dtpsv(len(b), R, part) for part in b.T], axis=1)
 
 
-def unpacked(R: Floats) -> Floats:
-    """The square matrix of a packed triangle."""
-    size = isqrt(2 * len(R))
-    lower = np.zeros((size, size))
-    lower[np.tril_indices(size)] = R
-    return lower.T
+def unpacked(R: Floats, lengths: Indices | None = None) -> Floats:
+    """The matrix of packed columns, which have 1, 2, ... entries unless their lengths are given."""
+    if lengths is None:
+        lengths = np.arange(1, isqrt(2 * len(R)) + 1)
+    rows = np.zeros((len(lengths), int(lengths.max(initial=0))))
+    rows[np.arange(rows.shape[1]) < lengths[:, None]] = R
+    return rows.T
 
 
 class Newton:
@@ -183,14 +191,17 @@ class Newton:
             return replace(state, dropped=np.append(state.dropped, j))
         first = approach(problem, columns[-1], state)
         start = np.concatenate([state.coef, first[None]])
-        coef, z, objective = self.fit(problem, support, columns, start)
+        coef, z, objective = self.fit(problem, support, columns, start, state.objective)
         memory = {"Q": stack.push(q), "noise": noise.push(lost / h[-1])}
         return replace(state, support=support, coef=coef, z=z, objective=objective, memory=memory)
 
-    def fit(self, problem: Problem, support: Indices, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:
+    def fit(
+        self, problem: Problem, support: Indices, A: Floats, w: Floats, before: float = np.inf
+    ) -> tuple[Floats, Floats, float]:
         """Minimise over the coefficients of the columns `support`, gathered as the rows of A, from w.
 
-        Targets that do not depend on each other are fitted one by one, each to its own end.
+        Targets that do not depend on each other are fitted one by one, each to its own end. `before` is the
+        objective of the model that the fit is to improve: what is left to gain is small beside the gain.
         """
         if len(A) == 0:
             z = np.zeros((problem.design.shape[0], *problem.targets))
@@ -201,22 +212,24 @@ class Newton:
             power = np.ldexp(1.0, -exponents)  # columns near one, whose products stay within range
             with np.errstate(over="ignore"):
                 felt = np.where(penalty > 0, np.minimum(penalty * power * power, FORBIDDING), 0.0)
-            scaled = self._fit_targets(problem, A * power[:, None], (w.T / power).T, felt)
+            scaled = self._fit_targets(problem, A * power[:, None], (w.T / power).T, felt, before)
             return (scaled[0].T * power).T, scaled[1], scaled[2]
-        return self._fit_targets(problem, A, w, penalty)
+        return self._fit_targets(problem, A, w, penalty, before)
 
     def _fit_targets(
-        self, problem: Problem, A: Floats, w: Floats, penalty: Floats
+        self, problem: Problem, A: Floats, w: Floats, penalty: Floats, before: float
     ) -> tuple[Floats, Floats, float]:
         if couples(problem):
-            return self._fit(problem, A, centred(w, penalty), penalty)
+            return self._fit(problem, A, centred(w, penalty), penalty, before)
         if not problem.targets:
-            return self._fit(problem, A, w, penalty)
+            return self._fit(problem, A, w, penalty, before)
         fits = [self._fit(one, A, w[:, t], penalty) for t, one in enumerate(problem.single_targets())]
         coefs, zs, values = zip(*fits)
         return np.stack(coefs, axis=1), np.stack(zs, axis=1), float(sum(values))
 
-    def _fit(self, problem: Problem, A: Floats, w: Floats, penalty: Floats) -> tuple[Floats, Floats, float]:
+    def _fit(
+        self, problem: Problem, A: Floats, w: Floats, penalty: Floats, before: float = np.inf
+    ) -> tuple[Floats, Floats, float]:
         """Damped Newton.
 
         Curvature is what costs: it is kept from step to step while each gains at least a factor of 3. A step
@@ -236,7 +249,8 @@ class Newton:
             bend = bend or curvature_at(problem, A, z, penalty, trusted)
             p = bend.solve(g)
             decrement = float(np.sum(g * p))
-            if not decrement > self.precision * max(abs(f), 1e-300):
+            small = max(min(self.precision * abs(f), GAIN * (before - f)), EPS * abs(f), 1e-300)
+            if not decrement > small:
                 break
             w, z, f, step = line_search(objective, A, (w, z, f), p, decrement)
             if not step and fresh and not (trusted and problem.majorant(z) is not None):

@@ -84,6 +84,13 @@ def scaled_size(name: str, value: float, exponent: int) -> float:
     return scaled
 
 
+def scaled_ridge(ridge: float, exponent: int) -> float:
+    """A penalty in other units; refused where it would be beyond all numbers, 0 where it is below them."""
+    if exponent <= 0:
+        return float(np.ldexp(float(ridge), exponent))
+    return scaled_size("ridge", ridge, exponent)
+
+
 def check_sparsity(problem: Problem, k: int) -> None:
     """Refuse more non-zero coefficients than columns."""
     d = problem.design.shape[1]

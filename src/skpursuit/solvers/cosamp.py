@@ -22,7 +22,7 @@ from skpursuit.solvers.base import (
     default_sparsity,
     empty_state,
     residual_status,
-    scaled_size,
+    scaled_ridge,
     scaled_tol,
 )
 from skpursuit.state import State, Status
@@ -178,7 +178,7 @@ class GraSP(CoSaMP):
         check_size("ridge", self.ridge, optional=False)
 
     def scaled(self, x: int, y: int, quadratic: bool) -> CoSaMP:
-        ridge = 0.0 if quadratic or x > 0 else scaled_size("ridge", self.ridge, -2 * x)
+        ridge = 0.0 if quadratic else scaled_ridge(self.ridge, -2 * x)
         return replace(super().scaled(x, y, quadratic), ridge=ridge)  # type: ignore[call-arg]
 
     def _check(self, problem: Problem) -> None:
@@ -217,7 +217,8 @@ def best(problem: Problem, state: State, status: Status) -> State:
     """The best iterate so far, as the last one."""
     support, coef = np.asarray(state.memory["best_support"]), np.asarray(state.memory["best_coef"])
     z = problem.design.predict(support, coef)
-    return replace(state, support=support, coef=coef, z=z, objective=problem.value(z), status=status)
+    dropped = np.setdiff1d(state.dropped, support)
+    return State(support, coef, z, problem.value(z), dropped, state.memory, status)
 
 
 def standing(state: State) -> State:

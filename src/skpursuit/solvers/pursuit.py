@@ -25,7 +25,7 @@ from skpursuit.solvers.base import (
     default_sparsity,
     empty_state,
     residual_status,
-    scaled_size,
+    scaled_ridge,
     scaled_tol,
 )
 from skpursuit.state import State, Status
@@ -85,7 +85,7 @@ class OMP(Solver):
 
     def scaled(self, x: int, y: int, quadratic: bool) -> OMP:
         tol = scaled_tol(self.tol, -2 * y if quadratic else 0)
-        ridge = 0.0 if quadratic or x > 0 else scaled_size("ridge", self.ridge, -2 * x)
+        ridge = 0.0 if quadratic else scaled_ridge(self.ridge, -2 * x)
         return replace(self, tol=tol, ridge=ridge)
 
     def sparsity(self, problem: Problem) -> int:
@@ -133,7 +133,7 @@ class OMP(Solver):
         query = problem.query(state, score=score, left=left, rng=rng)
         j = best_column(select, query, lambda j: self._useless(problem, query.r, j))
         if j is None:
-            return replace(state, status=self._nothing_left(problem, query.r, state))
+            return replace(state, status=Status.OPTIMAL)
         after = self._refit(problem).add(problem, state, j)
         if len(after.support) > len(state.support):
             after = self._judged(problem, after)
@@ -141,23 +141,13 @@ class OMP(Solver):
             after = rejected(problem, state, after, select)
         return after if problem.quadratic else decrease_status(state, after, self.tol)
 
-    def _nothing_left(self, problem: Problem, r: np.ndarray, state: State) -> Status:
-        """The status where no column is left to add.
-
-        A column that depends on the support can lower the objective only where coefficients must not change
-        sign; such columns were dropped all the same.
-        """
-        if not (self.positive and len(state.dropped)):
-            return Status.OPTIMAL
-        rounding = 8 * max(16, len(r)) * EPS * scaled_norm(r) * problem.design.norms(0)[state.dropped]
-        helps = problem.design.correlate(r, cols=state.dropped) < -rounding
-        return Status.STALLED if helps.any() else Status.OPTIMAL
-
     def _useless(self, problem: Problem, r: np.ndarray, j: int) -> bool:
-        """Whether the best column has a zero gradient (or, with positive, one that points the wrong way)."""
+        """Whether the best column has a zero gradient (or, with positive, none that points the right way)."""
         column = problem.design.columns(np.array([j]))[0]
         g = column @ r
-        return bool(-g <= 0.0) if self.positive else not np.any(g)
+        if not self.positive:
+            return not np.any(g)
+        return bool(-g <= 8 * max(16, len(r)) * EPS * scaled_norm(column) * scaled_norm(r))
 
     def _judged(self, problem: Problem, state: State) -> State:
         """The state, done if it fits well enough, has all its columns or spans all that can be spanned."""
