@@ -104,8 +104,8 @@ def cone(ref, result, told):
     sizes = np.array([norm(ref.A[:, j]) for j in told])
     size = norm(ref.b)
     best = size * nnls((ref.A[:, told] / sizes).astype(float), (ref.b / size).astype(float))[1]
-    left = norm(ref.A @ result.coef.astype(LD) - ref.b)
-    if (result.coef < 0).any() or left > best * (1 + 1e-9) + 1e-7 * size:
+    left, rounding = norm(ref.A @ result.coef.astype(LD) - ref.b), 2 * coef_rounding(ref, result)
+    if (result.coef < 0).any() or left > best * (1 + 1e-9) + 1e-7 * size + rounding:
         return [("fit", f"residual norm {float(left):.9g}, non-negative least squares has {float(best):.9g}")]
     return []
 

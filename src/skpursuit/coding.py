@@ -20,6 +20,7 @@ KERNELS = {"omp": omp_block, "cosamp": cosamp_block}
 # Multiply-adds of one block, about 30 ms with its codes, so that an interrupt is answered promptly.
 BLOCK_WORK = 1 << 30
 MAX_BLOCK = 512
+VANISHING = 2.0**-60  # of the largest atom: float32 proposals tell nothing of smaller ones
 ROWS = 64  # blocks are multiples of what BLAS packs together
 
 
@@ -74,6 +75,7 @@ class Encoder:
         scaled = np.ascontiguousarray(atoms) * atoms.dtype.type(2.0**-self.exponent)
         reach = int(_exponents(_norms(scaled).max(initial=0.0), atoms.dtype))
         scaled *= atoms.dtype.type(2.0**-reach)
+        scaled[_norms(scaled) < VANISHING] = 0.0  # beside the largest atom, like an atom of zeros
         self.exponent += reach
         coarse = scaled.astype(np.float32, copy=False)
         nothing = np.empty((0, d), np.float32), np.full(d, -1, np.int64)

@@ -19,6 +19,7 @@ from skpursuit.state import Stack, State
 EPS = float(np.finfo(np.float64).eps)
 FORBIDDING = 1e300  # a penalty that leaves nothing of a coefficient whose column has unit size
 GAIN = 1e-3  # share of the gain of a new column that its fit may leave
+CREEPING = 2.0**-26  # a step of the line search that gets nowhere
 SQUARABLE = 300  # powers of two of columns up to which products of them stay within the range of floats
 
 
@@ -253,7 +254,7 @@ class Newton:
             if not decrement > small:
                 break
             w, z, f, step = line_search(objective, A, (w, z, f), p, decrement)
-            if not step and fresh and not (trusted and problem.majorant(z) is not None):
+            if step < CREEPING and fresh and not (trusted and problem.majorant(z) is not None):
                 break
             trusted = bool(step >= 0.25 or not trusted)
             if not step or decrement > 0.3 * last or not trusted or bend.is_majorant:
