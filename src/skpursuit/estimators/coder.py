@@ -85,7 +85,8 @@ class PursuitCoder(CodesOut, BaseEstimator):
     ----------
     dictionary : array-like of shape (n_atoms, n_features)
         Atoms in rows. They need not have unit norm: the atom with the largest absolute product with the
-        residual is taken, as in scikit-learn. Zero atoms, and those below 2^-60 of the largest, are never used.
+        residual is taken, as in scikit-learn. Zero atoms, and those below 2^-60 of the largest, are never
+        used.
     n_nonzero_coefs : int or None, default=10
         Non-zeros of a code. More than there are atoms is cut down with a warning. None: a tenth of the
         atoms, or no limit if `tol` is given, but at most as many as a signal has entries.
