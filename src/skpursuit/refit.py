@@ -18,9 +18,8 @@ from skpursuit.state import Stack, State
 
 EPS = float(np.finfo(np.float64).eps)
 FORBIDDING = 1e300  # a penalty that leaves nothing of a coefficient whose column has unit size
-GAIN = 1e-3  # share of the gain of a new column that its fit may leave
 CREEPING = 2.0**-26  # a step of the line search that gets nowhere
-SQUARABLE = 300  # powers of two of columns up to which products of them stay within the range of floats
+LEAST_SQUARE, MOST_SQUARE = 1e-180, 1e180  # of columns whose products stay within the range of floats
 
 
 class LeastSquares:
@@ -192,45 +191,42 @@ class Newton:
             return replace(state, dropped=np.append(state.dropped, j))
         first = approach(problem, columns[-1], state)
         start = np.concatenate([state.coef, first[None]])
-        coef, z, objective = self.fit(problem, support, columns, start, state.objective)
+        coef, z, objective = self.fit(problem, support, columns, start)
         memory = {"Q": stack.push(q), "noise": noise.push(lost / h[-1])}
         return replace(state, support=support, coef=coef, z=z, objective=objective, memory=memory)
 
-    def fit(
-        self, problem: Problem, support: Indices, A: Floats, w: Floats, before: float = np.inf
-    ) -> tuple[Floats, Floats, float]:
+    def fit(self, problem: Problem, support: Indices, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:
         """Minimise over the coefficients of the columns `support`, gathered as the rows of A, from w.
 
-        Targets that do not depend on each other are fitted one by one, each to its own end. `before` is the
-        objective of the model that the fit is to improve: what is left to gain is small beside the gain.
+        Targets that do not depend on each other are fitted one by one, each to its own end.
         """
         if len(A) == 0:
             z = np.zeros((problem.design.shape[0], *problem.targets))
             return w, z, problem.value(z)
         penalty = np.where(problem.design.is_intercept(support), 0.0, self.ridge)
-        exponents = np.frexp(row_norms(A))[1]
-        if np.abs(exponents).max() > SQUARABLE:
+        with np.errstate(over="ignore", under="ignore"):
+            squares = np.vecdot(A, A)
+        if not (squares.min() > LEAST_SQUARE and squares.max() < MOST_SQUARE):
+            exponents = np.frexp(row_norms(A))[1]
             power = np.ldexp(1.0, -exponents)  # columns near one, whose products stay within range
             with np.errstate(over="ignore"):
                 felt = np.where(penalty > 0, np.minimum(penalty * power * power, FORBIDDING), 0.0)
-            scaled = self._fit_targets(problem, A * power[:, None], (w.T / power).T, felt, before)
+            scaled = self._fit_targets(problem, A * power[:, None], (w.T / power).T, felt)
             return (scaled[0].T * power).T, scaled[1], scaled[2]
-        return self._fit_targets(problem, A, w, penalty, before)
+        return self._fit_targets(problem, A, w, penalty)
 
     def _fit_targets(
-        self, problem: Problem, A: Floats, w: Floats, penalty: Floats, before: float
+        self, problem: Problem, A: Floats, w: Floats, penalty: Floats
     ) -> tuple[Floats, Floats, float]:
         if couples(problem):
-            return self._fit(problem, A, centred(w, penalty), penalty, before)
+            return self._fit(problem, A, centred(w, penalty), penalty)
         if not problem.targets:
-            return self._fit(problem, A, w, penalty, before)
+            return self._fit(problem, A, w, penalty)
         fits = [self._fit(one, A, w[:, t], penalty) for t, one in enumerate(problem.single_targets())]
         coefs, zs, values = zip(*fits)
         return np.stack(coefs, axis=1), np.stack(zs, axis=1), float(sum(values))
 
-    def _fit(
-        self, problem: Problem, A: Floats, w: Floats, penalty: Floats, before: float = np.inf
-    ) -> tuple[Floats, Floats, float]:
+    def _fit(self, problem: Problem, A: Floats, w: Floats, penalty: Floats) -> tuple[Floats, Floats, float]:
         """Damped Newton.
 
         Curvature is what costs: it is kept from step to step while each gains at least a factor of 3. A step
@@ -250,8 +246,7 @@ class Newton:
             bend = bend or curvature_at(problem, A, z, penalty, trusted)
             p = bend.solve(g)
             decrement = float(np.sum(g * p))
-            small = max(min(self.precision * abs(f), GAIN * (before - f)), EPS * abs(f), 1e-300)
-            if not decrement > small:
+            if not decrement > self.precision * max(abs(f), 1e-300):
                 break
             w, z, f, step = line_search(objective, A, (w, z, f), p, decrement)
             if step < CREEPING and fresh and not (trusted and problem.majorant(z) is not None):

@@ -71,21 +71,24 @@ class DenseDesign(Design):
             block = self.X[rows]
             yield rows, block if self.blas_ready else np.ascontiguousarray(block)
 
-    def _piece(self) -> tuple[int, int]:
-        """Rows and columns of the pieces of a product, whole lines in memory: they depend on X alone."""
+    def _piece(self, residuals: int) -> tuple[int, int]:
+        """Rows and columns of the pieces of a product, whole lines in memory; threads play no part in them.
+
+        With several residuals pieces are larger: each has sums of its own for all of them.
+        """
         n, d = self.shape
         if self.fast_axis == 0:
             return n, max(1, PIECE_ENTRIES // n)
-        return max(64, PIECE_ENTRIES // d), d
+        return max(64, residuals * PIECE_ENTRIES // d), d
 
     def _product_rows(self) -> int:
-        """Rows of one BLAS product."""
-        return min(self._piece()[0], FLOAT32_ROWS if self.dtype == np.float32 else BLOCK_ENTRIES)
+        """The most rows of one BLAS product."""
+        return FLOAT32_ROWS if self.dtype == np.float32 else max(64, BLOCK_ENTRIES // self.shape[1])
 
     def _correlate(self, r: Floats) -> Floats:
         """X^T r in pieces that threads share; sums over pieces of rows are added in order."""
         r, exponent = as_precision(r, self.dtype)
-        (n, d), (tall, wide) = self.shape, self._piece()
+        (n, d), (tall, wide) = self.shape, self._piece(r.size // len(r))
         pieces = [(i, j) for i in range(0, n, tall) for j in range(0, d, wide)]
         if len(pieces) == 1:
             out = self._piece_product(r, slice(None), slice(None))

@@ -170,6 +170,8 @@ class Selector(ABC):
 
 def in_float_range(answer: Selection, r: Floats) -> bool:
     """Whether no sum on the way to an answer can have left the float range, up or down."""
+    if answer.estimates.size == 1 and LEAST_ENTRY < abs(float(answer.estimates.flat[0])) < MOST_ENTRY:
+        return True  # nearly always
     if not isfinite(answer.estimates.sum()):
         return False
     best = float(np.abs(answer.estimates[:1]).max(initial=0.0))
