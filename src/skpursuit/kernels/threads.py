@@ -16,13 +16,13 @@ from typing import Any
 
 from skpursuit.blas import one_thread, thread_counts
 
-# Multiply-adds below which handing work to another thread costs more than it saves: 1e6 take about
-# 0.3 ms on one core, waking a thread 0.02 to 0.05 ms.
-WORTH = 1_000_000
+# Multiply-adds below which handing work to another thread costs more than it saves: 6e6 take about 2 ms on
+# one core. Waking a thread takes 0.02 to 0.05 ms, or a turn of the scheduler where the machine is busy.
+WORTH = 6_000_000
 # Multiply-adds of one call of a kernel: about 10 ms, so that an interrupt is answered promptly.
 CHUNK = 1 << 25
 # Pieces a thread takes one after another: one that is late (asleep, or beside a BLAS thread that still spins)
-# leaves its share to the others. No piece is smaller than PIECE multiply-adds, about 0.04 ms.
+# leaves its share to the others. No piece is smaller than PIECE multiply-adds, about 0.1 ms.
 PIECES = 8
 PIECE = WORTH // 8
 
