@@ -65,6 +65,8 @@ def omp_squared(ref, result, solver, k):
     kept = [(j,) for j in [*told, *lost]]
     for j in solver.forced:
         wrong += enter(int(j))
+    if beyond:
+        return cone(ref, result, told)
     for place, record in enumerate(result.history):
         z, slack, extra = fitted(ref, span, support, solver.positive)
         chosen = record.selected[-1:]
@@ -363,7 +365,10 @@ def frank_wolfe(ref, result, solver):
             * reach
             * (norm(r) / low + smooth * (reach + norm(ref.b)))
         )
-        if record.gap is not None and abs(LD(record.gap) + r @ dz) > 1e-9 * abs(record.gap) + doubt:
+        if (
+            record.gap is not None
+            and abs(LD(record.gap) + r @ dz) > 1e-9 * abs(record.gap) + doubt + np.finfo(float).tiny
+        ):
             return [
                 *wrong,
                 ("gap", f"step {place}: tells a gap of {record.gap!r}, it is {float(-(r @ dz))!r}"),

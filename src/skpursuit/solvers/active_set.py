@@ -10,6 +10,7 @@ import numpy as np
 
 from skpursuit.design.base import Floats, Indices
 from skpursuit.design.sums import scaled_norm
+from skpursuit.finite import NotFinite
 from skpursuit.problem import Problem, dot
 from skpursuit.sets import ConvexSet
 from skpursuit.solvers.gram_recurrence import EPS, KnownGradient
@@ -107,6 +108,8 @@ class Point:
         """The active atom of largest sign * value, made sure of by products with the columns themselves."""
         signed = sign * values
         close = np.flatnonzero(signed >= signed.max() - 2 * error - self.doubt)
+        if len(close) == 0:  # comparisons with NaN
+            raise NotFinite("the gradient of an active column is not finite")
         close = close[np.argsort(self.state.support[close])]
         exact = [self.active(i, float(coefs[i])) for i in close.tolist()]
         top = max(sign * atom.value for atom in exact)
