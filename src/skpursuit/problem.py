@@ -14,7 +14,7 @@ from skpursuit.design import AffineDesign, Design, rows_that_count
 from skpursuit.design.base import Floats, Indices
 from skpursuit.design.bounds import outer_bound
 from skpursuit.design.grams import GRAM_WIDTH
-from skpursuit.design.sums import PIECE, scaled_norm
+from skpursuit.design.sums import dot, scaled_norm
 from skpursuit.losses import Loss, Squared, as_loss
 from skpursuit.parameters import as_array, shown
 from skpursuit.selectors.base import Query, exclude
@@ -156,13 +156,6 @@ class Problem:
     def _likely(self, g: Floats, support: Indices) -> Indices:
         """Columns whose Gram column will soon be asked for: the support's own, and those that score high."""
         return np.append(support, top(self.score.of(g), 2 * GRAM_WIDTH))
-
-
-def dot(a: Floats, b: Floats) -> float:
-    """<a, b> in an order that does not depend on the number of BLAS threads."""
-    if len(a) <= PIECE:
-        return float(np.dot(a, b))
-    return float(np.einsum("i,i->", a, b))
 
 
 def _scaled(values: Floats, weights: Floats) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 
 from skpursuit.design.base import BLOCK_ENTRIES, MEAN_UNIT, Design, Floats, Indices
 from skpursuit.design.bounds import product_bound
-from skpursuit.design.sums import PIECE, as_precision, fixed_order_dot, scaled_norm
+from skpursuit.design.sums import PIECE, as_precision, fixed_order_dot, piece_squares, scaled_norm
 from skpursuit.design.witness import DenseWitness
 from skpursuit.kernels.threads import share
 
@@ -25,7 +25,7 @@ PIECE_ENTRIES = 2**21  # entries of a product that one thread takes at a time, a
 SWEEP = 16  # columns that are gathered with others that are needed
 UNIT = {4: float(np.finfo(np.float32).eps), 8: float(np.finfo(np.float64).eps)}  # by bytes an entry
 TILE = (128, 2048)  # rows and columns of the tiles of norms: their sums stay in the first cache
-MEAN_ROWS = (2048, 128)  # rows of the pieces of means in F and C order, as fast as one product
+MEAN_ROWS = (PIECE, 128)  # rows of the pieces of means in F and C order, as fast as one product
 LINE_BLOCK = 2**20  # entries of whole lines whose norms one call makes
 
 
@@ -278,7 +278,8 @@ class DenseDesign(Design):
             step = max(1, LINE_BLOCK // self.shape[axis])
             for start in range(0, len(out), step):
                 some = slice(start, start + step)
-                out[some] = line_squares(self.X[some] if axis == 1 else self.X[:, some].T)
+                lines = self.X[some] if axis == 1 else self.X[:, some].T
+                out[some] = piece_squares(lines.astype(np.float64, copy=False))
             return self._safe_root(out, axis)
         add = np.maximum if order == np.inf else np.add
         tall, wide = TILE if self.fast_axis == 1 else TILE[::-1]
@@ -320,16 +321,3 @@ def block_norms(block: Floats, axis: int, order: float) -> Floats:
     lines = lines.T if axis == 0 else lines
     with np.errstate(over="ignore", invalid="ignore"):
         return np.einsum("ij,ij->i", lines, lines)
-
-
-def line_squares(lines: Floats) -> Floats:
-    """Sums of squares of lines that are contiguous in memory, read from end to end: twice as fast as tiles.
-
-    Cut into equal pieces that BLAS takes on one thread, so that the bits do not depend on their number.
-    """
-    lines = lines.astype(np.float64, copy=False)
-    pieces = -(-lines.shape[1] // PIECE)
-    width = lines.shape[1] // pieces
-    body, rest = lines[:, : pieces * width].reshape(len(lines), pieces, width), lines[:, pieces * width :]
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.vecdot(body, body).sum(axis=1) + np.vecdot(rest, rest)

@@ -9,7 +9,7 @@ import numpy as np
 
 from skpursuit.design.kept import Floats
 
-PIECE = 8192  # BLAS uses one thread for dot products up to 10000
+PIECE = 512  # rows of the pieces whose sums are added one after the other, wherever X is cut
 
 
 def as_precision(r: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Any]:
@@ -29,15 +29,30 @@ def spare_bits(terms: int) -> int:
 def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
     """<line, r> for each line, in an order that depends on n alone: equal lines give equal bits.
 
-    Pieces are short enough for BLAS to take them on one thread.
+    Sums of pieces of `PIECE` rows are added one after the other, so that X cut into files between pieces
+    gives the bits of X in one array. Pieces are short enough for BLAS to take them on one thread.
     """
     if r.ndim == 2:
         return np.stack([fixed_order_dot(lines, np.ascontiguousarray(r_m)) for r_m in r.T], axis=1)
-    total = np.zeros(len(lines))
-    for start in range(0, len(r), PIECE):
-        part = r[start : start + PIECE]
-        total += [np.dot(line[start : start + PIECE], part) for line in lines]
-    return total
+    return np.array([dot(line, r) for line in lines])
+
+
+def dot(a: Floats, b: Floats) -> float:
+    """<a, b> as `fixed_order_dot` adds it up, whatever the number of BLAS threads."""
+    whole = len(a) - len(a) % PIECE
+    if whole == 0:
+        return float(np.dot(a, b))
+    sums = np.vecdot(a[:whole].reshape(-1, PIECE), b[:whole].reshape(-1, PIECE))
+    return float(sums.cumsum()[-1] + np.dot(a[whole:], b[whole:]))
+
+
+def piece_squares(lines: Floats) -> Floats:
+    """Sums of squares of contiguous lines, added piece after piece as in `dot`."""
+    whole = lines.shape[1] - lines.shape[1] % PIECE
+    body, rest = lines[:, :whole].reshape(len(lines), -1, PIECE), lines[:, whole:]
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = np.vecdot(body, body).cumsum(axis=1)
+        return np.vecdot(rest, rest) + (sums[:, -1] if whole else 0.0)
 
 
 def scaled_norms(lines: Floats) -> Floats:

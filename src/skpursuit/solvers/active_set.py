@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from skpursuit.design.base import Floats, Indices
-from skpursuit.design.sums import scaled_norm
+from skpursuit.design.sums import dot, scaled_norm
 from skpursuit.finite import NotFinite
-from skpursuit.problem import Problem, dot
+from skpursuit.problem import Problem
 from skpursuit.sets import ConvexSet
 from skpursuit.solvers.gram_recurrence import EPS, KnownGradient
 from skpursuit.state import State

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skpursuit.design.base import Floats
+from skpursuit.design.sums import dot
 from skpursuit.finite import NotFinite
 from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_size
-from skpursuit.problem import Problem, dot
+from skpursuit.problem import Problem
 from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
 from skpursuit.sets import SET_METHODS, ConvexSet, L1Ball, Simplex
 from skpursuit.solvers.active_set import VARIANTS, Atom, Point, moved

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from skpursuit.design.base import Floats
-from skpursuit.problem import Problem, dot
+from skpursuit.design.sums import dot
+from skpursuit.problem import Problem
 from skpursuit.state import State
 
 
