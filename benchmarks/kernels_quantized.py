@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from skpursuit.data.sketch_twin import SketchTwin
+from skpursuit.data.twin import Twin
 from skpursuit.datasets import make_sparse_signal
-from skpursuit.design.sketch_twin import SketchTwin
-from skpursuit.design.twin import Twin
 from skpursuit.kernels.columns import gather_columns
 
 

@@ -22,7 +22,8 @@ from itertools import pairwise
 import numpy as np
 
 from skpursuit.datasets import make_sparse_signal
-from skpursuit.kernels import columns, rows, threads, topk
+from skpursuit.kernels import columns, rows, topk
+from skpursuit.numerics import threads
 
 K = 50
 

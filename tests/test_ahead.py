@@ -5,7 +5,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, MatchingPursuit, as_design, datasets, minimize
-from skpursuit.ahead import WIDTH, Ahead
+from skpursuit.selectors.ahead import WIDTH, Ahead
 
 from .support import data
 from .support.asking import Absolute, Group
@@ -13,9 +13,9 @@ from .support.asking import Absolute, Group
 
 @pytest.fixture(autouse=True)
 def small_designs_too(monkeypatch):
-    monkeypatch.setattr("skpursuit.ahead.LEAST", 0)
-    monkeypatch.setattr("skpursuit.ahead.BESIDES", 0)
-    monkeypatch.setattr("skpursuit.kernels.threads.WORTH", 1000)
+    monkeypatch.setattr("skpursuit.selectors.ahead.LEAST", 0)
+    monkeypatch.setattr("skpursuit.selectors.ahead.BESIDES", 0)
+    monkeypatch.setattr("skpursuit.numerics.threads.WORTH", 1000)
     with threadpool_limits(1):
         yield
 
@@ -154,7 +154,9 @@ def test_an_interrupted_sum_goes_on(monkeypatch):
     ahead, support, coef = Ahead(as_design(X), y), np.array([4, 9]), np.array([1.0, -2.0])
     r = X[:, support] @ coef - y
     with monkeypatch.context() as patch:
-        patch.setattr("skpursuit.state.Stack.extend", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(
+            "skpursuit.problem.state.Stack.extend", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
             ahead.gradient(support, coef, r, Absolute())
     g, bound = ahead.gradient(support, coef, r, Absolute())
@@ -235,7 +237,7 @@ def test_nothing_is_begun_where_every_product_is_there():
 
 
 def test_what_no_thread_would_begin_is_not_guessed_early(monkeypatch):
-    monkeypatch.setattr("skpursuit.kernels.threads.WORTH", 10**9)
+    monkeypatch.setattr("skpursuit.numerics.threads.WORTH", 10**9)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1024, 512))
     Y = X[:, :60] @ (3 * rng.standard_normal((60, 4))) + rng.standard_normal((1024, 4))

@@ -10,8 +10,8 @@ import scipy.linalg  # noqa: F401 (loads its BLAS)
 from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, as_design, datasets, minimize
-from skpursuit.blas import libraries, one_thread, thread_counts
-from skpursuit.kernels import threads
+from skpursuit.numerics import threads
+from skpursuit.numerics.blas import libraries, one_thread, thread_counts
 
 
 @pytest.fixture(autouse=True)

@@ -22,9 +22,9 @@ from skpursuit import (
     StoIHT,
     minimize,
 )
-from skpursuit.consistency import TOLERANCE
-from skpursuit.loop import make_run
-from skpursuit.losses import as_loss
+from skpursuit.loop.consistency import TOLERANCE
+from skpursuit.loop.run import make_run
+from skpursuit.problem.losses import as_loss
 
 LOSSES = ("squared", "logistic", "huber", "poisson")
 STEPS = ("exact", "open-loop", "backtracking")

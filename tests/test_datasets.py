@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from skpursuit.datasets import make_logistic_signal, make_sparse_signal
-from skpursuit.losses import Logistic
+from skpursuit.problem.losses import Logistic
 
 MAKERS = [make_sparse_signal, make_logistic_signal]
 

@@ -19,9 +19,9 @@ from skpursuit import (
     StoIHT,
     minimize,
 )
-from skpursuit.dependence import IN_A_ROW, dependent_columns
-from skpursuit.loop import make_run
-from skpursuit.refit import depend, orthogonalise
+from skpursuit.fit.dependence import IN_A_ROW, dependent_columns
+from skpursuit.fit.refit import depend, orthogonalise
+from skpursuit.loop.run import make_run
 
 LOSSES = ("squared", "logistic", "huber", "poisson")
 SOURCES = (np.ascontiguousarray, np.asfortranarray, csr_array, aslinearoperator)

@@ -26,13 +26,13 @@ from skpursuit import (
     minimize,
     orthogonal_mp,
 )
-from skpursuit import checkpoint as files
-from skpursuit.checkpoint import MAGIC
-from skpursuit.losses import Squared
-from skpursuit.problem import make_problem
+from skpursuit.loop import checkpoint as files
+from skpursuit.loop.checkpoint import MAGIC
+from skpursuit.problem.losses import Squared
+from skpursuit.problem.problem import make_problem
+from skpursuit.problem.score import Group
 from skpursuit.selectors import as_selector
 from skpursuit.selectors.greedy import by_energy
-from skpursuit.selectors.score import Group
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 90))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from skpursuit import as_design
-from skpursuit.multinomial import Multinomial
-from skpursuit.newton import curvature_at
-from skpursuit.problem import make_problem
+from skpursuit.fit.curvature import curvature_at
+from skpursuit.problem.losses.multinomial import Multinomial
+from skpursuit.problem.problem import make_problem
 
 
 @pytest.mark.parametrize("density", [0.2, 1.0])

@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from sklearn.linear_model import LogisticRegression
 
 from skpursuit import OMP, MatchingPursuit, Status, minimize
-from skpursuit.multinomial import Multinomial
+from skpursuit.problem.losses.multinomial import Multinomial
 
 RNG = np.random.default_rng(5)
 
@@ -111,7 +111,7 @@ def test_gradient_pursuit_reaches_the_logistic_optimum_on_its_support(trial):
     ("loss", "target"), [("huber", lambda z: z), ("poisson", lambda z: np.round(np.exp(z)))]
 )
 def test_other_losses_are_stationary_on_the_support(loss, target):
-    from skpursuit.losses import as_loss
+    from skpursuit.problem.losses import as_loss
 
     X = RNG.standard_normal((80, 20))
     y = target(X[:, 3] - 0.5 * X[:, 7] + 0.1 * RNG.standard_normal(80))

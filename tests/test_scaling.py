@@ -23,8 +23,8 @@ from skpursuit import (
     minimize,
     orthogonal_mp,
 )
-from skpursuit.design import as_design, check_finite
-from skpursuit.loop import make_run
+from skpursuit.data import as_design, check_finite
+from skpursuit.loop.run import make_run
 
 MANY = [pytest.param(12, id="few"), pytest.param(500, id="many", marks=pytest.mark.slow)]
 SOLVERS = {

@@ -29,8 +29,8 @@ from skpursuit import (
     as_design,
     minimize,
 )
-from skpursuit.design import InterceptDesign
-from skpursuit.multinomial import Multinomial
+from skpursuit.data import InterceptDesign
+from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.selectors import NAMES as SELECTORS
 
 SOLVERS = (

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design import Design, as_design
-from skpursuit.design.base import Floats, Indices
+from skpursuit.data import Design, as_design
+from skpursuit.data.base import Floats, Indices
 from skpursuit.selectors import Query, Selector, as_selector
 from skpursuit.selectors.greedy import RowSelector
 from skpursuit.selectors.halving import Race, SuccessiveHalving

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpursuit.design import Design, as_design
+from skpursuit.data import Design, as_design
 from skpursuit.parameters import as_array, check_count, check_number, shown
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from skpursuit import DictionaryLearner
-from skpursuit import atoms as update_rule
+from skpursuit.coding import atoms as update_rule
 
 
 def planted(m=1500, d=24, n=16, k=2, seed=0):

@@ -32,7 +32,7 @@ from skpursuit import (
     datasets,
     minimize,
 )
-from skpursuit.losses import as_loss
+from skpursuit.problem.losses import as_loss
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from skpursuit.blas import libraries, one_thread
-from skpursuit.kernels import rows, threads
+from skpursuit.kernels import rows
+from skpursuit.numerics import threads
+from skpursuit.numerics.blas import libraries, one_thread
 
 
 @pytest.mark.parametrize("total", [0, 1, 63, 64, 65, 1000])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from skpursuit import OMP, FrankWolfe, Gram, L1Ball, MatchingPursuit, as_design, datasets, minimize
-from skpursuit.design.grams import GRAM_SHARE
-from skpursuit.problem import make_problem
+from skpursuit.data.grams import GRAM_SHARE
+from skpursuit.problem.problem import make_problem
 
 from ..support.data import dense, kept_gram_columns, kept_gram_matrix, view
 

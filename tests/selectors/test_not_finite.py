@@ -9,13 +9,13 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import OMP, as_design, minimize
-from skpursuit.design import AffineDesign, InterceptDesign
+from skpursuit.data import AffineDesign, InterceptDesign
 from skpursuit.estimators.gram_omp import gram_omp
-from skpursuit.finite import NotFinite, kth_largest
 from skpursuit.kernels.topk import keep
+from skpursuit.numerics.finite import NotFinite, kth_largest
+from skpursuit.problem.score import Group, top
 from skpursuit.selectors import NAMES, Absolute, Query, Signed, as_selector
 from skpursuit.selectors.base import candidates, sorted_out
-from skpursuit.selectors.score import Group, top
 
 SELECTORS = [name for name in NAMES if name != "gram"]  # which answers for solvers alone
 EXACT = ("exact", "certified", "auto")

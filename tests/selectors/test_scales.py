@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from skpursuit import Budget, Certified, Exact, Greedy
-from skpursuit.design import AffineDesign, InterceptDesign, as_design
+from skpursuit.data import AffineDesign, InterceptDesign, as_design
 from skpursuit.selectors import Query
 
 SELECTORS = {"exact": Exact(), "greedy": Greedy(Budget(1.0)), "certified": Certified()}

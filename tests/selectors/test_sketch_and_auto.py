@@ -23,7 +23,7 @@ from skpursuit import (
     datasets,
     minimize,
 )
-from skpursuit.problem import make_problem
+from skpursuit.problem.problem import make_problem
 from skpursuit.selectors import auto
 from skpursuit.selectors.auto import LOAD_KERNELS, Kernels, predict
 

@@ -19,7 +19,7 @@ from skpursuit import (
     minimize,
     orthogonal_mp,
 )
-from skpursuit.kernels import threads
+from skpursuit.numerics import threads
 
 CHOICES = {
     "halving": "halving",

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from tests.support.data import reads
 
-from skpursuit.design import as_design
+from skpursuit.data import as_design
 from skpursuit.theory import (
     budget,
     envelope,

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from skpursuit import as_design
-from skpursuit.problem import make_problem
+from skpursuit.problem.problem import make_problem
+from skpursuit.problem.score import top
 from skpursuit.selectors import Absolute, Group, Query, Selection, Selector, Signed
-from skpursuit.selectors.score import top
 
 __all__ = ["Absolute", "Group", "Question", "Selection", "Selector", "Signed", "ask", "random_question"]
 

@@ -9,8 +9,8 @@ from collections import namedtuple
 import numpy as np
 
 from skpursuit import as_design
-from skpursuit.design import AffineDesign, InterceptDesign, RowsDesign
-from skpursuit.design.dense import DenseDesign
+from skpursuit.data import AffineDesign, InterceptDesign, RowsDesign
+from skpursuit.data.dense import DenseDesign
 
 Reads = namedtuple("Reads", "entries bytes prepared_entries")
 

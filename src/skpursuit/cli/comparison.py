@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from skpursuit.data import as_design
 from skpursuit.datasets import make_sparse_signal
-from skpursuit.design import as_design
-from skpursuit.loop import minimize
+from skpursuit.loop.run import minimize
 from skpursuit.metrics import f_measure
+from skpursuit.problem.state import Result
 from skpursuit.selectors import NAMES, Selector
 from skpursuit.selectors.greedy import empty_sums
 from skpursuit.solvers.pursuit import OMP
-from skpursuit.state import Result
 
 SHOWN = (
     "exact",

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.losses import as_loss
 from skpursuit.parameters import (
     check_choice,
     check_count,
@@ -25,6 +24,7 @@ from skpursuit.parameters import (
     check_size,
     shown,
 )
+from skpursuit.problem.losses import as_loss
 from skpursuit.selectors import as_selector
 from skpursuit.solvers.base import Solver
 

@@ -10,14 +10,14 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from skpursuit.blas import one_thread
-from skpursuit.design.base import Design, Floats, Indices
+from skpursuit.data.base import Design, Floats, Indices
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.fitted import FittedMixin
 from skpursuit.estimators.linear import Samples, read_data
 from skpursuit.estimators.recipe import Fit, Recipe
-from skpursuit.losses import Logistic, Loss, as_loss
-from skpursuit.multinomial import Multinomial
+from skpursuit.numerics.blas import one_thread
+from skpursuit.problem.losses import Logistic, Loss, as_loss
+from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.selectors import Selector
 from skpursuit.solvers.base import Solver
 

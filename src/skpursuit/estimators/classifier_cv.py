@@ -6,12 +6,12 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
-from skpursuit.blas import one_thread
 from skpursuit.estimators.checks import PATH_SOLVERS, a_choice, check_parameters
 from skpursuit.estimators.classifier import ClassifierPredictMixin, class_problems, class_recipe
 from skpursuit.estimators.path_cv import PathCVMixin, Study
-from skpursuit.loop import seed_of
-from skpursuit.losses import Loss
+from skpursuit.loop.run import seed_of
+from skpursuit.numerics.blas import one_thread
+from skpursuit.problem.losses import Loss
 from skpursuit.selectors import Selector
 
 

@@ -13,10 +13,10 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array
 
-from skpursuit.blas import one_thread
-from skpursuit.coding import KERNELS, Encoder, Plan
+from skpursuit.coding.batch import KERNELS, Encoder, Plan
 from skpursuit.estimators.checks import a_choice, check_parameters
 from skpursuit.estimators.codes import CodesOut, decode, refuse_frames
+from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_count, check_unmasked
 
 Progress = Callable[[int, int | None, float | None], None]

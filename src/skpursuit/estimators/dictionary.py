@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skpursuit import atoms as update_rule
-from skpursuit.blas import one_thread
-from skpursuit.coding import KERNELS, Encoder
+from skpursuit.coding import atoms as update_rule
+from skpursuit.coding.batch import KERNELS, Encoder
 from skpursuit.estimators.checks import a_choice, a_count, check_parameters
 from skpursuit.estimators.coder import Progress, PursuitCoder, make_plan, seconds_left
 from skpursuit.estimators.codes import CodesOut, decode
+from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_count, check_seed, check_unmasked
 
 # An atom is replaced once it was not used while on average every atom was used this many times.

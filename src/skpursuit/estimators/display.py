@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skpursuit.design.base import Floats
+from skpursuit.data.base import Floats
 from skpursuit.parameters import as_array, check_count, check_instance, shown
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design import Design
+from skpursuit.data import Design
 from skpursuit.estimators.folds import Model
 from skpursuit.estimators.linear import LinearMixin, model_dtype, spread
 from skpursuit.estimators.recipe import Fit
-from skpursuit.state import Record, Status
+from skpursuit.problem.state import Record, Status
 
 
 class FittedMixin(LinearMixin):

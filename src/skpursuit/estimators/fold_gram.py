@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design import Design
-from skpursuit.design.base import Floats
+from skpursuit.data import Design
+from skpursuit.data.base import Floats
 from skpursuit.estimators.gram_omp import FactorPath, gram_omp
 from skpursuit.estimators.linear import make_frame
-from skpursuit.losses import Squared
+from skpursuit.problem.losses import Squared
 
 
 class FoldGrams:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import PredefinedSplit, check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from skpursuit.design import Design
-from skpursuit.design.base import ColumnCache, Floats, Indices
+from skpursuit.data import Design
+from skpursuit.data.base import ColumnCache, Floats, Indices
 
 Model = tuple[Indices, Floats, Any]  # columns, their coefficients, intercept
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from skpursuit.design.base import Floats, Indices
+from skpursuit.data.base import Floats, Indices
 
 EPS = float(np.finfo(np.float64).eps)
 

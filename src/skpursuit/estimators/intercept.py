@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design.base import Floats
-from skpursuit.losses import Loss
-from skpursuit.scaling import exponent_of
+from skpursuit.data.base import Floats
+from skpursuit.problem.losses import Loss
+from skpursuit.problem.units import exponent_of
 
 MOST = 1e3  # targets up to this are reached by steps of a hundred units
 

@@ -13,13 +13,13 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skpursuit.design import AffineDesign, Design, InterceptDesign, check_finite, make_design, rows_that_count
-from skpursuit.design.base import Floats, Indices
-from skpursuit.design.sparse_input import compressed
-from skpursuit.losses import Loss, Squared
+from skpursuit.data import AffineDesign, Design, InterceptDesign, check_finite, make_design, rows_that_count
+from skpursuit.data.base import Floats, Indices
+from skpursuit.data.sparse_input import compressed
 from skpursuit.parameters import check_unmasked
-from skpursuit.problem import checked_weights
-from skpursuit.state import dtype_for
+from skpursuit.problem.losses import Loss, Squared
+from skpursuit.problem.problem import checked_weights
+from skpursuit.problem.state import dtype_for
 
 FLOATS = (np.float64, np.float32)
 

@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
-from skpursuit.blas import one_thread
-from skpursuit.design import Design
-from skpursuit.design.base import Floats
+from skpursuit.data import Design
+from skpursuit.data.base import Floats
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.gram_omp import FactorPath
 from skpursuit.estimators.linear import LinearMixin, clipped, make_frame, model_dtype, read_data
 from skpursuit.estimators.omp_functions import default_sparsity, pursue_targets, warn_if_premature
-from skpursuit.losses import Squared
+from skpursuit.numerics.blas import one_thread
+from skpursuit.problem.losses import Squared
 from skpursuit.selectors import Selector
 
 

@@ -10,19 +10,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.parallel import Parallel, delayed
 
-from skpursuit.blas import one_thread
-from skpursuit.design import Design
-from skpursuit.design.base import Floats
-from skpursuit.design.grams import GATHERED_ENTRIES
+from skpursuit.data import Design
+from skpursuit.data.base import Floats
+from skpursuit.data.grams import GATHERED_ENTRIES
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.fold_gram import FoldGrams
 from skpursuit.estimators.folds import SplitterRoutingMixin, alone, fold_weights, predictions
 from skpursuit.estimators.linear import LinearMixin, clipped, make_frame, read_data
 from skpursuit.estimators.omp import OrthogonalMatchingPursuit
 from skpursuit.estimators.omp_functions import PREMATURE, gram_is_cheaper, pursue_targets
-from skpursuit.kernels.threads import limited
-from skpursuit.losses import Squared
+from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.threads import limited
 from skpursuit.parameters import check_count
+from skpursuit.problem.losses import Squared
 from skpursuit.selectors import Selector
 
 

@@ -10,19 +10,19 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_array
 
-from skpursuit.blas import one_thread
-from skpursuit.design import Design, make_design
-from skpursuit.design.base import Floats
-from skpursuit.design.sums import scaled_norm
+from skpursuit.data import Design, make_design
+from skpursuit.data.base import Floats
 from skpursuit.estimators.checks import check_precompute
 from skpursuit.estimators.gram_omp import FactorPath, gram_omp
 from skpursuit.estimators.linear import FLOATS, clipped, trusted
-from skpursuit.loop import make_run
+from skpursuit.fit.refit import unpacked
+from skpursuit.loop.run import make_run
+from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.sums import scaled_norm
 from skpursuit.parameters import as_array, check_count, check_flag, check_size, shown
-from skpursuit.refit import unpacked
+from skpursuit.problem.state import Status
 from skpursuit.selectors import Selector
 from skpursuit.solvers.pursuit import OMP
-from skpursuit.state import Status
 
 SHARP = 1e-2  # squared share of a column left over by the others, above which X^T X loses no digits
 REFINEMENTS = 8

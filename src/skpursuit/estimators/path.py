@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from skpursuit.design import Design
-from skpursuit.design.base import Floats
+from skpursuit.data import Design
+from skpursuit.data.base import Floats
 from skpursuit.estimators.folds import Model
 from skpursuit.estimators.recipe import Fit, Recipe
-from skpursuit.losses import Squared
-from skpursuit.state import Result
+from skpursuit.problem.losses import Squared
+from skpursuit.problem.state import Result
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 
-from skpursuit.design import Design
-from skpursuit.design.base import Floats, Indices
+from skpursuit.data import Design
+from skpursuit.data.base import Floats, Indices
 from skpursuit.estimators.fitted import FittedMixin
 from skpursuit.estimators.folds import SplitterRoutingMixin, alone, fold_weights, predictions
 from skpursuit.estimators.linear import Samples, clipped, some_rows
 from skpursuit.estimators.path import Path, find_path, information, mean_loss
 from skpursuit.estimators.recipe import Fit, Recipe
-from skpursuit.kernels.threads import limited
+from skpursuit.numerics.threads import limited
 
 
 @dataclass(frozen=True)

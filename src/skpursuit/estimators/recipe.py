@@ -9,17 +9,17 @@ from typing import Any, Self
 import numpy as np
 
 import skpursuit
-from skpursuit.design import Design
-from skpursuit.design.base import Floats, Indices
+from skpursuit.data import Design
+from skpursuit.data.base import Floats, Indices
 from skpursuit.estimators.folds import Model
 from skpursuit.estimators.intercept import Shifted, best_constant
 from skpursuit.estimators.linear import Frame, clipped, make_frame
-from skpursuit.loop import Run, make_run
-from skpursuit.losses import Loss, Squared, as_loss
+from skpursuit.loop.run import Run, make_run
+from skpursuit.problem.losses import Loss, Squared, as_loss
+from skpursuit.problem.state import Result, State
 from skpursuit.selectors import Selector
 from skpursuit.solvers.base import Solver
 from skpursuit.solvers.pursuit import OMP
-from skpursuit.state import Result, State
 
 RIDGED = ("omp", "grasp")  # solvers whose fits have a penalty
 CLASS_RIDGE = 0.03  # chosen on text collections, see the README

@@ -7,13 +7,13 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
-from skpursuit.blas import one_thread
-from skpursuit.design.base import Floats
+from skpursuit.data.base import Floats
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.fitted import FittedMixin
 from skpursuit.estimators.linear import Samples, read_data
 from skpursuit.estimators.recipe import Recipe
-from skpursuit.losses import Loss, Poisson, as_loss
+from skpursuit.numerics.blas import one_thread
+from skpursuit.problem.losses import Loss, Poisson, as_loss
 from skpursuit.selectors import Selector
 from skpursuit.solvers.base import Solver
 

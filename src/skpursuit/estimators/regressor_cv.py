@@ -6,13 +6,13 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator, MultiOutputMixin
 
-from skpursuit.blas import one_thread
 from skpursuit.estimators.checks import PATH_SOLVERS, a_choice, check_parameters
 from skpursuit.estimators.path_cv import PathCVMixin, Study
 from skpursuit.estimators.recipe import Recipe
 from skpursuit.estimators.regressor import RegressorPredictMixin
-from skpursuit.loop import seed_of
-from skpursuit.losses import Loss
+from skpursuit.loop.run import seed_of
+from skpursuit.numerics.blas import one_thread
+from skpursuit.problem.losses import Loss
 from skpursuit.selectors import Selector
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design import Design, as_design
-from skpursuit.loop import minimize
+from skpursuit.data import Design, as_design
+from skpursuit.loop.run import minimize
 from skpursuit.metrics import relative_error
 from skpursuit.solvers.base import Solver
 from skpursuit.solvers.stochastic import StoGradMP

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from skpursuit._files import FileError
-from skpursuit.design.base import Design
-from skpursuit.loop import minimize
-from skpursuit.problem import Problem
+from skpursuit.data.base import Design
+from skpursuit.loop.run import minimize
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.state import State
 from skpursuit.selectors import Oracle, Query, Selection, Selector, as_selector
 from skpursuit.selectors.base import rank
 from skpursuit.selectors.greedy import Greedy, Importance, Uniform, empty_sums
@@ -22,7 +23,6 @@ from skpursuit.selectors.reject import SuccessiveReject
 from skpursuit.selectors.stop import ErrorBound, Stability
 from skpursuit.solvers.base import Solver
 from skpursuit.solvers.cosamp import CoSaMP
-from skpursuit.state import State
 
 #: name: (what a reader sees, what the paper calls it)
 LABELS: dict[str, tuple[str, str]] = {

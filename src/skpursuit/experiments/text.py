@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from skpursuit.loop import minimize
+from skpursuit.loop.run import minimize
 from skpursuit.solvers.base import Solver
 from skpursuit.solvers.cosamp import CoSaMP, GraSP
 from skpursuit.solvers.stochastic import StoGradMP

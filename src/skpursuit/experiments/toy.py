@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from skpursuit.datasets import make_sparse_signal
-from skpursuit.loop import minimize
+from skpursuit.loop.run import minimize
 from skpursuit.metrics import f_measure
+from skpursuit.problem.sets import L1Ball
 from skpursuit.selectors import Selector
-from skpursuit.sets import L1Ball
 from skpursuit.solvers.base import Solver
 from skpursuit.solvers.cosamp import CoSaMP
 from skpursuit.solvers.frank_wolfe import FrankWolfe

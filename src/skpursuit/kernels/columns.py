@@ -9,11 +9,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from skpursuit.numerics import threads
+
 from . import rows as by_rows
-from . import threads
 from .vectors import prefetch
 
-COMPILED_WITH = "e5e917b2ee03"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "55a3eb08809c"  # digest of these files: Numba notes changes of its own file only
 
 # Partial sums of `dot_columns`: fixed lanes instead of leave to reorder, so that the bits are the same
 # on every machine, and the compiler still vectorises.

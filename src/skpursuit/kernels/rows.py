@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from . import threads
+from skpursuit.numerics import threads
 
 # Columns a pass works on: 8192 sums are 64 kB, a comfortable part of a second-level cache. Shorter tiles cut
 # the streams (512 columns: 1.5 times slower). With several targets the rows, read once for each, must stay

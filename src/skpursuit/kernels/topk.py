@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from skpursuit.finite import kth_largest
+from skpursuit.numerics.finite import kth_largest
 
 
 @njit(cache=True, nogil=True)

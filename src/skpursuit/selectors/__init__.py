@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 
 from skpursuit.parameters import check_choice, shown
+from skpursuit.problem.score import Absolute, Group, Signed
 from skpursuit.selectors.base import Oracle, Query, Selection, Selector
-from skpursuit.selectors.score import Absolute, Group, Signed
 
 __all__ = ["Absolute", "Group", "Oracle", "Query", "Selection", "Selector", "Signed", "as_selector"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit import ahead
-from skpursuit.design.base import Design
-from skpursuit.design.grams import GRAM_WIDTH
+from skpursuit.data.base import Design
+from skpursuit.data.grams import GRAM_WIDTH
 from skpursuit.parameters import check_flag
+from skpursuit.selectors import ahead
 from skpursuit.selectors.base import Query, Selection, Selector
 from skpursuit.selectors.certified import Certified
 from skpursuit.selectors.exact import Exact

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpursuit.design.base import Design, Floats, Indices
-from skpursuit.finite import NotFinite, kth_largest
-from skpursuit.selectors.score import Absolute, Score, top
+from skpursuit.data.base import Design, Floats, Indices
+from skpursuit.numerics.finite import NotFinite, kth_largest
+from skpursuit.problem.score import Absolute, Score, top
 
 NO_COLUMNS: Indices = np.empty(0, dtype=np.intp)
 FEW = 32  # columns that are computed exactly without looking at their second byte, if there is one

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
-from skpursuit.blas import one_thread
-from skpursuit.design.base import Design
+from skpursuit.data.base import Design
+from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_count, check_flag, check_number
 from skpursuit.selectors.base import Query, Selection, Selector, settled
 from skpursuit.selectors.exact import Exact
@@ -23,7 +23,7 @@ class Certified(Selector):
     The answer is that of `Exact`, ties to the lowest index included, unless the top entries differ by less
     than the rounding of a float64 product. Where the intervals leave many columns, a second byte of each
     narrows them down first. On large X and with squared loss the codes are not read at every step: their
-    products with likely columns are made ahead, several in one pass (see `skpursuit.ahead`). On sparse X the
+    products with likely columns are made ahead, several in one pass (see `ahead.py`). On sparse X the
     exact product is the certificate.
 
     Parameters

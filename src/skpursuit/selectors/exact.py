@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skpursuit.design.base import Design
+from skpursuit.data.base import Design
 from skpursuit.selectors.base import Query, Selection, Selector, rank
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from skpursuit.design.base import Design
+from skpursuit.data.base import Design
 from skpursuit.parameters import check_count, check_flag
 from skpursuit.selectors.base import Query, Selection, Selector, rank
 from skpursuit.selectors.exact import Exact

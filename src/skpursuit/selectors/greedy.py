@@ -9,11 +9,11 @@ from math import isfinite
 
 import numpy as np
 
-from skpursuit.design.base import Design, Floats, Indices
-from skpursuit.finite import NotFinite
+from skpursuit.data.base import Design, Floats, Indices
+from skpursuit.numerics.finite import NotFinite
 from skpursuit.parameters import check_instance
+from skpursuit.problem.score import top
 from skpursuit.selectors.base import Query, Selection, Selector, rank
-from skpursuit.selectors.score import top
 from skpursuit.selectors.stop import Progress, Stability, StopRule
 
 MOST_INDEX = 2**16 - 1  # with longer indices too few bits would be left to tell values apart

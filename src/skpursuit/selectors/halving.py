@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design.base import Design, Floats, Indices
-from skpursuit.finite import kth_largest
+from skpursuit.data.base import Design, Floats, Indices
 from skpursuit.kernels.topk import keep
+from skpursuit.numerics.finite import kth_largest
 from skpursuit.parameters import check_choice, check_flag, check_number
+from skpursuit.problem.score import top
 from skpursuit.selectors.base import Query, Selection, Selector, rank, settled, sorted_out
 from skpursuit.selectors.greedy import by_energy, empty_sums
-from skpursuit.selectors.score import top
 
 WORTH_CODING = 2**20  # entries of X from which a quantised twin of it pays
 

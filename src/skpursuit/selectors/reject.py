@@ -7,10 +7,10 @@ from math import ceil
 
 import numpy as np
 
-from skpursuit.design.base import Design, Indices
+from skpursuit.data.base import Design, Indices
 from skpursuit.parameters import check_number
+from skpursuit.problem.score import top
 from skpursuit.selectors.base import Query, Selection, Selector
-from skpursuit.selectors.score import top
 
 MOST_READINGS = 16  # full readings of X that an answer may cost where no single entries can be read
 

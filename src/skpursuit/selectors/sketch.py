@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.blas import one_thread
-from skpursuit.design.base import Design, Floats, Indices
-from skpursuit.design.sums import scaled_norm
+from skpursuit.data.base import Design, Floats, Indices
+from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.sums import scaled_norm
 from skpursuit.parameters import check_count, check_number
+from skpursuit.problem.score import top
 from skpursuit.selectors.base import Query, Selection, Selector, Shortlist
 from skpursuit.selectors.exact import Exact
-from skpursuit.selectors.score import top
 
 FIRST = 8  # columns computed exactly before asking whether that is enough
 WILD = 6.0  # standard deviations by which a score may have moved without being seen

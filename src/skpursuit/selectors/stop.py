@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from skpursuit.design.base import Floats
+from skpursuit.data.base import Floats
 from skpursuit.parameters import check_count, check_number, shown
+from skpursuit.problem.score import top
 from skpursuit.selectors.base import Query
-from skpursuit.selectors.score import top
 
 LOOK = 128  # rows between two looks at the estimates, at most: a look costs about as much as reading two rows
 

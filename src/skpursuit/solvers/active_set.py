@@ -8,13 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from skpursuit.design.base import Floats, Indices
-from skpursuit.design.sums import dot, scaled_norm
-from skpursuit.finite import NotFinite
-from skpursuit.problem import Problem
-from skpursuit.sets import ConvexSet
+from skpursuit.data.base import Floats, Indices
+from skpursuit.numerics.finite import NotFinite
+from skpursuit.numerics.sums import dot, scaled_norm
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.sets import ConvexSet
+from skpursuit.problem.state import State
 from skpursuit.solvers.gram_recurrence import EPS, KnownGradient
-from skpursuit.state import State
 
 ORIGIN = -1  # the column of the origin, which the l1 ball's points may lean on like on a vertex
 NO_WEIGHT = 1e-12

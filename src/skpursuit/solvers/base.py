@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skpursuit.design.base import Floats
-from skpursuit.problem import Problem
+from skpursuit.data.base import Floats
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import Oracle
-from skpursuit.state import State, Status
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -40,7 +40,7 @@ class Solver(ABC):
         return k is None or len(coef) <= k
 
     def scaled(self, x: int, y: int, quadratic: bool) -> Solver | None:
-        """Return the solver of X / 2^x and y / 2^y; None where it knows no units. See `skpursuit.scaling`."""
+        """Return the solver of X / 2^x and y / 2^y; None where it knows no units. See `units.py`."""
         return None
 
     def reach(self, problem: Problem) -> int | None:

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skpursuit.design.base import Indices
-from skpursuit.normal import NewtonMerged, NormalEquations
+from skpursuit.data.base import Indices
+from skpursuit.fit.merged import NewtonMerged, NormalEquations
 from skpursuit.parameters import check_count, check_flag, check_size
-from skpursuit.problem import Problem
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.score import top
+from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import NO_COLUMNS, Oracle
-from skpursuit.selectors.score import top
 from skpursuit.solvers.base import (
     Solver,
     check_ridge,
@@ -25,7 +26,6 @@ from skpursuit.solvers.base import (
     scaled_ridge,
     scaled_tol,
 )
-from skpursuit.state import State, Status
 
 BLOWN_UP = 100.0  # times the objective of the zero model: what no useful iterate reaches
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skpursuit.design.base import Floats
-from skpursuit.design.sums import dot
-from skpursuit.finite import NotFinite
+from skpursuit.data.base import Floats
+from skpursuit.numerics.finite import NotFinite
+from skpursuit.numerics.sums import dot
 from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_size
-from skpursuit.problem import Problem
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.sets import SET_METHODS, ConvexSet, L1Ball, Simplex
+from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
-from skpursuit.sets import SET_METHODS, ConvexSet, L1Ball, Simplex
 from skpursuit.solvers.active_set import VARIANTS, Atom, Point, moved
 from skpursuit.solvers.base import Solver, scaled_size, scaled_tol
 from skpursuit.solvers.gram_recurrence import KnownGradient
 from skpursuit.solvers.line_search import RULES, Line
-from skpursuit.state import State, Status
 
 
 @dataclass(frozen=True, init=False)

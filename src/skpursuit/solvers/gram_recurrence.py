@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design.base import Floats, Indices
-from skpursuit.design.bounds import outer_bound
-from skpursuit.design.grams import GRAM_WIDTH
-from skpursuit.problem import Problem
-from skpursuit.selectors.score import top
-from skpursuit.sets import ConvexSet
-from skpursuit.state import State
+from skpursuit.data.base import Floats, Indices
+from skpursuit.data.grams import GRAM_WIDTH
+from skpursuit.numerics.bounds import outer_bound
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.score import top
+from skpursuit.problem.sets import ConvexSet
+from skpursuit.problem.state import State
 
 EPS = float(np.finfo(np.float64).eps)
 WORN = 1e6  # roundings after which X^T z is computed afresh

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.design.base import Floats
-from skpursuit.design.sums import dot
-from skpursuit.problem import Problem
-from skpursuit.state import State
+from skpursuit.data.base import Floats
+from skpursuit.numerics.sums import dot
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.state import State
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,15 @@ from math import ceil
 
 import numpy as np
 
-from skpursuit.blas import one_thread
-from skpursuit.dependence import rejected
-from skpursuit.design.sums import scaled_norm
+from skpursuit.fit.dependence import rejected
+from skpursuit.fit.refit import LeastSquares, Newton
+from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.sums import scaled_norm
 from skpursuit.parameters import check_count, check_flag, check_indices, check_size
-from skpursuit.problem import Problem
-from skpursuit.refit import LeastSquares, Newton
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.score import Score, Signed
+from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import Oracle, Query
-from skpursuit.selectors.score import Score, Signed
 from skpursuit.solvers.base import (
     EPS,
     Solver,
@@ -28,7 +29,6 @@ from skpursuit.solvers.base import (
     scaled_ridge,
     scaled_tol,
 )
-from skpursuit.state import State, Status
 
 
 @dataclass(frozen=True)

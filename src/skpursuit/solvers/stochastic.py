@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skpursuit.design.base import Floats, Indices
+from skpursuit.data.base import Floats, Indices
 from skpursuit.parameters import check_count, check_size
-from skpursuit.problem import Problem
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.score import top
+from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
-from skpursuit.selectors.score import top
 from skpursuit.solvers.base import Solver, check_sparsity, default_sparsity, residual_status, scaled_tol
 from skpursuit.solvers.cosamp import GraSP, best, start, watched
-from skpursuit.state import State, Status
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,208 @@
+"""Codes of many signals over one dictionary: fixed blocks, bounded memory, threads over blocks.
+
+The one sanctioned loop beside `minimize`: it works on blocks of signals that share a Gram matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from skpursuit.kernels.batch import PENDING, cosamp_block, omp_block
+from skpursuit.kernels.batch_types import Block, Codes, Dictionary, Limits
+from skpursuit.numerics.threads import share
+
+Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices, values and counts of the codes of one block
+
+KERNELS = {"omp": omp_block, "cosamp": cosamp_block}
+# Multiply-adds of one block, about 30 ms with its codes, so that an interrupt is answered promptly.
+BLOCK_WORK = 1 << 30
+MAX_BLOCK = 512
+VANISHING = 2.0**-60  # of the largest atom: float32 proposals tell nothing of smaller ones
+ROWS = 64  # blocks are multiples of what BLAS packs together
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How signals are coded. All numbers are checked by whoever makes it."""
+
+    k: int
+    tol: float = 0.0
+    solver: str = "omp"
+    refit: bool = False
+    max_iter: int = 10
+    n_threads: int | None = None
+    memory_limit: int = 2**30
+
+
+def _exponents(peak: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Powers of two that bring ``peak`` near 1, within what the dtype can hold."""
+    bound = 1000 if dtype == np.float64 else 120
+    return np.clip(np.frexp(np.asarray(peak, dtype=np.float64))[1], -bound, bound)
+
+
+def _aligned(shape: tuple[int, int]) -> np.ndarray:
+    """Float32 that begins on a cache line: vectors that straddle two cost twice."""
+    size = 4 * shape[0] * shape[1]
+    raw = np.empty(size + 64, np.uint8)
+    begin = -raw.ctypes.data % 64
+    return raw[begin : begin + size].view(np.float32).reshape(shape)
+
+
+def _norms(rows: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+
+
+class Encoder:
+    """A dictionary made ready for coding.
+
+    Parameters
+    ----------
+    atoms : ndarray of shape (d, n), float32 or float64
+        Finite.
+    plan : Plan
+        How to code.
+    expected : int, optional
+        Number of signals to come. For a few of them only the Gram rows they ask for are computed.
+    """
+
+    def __init__(self, atoms: np.ndarray, plan: Plan, expected: int | None = None) -> None:
+        d, n = atoms.shape
+        self.plan, self.dtype, self.shape = plan, atoms.dtype, (d, n)
+        self.exponent = int(_exponents(np.abs(atoms).max(initial=0.0), atoms.dtype))
+        scaled = np.ascontiguousarray(atoms) * atoms.dtype.type(2.0**-self.exponent)
+        reach = int(_exponents(_norms(scaled).max(initial=0.0), atoms.dtype))
+        scaled *= atoms.dtype.type(2.0**-reach)
+        scaled[_norms(scaled) < VANISHING] = 0.0  # beside the largest atom, like an atom of zeros
+        self.exponent += reach
+        coarse = scaled.astype(np.float32, copy=False)
+        nothing = np.empty((0, d), np.float32), np.full(d, -1, np.int64)
+        self.dictionary = Dictionary(scaled, coarse, _norms(scaled), *nothing)
+        self._spare: list[np.ndarray] = []  # correlations of blocks that are done: fresh memory is slow
+        self.k = min(plan.k, n, d)
+        eps, fine = float(np.finfo(atoms.dtype).eps), float(np.finfo(np.float64).eps) * 2 * n**0.5
+        self.limits = Limits(
+            k=self.k,
+            max_iter=plan.max_iter,
+            coarse=float(np.finfo(np.float32).eps) * 2 * n**0.5,
+            fine=fine,
+            floor=max(fine, 4 * eps),
+            dependence=max(fine, 256 * eps**2),
+            refit=plan.refit,
+        )
+        few = expected is not None and expected * self.k < d
+        if not few and 4 * d * d <= plan.memory_limit:
+            self.dictionary = self._with_all_rows(self.dictionary)
+
+    @property
+    def _work(self) -> int:
+        """Multiply-adds of one signal."""
+        d, n = self.shape
+        return d * n + self.k**2 * (d + n) * (1 if self.plan.solver == "omp" else 9)
+
+    @property
+    def block(self) -> int:
+        """Signals coded together; it depends on shapes alone, so threads cannot change the result."""
+        d, per_signal = self.shape[0], self._work
+        if len(self.dictionary.gram) < d:
+            per_signal = max(per_signal, BLOCK_WORK * 4 * d * self.k // self.plan.memory_limit)
+        most = max(1, min(MAX_BLOCK, BLOCK_WORK // max(1, per_signal)))
+        return most - most % ROWS if most > ROWS else most
+
+    def encode(self, signals: np.ndarray, first: int = 0) -> csr_array:
+        """Codes of signals in rows; ``first`` is the number of the first one, for messages."""
+        parts: dict[int, Part] = {}
+
+        def fill(at: int) -> None:
+            parts[at] = self._part(signals[at : at + self.block], first + at)
+
+        starts = range(0, len(signals), self.block)
+        share(fill, [(at,) for at in starts], len(signals) * self._work, self.plan.n_threads)
+        return _stack([parts[at] for at in starts], self.shape[0], self.dtype)
+
+    def _part(self, rows: np.ndarray, first: int) -> Part:
+        """Codes of one block."""
+        block, exponents = self._load(rows, first)
+        codes = self._codes(block)
+        self._spare.append(block.start)
+        valid = np.arange(codes.indices.shape[1]) < codes.counts[:, None]
+        shift = np.repeat(exponents - self.exponent, codes.counts)
+        values = np.ldexp(codes.values[valid], shift).astype(self.dtype)
+        return codes.indices[valid], values, codes.counts
+
+    def _load(self, rows: np.ndarray, first: int) -> tuple[Block, np.ndarray]:
+        """Scale signals by powers of two, so that neither squares nor float32 overflow or vanish."""
+        y = np.ascontiguousarray(rows, dtype=self.dtype)
+        peak = np.maximum(y.max(axis=1), -y.min(axis=1))
+        if not np.isfinite(peak).all():
+            row = first + int(np.argmin(np.isfinite(peak)))
+            raise ValueError(
+                f"signals contain NaN or infinity (first in row {row}); impute the values or drop the row"
+            )
+        exponents = _exponents(peak, self.dtype)
+        y = y * np.ldexp(1.0, -exponents).astype(self.dtype)[:, None]
+        with np.errstate(over="ignore", under="ignore"):
+            tol = np.ldexp(self.plan.tol, -2 * exponents)
+        coarse = y.astype(np.float32, copy=False)
+        energy = np.einsum("ij,ij->i", y, y).astype(np.float64)
+        start = self._room(len(y))
+        np.matmul(coarse, self.dictionary.coarse.T, out=start)
+        return Block(y, start, energy, tol), exponents
+
+    def _room(self, size: int) -> np.ndarray:
+        while self._spare:
+            room = self._spare.pop()
+            if len(room) >= size:
+                return room[:size]
+        return _aligned((size, self.shape[0]))
+
+    def _codes(self, block: Block) -> Codes:
+        """Run the kernel until no signal asks for a Gram row that is not there."""
+        size, d, dictionary = len(block.signals), self.shape[0], self.dictionary
+        codes = Codes(np.zeros((size, self.k), np.int32), np.zeros((size, self.k)), np.full(size, PENDING))
+        while True:
+            wanted = np.zeros(d, bool)
+            KERNELS[self.plan.solver](block, dictionary, self.limits, codes, wanted)
+            new = np.flatnonzero(wanted)
+            if len(new) == 0:
+                return codes
+            if size > 1 and 4 * d * (len(dictionary.gram) + len(new)) > self.plan.memory_limit:
+                halves = (slice(None, size // 2), slice(size // 2, None))
+                parts = [self._codes(Block(*(x[half] for x in block))) for half in halves]
+                return Codes(*(np.concatenate(pair) for pair in zip(*parts)))
+            dictionary = self._with_rows(dictionary, new)
+
+    def _with_rows(self, dictionary: Dictionary, new: np.ndarray) -> Dictionary:
+        """Add the Gram rows of the atoms ``new``."""
+        known, slot = len(dictionary.gram), dictionary.slot.copy()
+        slot[new] = np.arange(known, known + len(new))
+        rows = dictionary.coarse[new] @ dictionary.coarse.T
+        return dictionary._replace(gram=np.concatenate([dictionary.gram, rows]), slot=slot)
+
+    def _with_all_rows(self, dictionary: Dictionary) -> Dictionary:
+        """The whole Gram matrix, in blocks of a fixed size: the lower half by BLAS, the upper by copying."""
+        d, n = self.shape
+        step = max(1, min(256, BLOCK_WORK // max(1, d * n)))
+        coarse, gram = dictionary.coarse, _aligned((d, d))
+
+        def fill(at: int) -> None:
+            end = min(d, at + step)
+            np.matmul(coarse[at:end], coarse[:end].T, out=gram[at:end, :end])
+            gram[:at, at:end] = gram[at:end, :at].T
+
+        share(fill, [(at,) for at in range(0, d, step)], d * d * n // 2, self.plan.n_threads)
+        return dictionary._replace(gram=gram, slot=np.arange(d))
+
+
+def _stack(parts: list[Part], d: int, dtype: np.dtype) -> csr_array:
+    indices = np.concatenate([part[0] for part in parts] or [np.empty(0, np.int32)])
+    values = np.concatenate([part[1] for part in parts] or [np.empty(0, dtype)])
+    counts = np.concatenate([part[2] for part in parts] or [np.empty(0, np.int64)])
+    pointers = np.concatenate([[0], np.cumsum(counts)])
+    if pointers[-1] < np.iinfo(np.int32).max:
+        pointers = pointers.astype(np.int32)
+    codes = csr_array((values, indices, pointers), shape=(len(counts), d))
+    codes.has_canonical_format = True
+    return codes

@@ -1,0 +1,270 @@
+"""The quantised twin of a dense matrix: products with a residual from one byte an entry, with a proof.
+
+In blocks of 512 rows ``x = c + s (q + l / 128) + error``: `Twin.estimate` reads the bytes q of all columns or
+some, `Twin.refine` both bytes of a few, `Twin.estimate_rows` both bytes of whole rows, where these were
+kept. All return intervals that hold for the product in real numbers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpursuit.data.cut import ROOT, UNIT, Cut, Floats, RowCut, scaled_up
+from skpursuit.data.twin_builder import Builder
+from skpursuit.kernels import coded_rows
+from skpursuit.kernels import quantized as kernel
+from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.bounds import raised
+from skpursuit.numerics.threads import begin, over_ranges
+
+SLAB = 64  # ranges of columns given to a thread start at multiples of this
+
+
+class Cost(NamedTuple):
+    """What one call reads of the stored matrix."""
+
+    entries: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Twin:
+    """Affine int8 codes of the columns of a dense matrix, with error bounds.
+
+    Attributes
+    ----------
+    codes, fine : (columns padded to 16, rows padded to 64) int8; `fine` is empty unless asked for
+    steps : (rows, columns padded to 16) int16, in 1/128 of the scale; empty unless asked for
+    scale, centre, error : (columns, blocks); error bounds the 2-norm of what the codes lose in a block
+    exponent : (columns,) int; the codes are those of the column divided by two to this power
+    row_squares : (rows,) sums of squares, where they came with the steps
+    shape : (rows, columns) of the matrix
+    stochastic : whether the codes were rounded at random, which `log_delta` needs
+    """
+
+    codes: NDArray[np.int8]
+    fine: NDArray[np.int8]
+    steps: NDArray[np.int16]
+    scale: NDArray[np.float32]
+    centre: NDArray[np.float64]
+    error: NDArray[np.float32]
+    exponent: NDArray[np.intc]
+    row_squares: NDArray[np.float64] | None
+    shape: tuple[int, int]
+    stochastic: bool
+
+    @staticmethod
+    def build(
+        X: Floats, rng: np.random.Generator | None = None, fine: bool = True, steps: bool = False
+    ) -> "Twin":
+        """Encode a finite 2-D float32 or float64 array of any layout, reading it once.
+
+        Parameters
+        ----------
+        X : (n, d) array
+        rng : Generator, optional
+            Round at random, unbiased and independently, instead of to nearest.
+        fine : bool, default True
+            Keep a second byte an entry, for `refine`: a third of the build time and half the memory. It pays
+            where many columns survive `estimate` (k is large, X is tall or its tails are heavy).
+        steps : bool, default False
+            Keep both bytes of each entry together and by rows, for `estimate_rows`.
+        """
+        return Twin(**Builder(X, rng, fine, steps).build(), shape=X.shape, stochastic=rng is not None)
+
+    @property
+    def has_fine(self) -> bool:
+        """Whether the second bytes were kept, which `refine` needs."""
+        return self.fine.shape == self.codes.shape
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether both bytes were kept by rows, which `estimate_rows` needs."""
+        return bool(self.steps.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held: one to four bytes an entry and sixteen for each column of a block."""
+        arrays = (self.codes, self.fine, self.steps, self.scale, self.centre, self.error, self.exponent)
+        return sum(a.nbytes for a in arrays)
+
+    @property
+    def _frame_bytes(self) -> int:
+        """Bytes of the scales, centres and errors of one column."""
+        return self.scale.shape[1] * (self.scale.itemsize + self.centre.itemsize + self.error.itemsize)
+
+    def estimate_cost(self, columns: int | None = None) -> Cost:
+        """What `estimate` reads for all columns or this many, whatever the number of residuals."""
+        count = self.shape[1] if columns is None else columns
+        return Cost(self.shape[0] * count, count * (self.codes.shape[1] + self._frame_bytes))
+
+    def rows_cost(self, rows: int) -> Cost:
+        """What `estimate_rows` reads for this many rows in all."""
+        d = self.shape[1]
+        return Cost(rows * d, d * (rows * self.steps.itemsize + self._frame_bytes))
+
+    def refine_cost(self, columns: int) -> Cost:
+        """What `refine` reads for this many columns."""
+        frames = self.scale.shape[1] * (self.scale.itemsize + self.centre.itemsize)
+        return Cost(self.shape[0] * columns, columns * (2 * self.codes.shape[1] + frames))
+
+    def estimate(
+        self, r: Floats, log_delta: float | None = None, cols: NDArray[np.integer] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Estimate X^T r, or its entries at `cols`, for r of shape (n,) or (n, m), with error bounds.
+
+        Without `log_delta`, |g - X^T r| <= bound always, rounding included. With it, each entry of the bound
+        holds with probability at least 1 - exp(log_delta) over the random rounding, for r that does not
+        depend on that rounding (Hoeffding: P(|error| > t) <= 2 exp(-2 t^2 / sum s_i^2 r_i^2)).
+        """
+        if log_delta is not None and not self.stochastic:
+            raise ValueError("log_delta needs a twin built with stochastic rounding: Twin.build(X, rng=...)")
+        cut = Cut.of(r, self.codes.shape[1], self.shape[0])
+        table = cut.table(self.stochastic, log_delta is not None)
+        cols = np.arange(self.shape[1]) if cols is None else np.asarray(cols, np.intp)
+        out = np.empty((table.shape[0], 3, cols.size))
+        args = (self.codes, self.scale, self.centre, self.error, cols, cut.whole, table, out)
+        work = cut.whole.size * cols.size // 4  # four codes take the time of one float64
+        over_ranges(kernel.estimate_columns, cols.size, SLAB, work, args)
+        bound = out[:, 1]
+        if log_delta is not None:
+            bound = bound + np.sqrt(0.5 * (np.log(2.0) - log_delta) * out[:, 2])
+        return cut.restore(out[:, 0], bound, self.exponent[cols])
+
+    def estimate_rows(
+        self, r: Floats, parts: list[NDArray[np.integer]]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Estimate sums of X[i] r[i] over the rows up to the end of each part, with error bounds.
+
+        Returns two arrays of shape (parts, columns[, m]).
+        """
+        if not self.has_steps:
+            raise ValueError("estimate_rows needs a twin built with its rows: Twin.build(X, steps=True)")
+        d, blocks = self.shape[1], self.scale.shape[1]
+        cut = RowCut.of(r, parts, self.shape[0], blocks)
+        plain = np.abs(cut.exponent).max() < 400 and not self.exponent.any()
+        units = np.ldexp(1.0, cut.exponent if plain else 0 * cut.exponent)
+        out = np.empty((len(units), len(parts), d))
+        out[:, 0] = 0.0
+        scale, centre, most = self._by_blocks
+        args = (self.steps, scale, centre, cut.rows, cut.starts, cut.weights, units, cut.totals, out)
+        over_ranges(coded_rows.add_rows, d, coded_rows.ALIGN, cut.weights.size * d // 2, args)
+        lost = cut.lost * (units * (1.0 + self._slack))[:, None]
+        with one_thread():
+            g, bound = out.reshape(-1, d), lost.reshape(2, -1).T @ most
+        if not plain:
+            g, bound = scaled_up(g, bound, np.repeat(cut.exponent, len(parts)), self.exponent, blocks)
+        shape = (len(parts), d, *r.shape[1:])
+        return _targets_last(g, shape), _targets_last(bound, shape)
+
+    @cached_property
+    def _by_blocks(self) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
+        """Scales per step and centres, a row for each block; and the largest scale and centre of a column."""
+        scale, centre = np.ascontiguousarray(self.scale.T), np.ascontiguousarray(self.centre.T)
+        most = np.stack([scale.max(axis=0), np.abs(centre).max(axis=0)]).astype(np.float64)
+        return scale / np.float32(kernel.FINE), centre, most
+
+    def multiplying(self, v: Floats) -> Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Products of the decoded columns with the columns of v, of shape (n, m), all in one pass.
+
+        Begun by other threads where there are some; the function returned ends it. It returns (g, loss) with
+        |g[k, j] - <decoded x_j, v_k>| <= loss[k] . factors[j]. They can be added up to a residual that is a
+        sum of such columns: what the codes lose of that is `lost`.
+        """
+        cut = Cut.of(v, self.codes.shape[1], self.shape[0])
+        m, blocks, d = cut.whole.shape[0], self.scale.shape[1], self.shape[1]
+        full = -(-m // kernel.TILE[1]) * kernel.TILE[1]
+        whole, units = np.zeros((full, cut.whole.shape[1]), np.int16), np.zeros((blocks, full), np.float32)
+        whole[:m], units[:, :m] = cut.whole, cut.head[:, 0].T
+        out = np.empty((full, d))
+        args = (self.codes, self.scale, whole, units, out)
+        end = begin(kernel.multiply_columns, d, SLAB, full * self.codes[0].size * d // 8, args)
+
+        def finish() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            end()
+            g = cut.head[:, 1] @ self.centre.T
+            g += out[:m]
+            power = np.ldexp(1.0, cut.exponent)[:, None]
+            g *= power * self._powers
+            return g, cut.multiplying_loss() * power
+
+        return finish
+
+    @cached_property
+    def peak(self) -> float:
+        """A number with peak <= the largest |entry| <= 2^80 peak."""
+        used = self.scale.any(axis=1) | self.centre.any(axis=1)
+        return float(np.ldexp(2.0**-20, self.exponent[used].max())) if used.any() else 0.0
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether no column is so large or small that `multiplying` and what belongs to it had to mind it."""
+        return bool(np.abs(self.exponent).max(initial=0) < 300)
+
+    @property
+    def measured(self) -> bool:
+        """Whether the codes were read for `factors` and `sizes`, which are kept."""
+        return "sizes" in self.__dict__
+
+    def measure(self) -> None:
+        """Read the codes once for `factors` and `sizes`."""
+        _ = self.sizes
+
+    @cached_property
+    def _powers(self) -> NDArray[np.float64]:
+        return np.ldexp(1.0, self.exponent)
+
+    @cached_property
+    def factors(self) -> NDArray[np.float64]:
+        """(columns, 2): the norm of the decoded column without its centres, and their sum, rounded up."""
+        d = self.shape[1]
+        norms = np.empty(d)
+        over_ranges(kernel.code_norms, d, SLAB, self.codes.size // 4, (self.codes, self.scale, norms))
+        sums = np.stack([norms, np.abs(self.centre).sum(axis=1)], axis=1)
+        return sums * (self._powers * (1.0 + self._slack))[:, None]
+
+    @property
+    def _slack(self) -> float:
+        """Room for the rounding of a sum over blocks."""
+        return (self.scale.shape[1] + 16) * UNIT
+
+    @cached_property
+    def sizes(self) -> NDArray[np.float64]:
+        """Upper bounds of the column norms."""
+        return self.factors[:, 0] + ROOT * self.factors[:, 1] + 2.0 * self._errors.sum(axis=0)
+
+    def lost(self, r: Floats) -> NDArray[np.float64]:
+        """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m)."""
+        top = np.abs(r).max(axis=0, initial=0.0)
+        exponent = np.maximum(np.frexp(top)[1], -1000)  # smaller powers would leave the float range
+        scaled = r * np.ldexp(1.0, -exponent)
+        starts = np.arange(0, len(r), kernel.ROWS)
+        norms = np.sqrt(np.add.reduceat(scaled * scaled, starts, axis=0)) * (1.0 + 2.0**-40)
+        norms += 2.0**-500 * (top > 0)  # squares that underflowed
+        bound = (norms.T @ self._errors).T
+        return raised(bound * (np.ldexp(1.0, exponent) * (1.0 + self._slack)), bound)
+
+    @cached_property
+    def _errors(self) -> NDArray[np.float64]:
+        return np.ascontiguousarray(self.error.T, dtype=np.float64) * self._powers
+
+    def refine(self, r: Floats, cols: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Estimate X[:, cols]^T r from both bytes, with a bound about 40 times tighter; always a proof."""
+        if not self.has_fine:
+            raise ValueError("refine needs a twin built with its second bytes: Twin.build(X, fine=True)")
+        cols = np.asarray(cols, np.intp)
+        cut = Cut.of(r, self.codes.shape[1], self.shape[0])
+        table = cut.fine_table()
+        out = np.empty((table.shape[0], 2, cols.size))
+        args = (self.codes, self.fine, self.scale, self.centre, cols, cut.whole, table, out)
+        over_ranges(kernel.refine_columns, cols.size, 1, cut.whole.size * cols.size // 4, args)
+        return cut.restore(out[:, 0], out[:, 1], self.exponent[cols])
+
+
+def _targets_last(rows: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Rows for each target and part as (parts, columns[, targets])."""
+    return np.moveaxis(rows.reshape(-1, *shape[:2]), 0, -1).reshape(shape)

@@ -1,0 +1,148 @@
+"""Newton directions on gathered columns: a factor per target, or one for all where a loss couples them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data.base import Floats, Indices
+from skpursuit.problem.problem import Problem
+
+SLICE_ENTRIES = 2**22  # curvatures of rows held at a time, all pairs of classes
+
+
+class Curvature:
+    """Second derivatives of a loss of one target at predictions z, in the coefficients of the rows of A.
+
+    Where they are singular, as those of Huber loss far from its minimum, or where `trusted` is False because
+    a step by them led nowhere, the parabola above the loss is used instead, if the loss has one.
+    """
+
+    def __init__(self, problem: Problem, A: Floats, z: Floats, penalty: Floats, trusted: bool = True) -> None:
+        above = None if trusted else problem.majorant(z)
+        bend = problem.curvature(z) if above is None else above
+        self.factor, damping = factor((A * bend) @ A.T, penalty)
+        if damping and above is None and (above := problem.majorant(z)) is not None:
+            self.factor, _ = factor((A * above) @ A.T, penalty)
+        self.is_majorant = above is not None
+
+    def solve(self, g: Floats) -> Floats:
+        """The direction p with (curvature) p = g."""
+        return self.factor(g)
+
+
+class CoupledCurvature:
+    """Where the loss couples the targets: the whole k m x k m matrix of diag(p) - p p^T in each row.
+
+    Adding one number to the coefficients of a column in all classes changes nothing, so that without a
+    penalty the matrix is singular in that direction. There it gets the curvature of the square of their mean,
+    which is zero where `centred` coefficients start, and so stays zero.
+
+    Block (i, j) of two columns is a sum over the samples that have both, for all pairs of classes at once:
+    the price follows the non-zeros of the sparser column.
+    """
+
+    is_majorant = False
+
+    def __init__(self, problem: Problem, A: Floats, z: Floats, penalty: Floats) -> None:
+        loss: Any = problem.loss
+        p = loss.probabilities(z)
+        m = p.shape[1]
+        self.shape = (m, len(A))
+        first, second = np.triu_indices(m)
+        blocks = np.zeros((len(first), len(A), len(A)))
+        step = max(1, SLICE_ENTRIES // len(first))
+        for start in range(0, len(p), step):
+            rows = slice(start, start + step)
+            weights = None if problem.weights is None else problem.weights[rows]
+            blocks += pair_products(A[:, rows], row_curvatures(p[rows], weights, first, second))
+        H = np.empty((*self.shape, *self.shape))
+        for a, b, block in zip(first, second, blocks):
+            H[a, :, b] = H[b, :, a] = block
+        for i in np.flatnonzero(penalty == 0):
+            H[:, i, :, i] += np.trace(H[:, i, :, i]) / m**2
+        self.factor, _ = factor(H.reshape(m * len(A), -1), np.tile(penalty, m))
+
+    def solve(self, g: Floats) -> Floats:
+        """The direction p with (curvature) p = g."""
+        return self.factor(g.T.ravel()).reshape(self.shape).T
+
+
+def row_curvatures(p: Floats, weights: Floats | None, first: Indices, second: Indices) -> Floats:
+    """Entries (first, second) of the weighted diag(p) - p p^T of each row, shape (n, pairs)."""
+    q = np.ascontiguousarray(p.T)
+    found = q[first] * ((first == second)[:, None] - q[second])
+    return np.ascontiguousarray((found if weights is None else found * weights).T)
+
+
+def pair_products(A: Floats, D: Floats) -> Floats:
+    """A diag(D[:, q]) A^T for each column q of D, shape (q, k, k)."""
+    present = A != 0
+    counts = present.sum(axis=1)
+    order = np.argsort(-counts, kind="stable")
+    blocks = np.empty((D.shape[1], len(A), len(A)))
+    for t, j in enumerate(order):
+        fuller = order[: t + 1]
+        if counts[j] < A.shape[1]:
+            rows = np.flatnonzero(present[j])
+            found = (A[np.ix_(fuller, rows)] * A[j, rows]) @ D[rows]
+        else:
+            found = (A[fuller] * A[j]) @ D
+        blocks[:, fuller, j] = blocks[:, j, fuller] = found.T
+    return blocks
+
+
+def curvature_at(
+    problem: Problem, A: Floats, z: Floats, penalty: Floats, trusted: bool = True
+) -> Curvature | CoupledCurvature:
+    """The curvature in the form the loss allows."""
+    if couples(problem):
+        return CoupledCurvature(problem, A, z, penalty)
+    return Curvature(problem, A, z, penalty, trusted)
+
+
+def centred(w: Floats, penalty: Floats) -> Floats:
+    """Coefficients of coupled classes, less their mean over the classes where nothing else determines it."""
+    return np.where((penalty == 0)[:, None], w - w.mean(axis=1, keepdims=True), w)
+
+
+def couples(problem: Problem) -> bool:
+    """Whether the loss of a sample depends on several predictions at once, as multinomial loss does."""
+    return hasattr(problem.loss, "probabilities")
+
+
+def factor(H: Floats, penalty: Floats) -> tuple[Callable[[Floats], Floats], float]:
+    """A solver of (H + diag(penalty)) p = g for a positive semi-definite H, and its damping relative to H.
+
+    It is damped as little as Cholesky needs, in units of each column, so that neither the range of floats nor
+    columns of very different sizes play a part. Where no damping helps, H is not finite or zero: there is no
+    direction.
+    """
+    from scipy.linalg import cho_solve
+
+    H.flat[:: len(H) + 1] += penalty
+    sizes = np.sqrt(np.diag(H))
+    if not (np.isfinite(sizes).all() and sizes.any()):
+        return np.zeros_like, np.inf
+    sizes[sizes == 0.0] = 1.0
+    H /= sizes
+    H /= sizes[:, None]
+    lower, damping = cholesky(H), 0.0
+    while lower is None and damping < 1.0:
+        damping = max(10 * damping, 1e-14)
+        lower = cholesky(H + damping * np.eye(len(H)))
+    if lower is None:
+        return np.zeros_like, np.inf
+    return lambda g: cho_solve((lower, True), g / sizes, check_finite=False) / sizes, damping
+
+
+def cholesky(H: Floats) -> Floats | None:
+    """The lower factor of H; None where it has none."""
+    from scipy.linalg import LinAlgError, cho_factor
+
+    try:
+        return cho_factor(H, lower=True, check_finite=False)[0]
+    except LinAlgError:
+        return None

@@ -1,0 +1,230 @@
+"""Least squares on a merged support: normal equations whose Gram blocks are reused between iterations."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data.base import Floats, Indices
+from skpursuit.fit.refit import EPS, LeastSquares, Newton
+from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.sums import scaled_norm
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.state import State
+from skpursuit.solvers.base import empty_state
+
+DOUBT = 1e-8  # squared share of a unit column left over by the others, below which its Gram entry is noise
+MOST_SCRATCH = 2**21  # numbers: 16 MB
+SHARP = 1e-2  # above which plain normal equations lose no digits worth a refinement
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The gathered columns of a merged support in parts (positions, rows), not copied together."""
+
+    parts: tuple[tuple[Indices, Floats], ...]
+
+    def combined(self, coef: Floats) -> Floats:
+        """X_T b."""
+        return np.sum([(coef[at].T @ rows).T for at, rows in self.parts], axis=0)
+
+    def correlated(self, r: Floats) -> Floats:
+        """X_T^T r."""
+        out = np.empty((sum(len(at) for at, _ in self.parts), *r.shape[1:]))
+        for at, rows in self.parts:
+            out[at] = rows @ r
+        return out
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Coefficients on a merged support, zero where a column was dropped, and what the next fit can reuse."""
+
+    columns: Columns
+    coef: Floats
+    dropped: Indices
+    memory: Mapping[str, Any]
+
+
+class NormalEquations:
+    """Solve X_T^T X_T b = X_T^T y by Cholesky; columns that depend on lower-numbered ones are dropped.
+
+    Memory of the state: `merged` (the columns T), `gram` (their Gram matrix) and `moments` (X_T^T y). Entries
+    of columns that were merged before are copied, so that an iteration pays for its new columns only.
+    """
+
+    def fit(self, problem: Problem, merged: Indices, state: State) -> Fit:
+        """Fit on the columns `merged`, which ascend."""
+        before = np.asarray(state.memory.get("merged", merged[:0]))
+        _, at, was = np.intersect1d(merged, before, assume_unique=True, return_indices=True)
+        new = np.setdiff1d(np.arange(len(merged)), at, assume_unique=True)
+        design = problem.design
+        room = scratch(len(merged), design.shape[0])
+        old = design.columns(merged[at], None if room is None else room[: len(at)])
+        fresh = design.columns(merged[new], None if room is None else room[len(at) :])
+        gram = np.empty((len(merged), len(merged)))
+        moments = np.empty((len(merged), *problem.targets))
+        if len(at):
+            gram[np.ix_(at, at)] = np.asarray(state.memory["gram"])[np.ix_(was, was)]
+            moments[at] = np.asarray(state.memory["moments"])[was]
+        with one_thread(), np.errstate(over="ignore", invalid="ignore"):  # `solve` looks at the sizes
+            gram[np.ix_(new, new)] = fresh @ fresh.T  # one array twice: BLAS does half the work
+            gram[np.ix_(new, at)] = fresh @ old.T
+            gram[np.ix_(at, new)] = gram[np.ix_(new, at)].T
+            moments[new] = fresh @ problem.y
+            columns = Columns(((at, old), (new, fresh)))
+            coef, dropped = solve(problem, merged, columns, gram, moments)
+        return Fit(columns, coef, dropped, {"merged": merged, "gram": gram, "moments": moments})
+
+    def again(self, problem: Problem, fit: Fit, keep: Indices) -> Floats:
+        """Coefficients fitted on some of the merged columns only (positions), from the same products."""
+        gram, moments = fit.memory["gram"][np.ix_(keep, keep)], fit.memory["moments"][keep]
+        merged = fit.memory["merged"][keep]
+        columns = Columns(((np.arange(len(keep)), problem.design.columns(merged)),))
+        with one_thread():
+            return solve(problem, merged, columns, gram, moments)[0]
+
+
+class NewtonMerged:
+    """Minimise any loss on a merged support by Newton, from the coefficients of the last iterate."""
+
+    def __init__(self, ridge: float = 0.0) -> None:
+        self.newton = Newton(ridge)
+
+    def fit(self, problem: Problem, merged: Indices, state: State) -> Fit:
+        """Fit on the columns `merged`, which ascend."""
+        A = problem.design.columns(merged)
+        weighted, lost = A, problem.design.lost(merged)
+        if problem.weights is not None:
+            root = np.sqrt(problem.weights)
+            weighted, lost = A * root, lost * root.max()
+        keep = self._independent(weighted, lost)
+        start = np.zeros((len(merged), *problem.targets))
+        start[np.searchsorted(merged, state.support)] = state.coef
+        coef = np.zeros_like(start)
+        with one_thread():
+            coef[keep] = self.newton.fit(problem, merged[keep], A[keep], start[keep])[0]
+        columns = Columns(((np.arange(len(merged)), A),))
+        return Fit(columns, coef, np.delete(merged, keep), {"merged": merged})
+
+    def again(self, problem: Problem, fit: Fit, keep: Indices) -> Floats:
+        """Coefficients fitted on some of the merged columns only (positions)."""
+        columns = fit.memory["merged"][keep]
+        A = problem.design.columns(columns)
+        with one_thread():
+            return self.newton.fit(problem, columns, A, fit.coef[keep])[0]
+
+    def _independent(self, A: Floats, lost: Floats) -> Indices:
+        """Positions of the columns that are not combinations of earlier ones, nor rounding alone."""
+        sizes = np.array([scaled_norm(a) for a in A])
+        alive = np.flatnonzero(sizes > lost)
+        unit = A[alive] / sizes[alive, None]
+        with one_thread():
+            keep, factor = independent(unit @ unit.T)
+            doubtful = np.setdiff1d(np.arange(len(alive)), keep, assume_unique=True)
+            if len(doubtful):
+                near = ~dependent(unit[doubtful], unit[keep], factor, np.ones(len(keep)))
+                keep = np.sort(np.concatenate([keep, doubtful[near]]))
+        return alive[keep]
+
+
+_mine = threading.local()
+
+
+def scratch(rows: int, n: int) -> Floats | None:
+    """Memory of this thread for columns that one step alone looks at; none where keeping it would be much."""
+    if rows * n > MOST_SCRATCH:
+        return None
+    held = getattr(_mine, "held", None)
+    if held is None or held.shape[1] != n or len(held) < rows:
+        held = _mine.held = np.empty((rows, n))
+    return held
+
+
+def solve(
+    problem: Problem, merged: Indices, columns: Columns, gram: Floats, moments: Floats
+) -> tuple[Floats, Indices]:
+    """Coefficients of the merged columns, and the columns that were dropped."""
+    sizes = np.sqrt(np.diag(gram))
+    if not (sizes.min() > 1e-140 and sizes.max() < 1e140 and (sizes > problem.design.lost(merged)).all()):
+        return careful(problem, merged)
+    scaled = gram / np.multiply.outer(sizes, sizes)
+    keep, factor = independent(scaled)
+    doubtful = np.setdiff1d(np.arange(len(merged)), keep, assume_unique=True)
+    if len(doubtful):
+        gather = problem.design.columns
+        if not dependent(gather(merged[doubtful]), gather(merged[keep]), factor, sizes[keep]).all():
+            return careful(problem, merged)
+    coef = np.zeros(moments.shape)
+    size = per_row(sizes[keep], moments)
+    coef[keep] = both_triangles(factor, moments[keep] / size) / size
+    # Columns that depend on others often span y: then only a refined fit is recognised as exact.
+    if len(doubtful) or np.diag(factor).min() ** 2 < SHARP:
+        rest = columns.correlated(problem.y - columns.combined(coef))
+        coef[keep] += both_triangles(factor, rest[keep] / size) / size
+    return coef, merged[doubtful]
+
+
+def independent(scaled: Floats) -> tuple[Indices, Floats]:
+    """The first columns that do not depend on earlier ones, and the Cholesky factor of their Gram matrix."""
+    try:
+        factor = np.linalg.cholesky(scaled)
+        if np.diag(factor).min(initial=1.0) ** 2 > DOUBT:
+            return np.arange(len(scaled)), factor
+    except np.linalg.LinAlgError:
+        pass
+    return skipping_cholesky(scaled)
+
+
+def skipping_cholesky(scaled: Floats) -> tuple[Indices, Floats]:
+    """Cholesky row by row, leaving out rows whose pivot is lost in rounding."""
+    from scipy.linalg import solve_triangular
+
+    keep: list[int] = []
+    factor = np.zeros_like(scaled)
+    for j in range(len(scaled)):
+        k = len(keep)
+        row = solve_triangular(factor[:k, :k], scaled[keep, j], lower=True, check_finite=False)
+        pivot = scaled[j, j] - row @ row
+        if pivot > DOUBT:
+            factor[k, :k], factor[k, k] = row, np.sqrt(pivot)
+            keep.append(j)
+    k = len(keep)
+    return np.array(keep, dtype=np.intp), factor[:k, :k]
+
+
+def dependent(doubtful: Floats, kept: Floats, factor: Floats, sizes: Floats) -> np.ndarray:
+    """Whether each doubtful column is a combination of the kept ones, by its remainder after projection."""
+    rest = doubtful
+    for _ in range(3):
+        share = both_triangles(factor, (kept @ rest.T) / sizes[:, None]) / sizes[:, None]
+        rest = rest - share.T @ kept
+    tiny = 64 * max(16, kept.shape[1]) * EPS
+    return np.linalg.norm(rest, axis=1) <= tiny * np.linalg.norm(doubtful, axis=1)
+
+
+def careful(problem: Problem, merged: Indices) -> tuple[Floats, Indices]:
+    """Grow an orthogonal factorisation column by column: slower, for what normal equations cannot resolve."""
+    refit = LeastSquares()
+    state = empty_state(problem, **refit.start(problem))
+    for j in merged.tolist():
+        state = refit.add(problem, state, j)
+    coef = np.zeros((len(merged), *problem.targets))
+    coef[np.searchsorted(merged, state.support)] = state.coef
+    return coef, state.dropped
+
+
+def both_triangles(factor: Floats, b: Floats) -> Floats:
+    """Solve L L^T x = b."""
+    from scipy.linalg import cho_solve
+
+    return cho_solve((factor, True), b, check_finite=False)
+
+
+def per_row(sizes: Floats, like: Floats) -> Floats:
+    """Shape sizes so that they divide the rows of `like`."""
+    return sizes if like.ndim == 1 else sizes[:, None]

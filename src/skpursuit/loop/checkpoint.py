@@ -1,0 +1,165 @@
+"""Checkpoints: a state and its history in one file, written atomically, never pickled."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from skpursuit._files import write_atomically
+from skpursuit.parameters import check_count, check_number, check_path
+from skpursuit.problem.state import Record, State, Status
+
+MAGIC = b"skpursuit checkpoint 3\n"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and how often a run is saved.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. If it exists the run goes on from it, to the same bits as if it had never stopped.
+    every : float
+        Seconds between saves; a run is also saved on Ctrl-C and when it ends.
+    """
+
+    path: str | os.PathLike[str]
+    every: float = 60.0
+
+    def __post_init__(self) -> None:
+        check_path("checkpoint path", self.path)
+        check_number("every", self.every, "[0, inf]")
+
+
+@dataclass
+class Snapshot:
+    """What a checkpoint holds."""
+
+    state: State
+    history: list[Record]
+    seed: int
+    fingerprints: dict[str, str]
+
+
+def save(path: Path, snapshot: Snapshot) -> None:
+    """Write a snapshot so that the file is either the old one or the new one, whole."""
+    state = snapshot.state
+    arrays: dict[str, Any] = {
+        f"state.{f.name}": np.asarray(getattr(state, f.name)) for f in fields(state)[:5]
+    }
+    arrays |= {f"memory.{name}": np.asarray(value) for name, value in state.memory.items()}
+    header = {
+        "status": state.status.name if state.status else None,
+        "history": [asdict(record) for record in snapshot.history],
+        "seed": snapshot.seed,
+        "fingerprints": snapshot.fingerprints,
+    }
+    body = io.BytesIO()
+    np.savez(body, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
+    content = body.getvalue()
+    digest = hashlib.sha256(content).hexdigest().encode() + b"\n"
+    write_atomically(path, MAGIC + digest + content)
+
+
+def load(path: Path) -> Snapshot:
+    """Read a snapshot; ValueError when the file is not one, is cut short, or was changed."""
+    content = path.read_bytes()
+    if not content.startswith(MAGIC):
+        raise ValueError(f"{path} is not a checkpoint of this version; name another file or delete it")
+    digest, _, body = content[len(MAGIC) :].partition(b"\n")
+    if hashlib.sha256(body).hexdigest().encode() != digest:
+        raise ValueError(f"{path} is damaged: its checksum does not match; delete it to start again")
+    try:
+        return _parsed(body)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, BadZipFile) as error:
+        raise ValueError(f"{path} does not hold a run ({error}); delete it to start again") from None
+
+
+def _parsed(body: bytes) -> Snapshot:
+    with np.load(io.BytesIO(body), allow_pickle=False) as file:
+        header = json.loads(file["header"].tobytes())
+        arrays = {name: file[name] for name in file.files if name != "header"}
+    state = State(
+        **{name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
+        | {"objective": float(arrays["state.objective"])},
+        memory={
+            name.removeprefix("memory."): array
+            for name, array in arrays.items()
+            if name.startswith("memory.")
+        },
+        status=Status[header["status"]] if header["status"] else None,
+    )
+    history = [Record(**record | {"selected": tuple(record["selected"])}) for record in header["history"]]
+    if [record.iteration for record in history] != list(range(len(history))):
+        raise ValueError("its iterations are not in order")
+    check_count("seed", header["seed"], optional=False, least=0)
+    return Snapshot(state, history, header["seed"], dict(header["fingerprints"]))
+
+
+def check_state(path: Path, state: State, first: State, d: int) -> None:
+    """Refuse a saved state that no run on d columns which began with the state `first` can have."""
+    faults = {
+        "its support does not name distinct columns of X": _are_columns(state.support, d)
+        and len(np.unique(state.support)) == len(state.support),
+        "its dropped columns are not columns of X": _are_columns(state.dropped, d),
+        "its coefficients are not finite numbers, one for each column of the support": _are_finite(
+            state.coef, (len(np.atleast_1d(state.support)), *first.coef.shape[1:])
+        ),
+        "its predictions are not finite numbers, one for each row of X": _are_finite(state.z, first.z.shape),
+        "its objective is not a number": not np.isnan(state.objective),
+        "what its solver remembers has another shape": all(
+            name in state.memory and np.shape(state.memory[name])[1:] == np.shape(value)[1:]
+            for name, value in first.memory.items()
+        ),
+    }
+    for fault, good in faults.items():
+        if not good:
+            raise ValueError(f"{path} does not hold a run on this X and y: {fault}; delete it to start again")
+
+
+def _are_columns(values: np.ndarray, d: int) -> bool:
+    if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
+        return False
+    return bool(((values >= 0) & (values < d)).all())
+
+
+def _are_finite(values: np.ndarray, shape: tuple[int, ...]) -> bool:
+    return values.shape == shape and values.dtype.kind == "f" and bool(np.isfinite(values).all())
+
+
+def check_same(path: Path, saved: dict[str, str], now: dict[str, str]) -> None:
+    """Refuse to go on with other data or parameters."""
+    for name in [*now, *(name for name in saved if name not in now)]:
+        if saved.get(name) != now.get(name):
+            raise ValueError(
+                f"checkpoint {path} was made with a different {name}; give the same one or delete the file"
+            )
+
+
+def fingerprint(value: Any, depth: int = 4) -> str:
+    """Digest of an array, or the text of a component, which may hold others up to a depth."""
+    if isinstance(value, np.ndarray):
+        return hashlib.sha256(repr(value.shape).encode() + np.ascontiguousarray(value).tobytes()).hexdigest()
+    text = repr(value)
+    if " at 0x" not in text:
+        return text
+    # An address, which is another one in each process: the name and what it holds instead.
+    name = getattr(value, "__qualname__", type(value).__qualname__)
+    if hasattr(value, "__code__"):
+        code = value.__code__
+        return f"{name} {hashlib.sha256(code.co_code).hexdigest()} {code.co_names} {_plain(code.co_consts)}"
+    inside = getattr(value, "__dict__", {}) if depth else {}
+    return f"{name}({ {key: fingerprint(part, depth - 1) for key, part in inside.items()} })"
+
+
+def _plain(constants: tuple[Any, ...]) -> list[str]:
+    return [repr(constant) for constant in constants if " at 0x" not in repr(constant)]

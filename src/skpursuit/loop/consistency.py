@@ -1,0 +1,64 @@
+"""The last look at a run: whether what it tells is what its coefficients give.
+
+Solvers move coefficients, predictions z and the objective side by side, each by its own cheap update. A
+mistake in one of them, or digits that near-dependent columns lose, would let a result tell an objective that
+its coefficients do not reach. So a run ends with one product: X_S w_S, from the columns gathered for the
+fit, is compared with z, and the loss there with the objective, both to TOLERANCE. What differs by more is
+not repaired: the run tells the objective of its coefficients and ends with Status.INCONSISTENT.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+
+from skpursuit.data.base import Floats
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.state import State
+
+TOLERANCE = 1e-8  # of ||z|| + ||y|| in predictions, of the objectives here and at zero in the objective
+BLOCK = 64  # columns multiplied at a time, so that a large support is not copied together
+
+
+def is_consistent(problem: Problem, state: State) -> tuple[bool, float]:
+    """Whether z and the objective of a state are those of its coefficients, and the objective that is."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # what is not finite differs
+        z = predictions(problem, state)
+        objective = problem.value(z)
+        return same_predictions(problem, state.z, z) and same_objective(problem, state, objective), objective
+
+
+def predictions(problem: Problem, state: State) -> Floats:
+    """X_S w_S."""
+    z = np.zeros_like(state.z)
+    for start in range(0, len(state.support), BLOCK):
+        part = slice(start, start + BLOCK)
+        z += problem.design.predict(state.support[part], state.coef[part])
+    return z
+
+
+def same_predictions(problem: Problem, told: Floats, z: Floats) -> bool:
+    """Whether ||told - z|| <= TOLERANCE (||z|| + ||y||) over the rows with a weight.
+
+    Norms are in units of the largest number, so that no square overflows.
+    """
+    y = problem.y
+    if problem.weights is not None:
+        counted = problem.weights > 0
+        told, z, y = told[counted], z[counted], y[counted]
+    difference = np.abs(told - z)
+    if not difference.max(initial=0.0) > np.finfo(np.float64).tiny:
+        return not np.isnan(difference).any()
+    peak = max(float(np.abs(z).max()), float(np.abs(y).max()), float(difference.max()))
+    sizes = [float(np.linalg.norm(part / peak)) for part in (difference, z, y)]
+    return sizes[0] <= TOLERANCE * (sizes[1] + sizes[2])
+
+
+def same_objective(problem: Problem, state: State, objective: float) -> bool:
+    """Whether the objective told is this one, to TOLERANCE of it and of the zero model's."""
+    if state.objective == objective:
+        return True
+    difference = abs(state.objective - objective)
+    size = abs(objective) + abs(problem.value(np.zeros_like(state.z)))
+    return isfinite(difference) and difference <= TOLERANCE * size

@@ -1,0 +1,324 @@
+"""The only loop: budgets, time, status, callback, interrupt, checkpoint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from skpursuit.data import check_finite, make_design
+from skpursuit.data.base import Floats, Indices
+from skpursuit.loop import checkpoint as files
+from skpursuit.loop.checkpoint import Checkpoint, Snapshot
+from skpursuit.loop.consistency import is_consistent
+from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.finite import NotFinite
+from skpursuit.parameters import check_function, check_instance, check_seed, check_size
+from skpursuit.problem.losses import Loss
+from skpursuit.problem.problem import Problem, make_problem
+from skpursuit.problem.state import Record, Result, State, Status, dtype_for
+from skpursuit.problem.units import Units, choose_units
+from skpursuit.selectors import Oracle, Selection, Selector, as_selector
+from skpursuit.selectors.base import Shortlist
+from skpursuit.solvers.base import Solver
+
+QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}  # a run ends at what is not finite anyway
+STRENGTH = ("none", "exact", "delta", "heuristic")
+
+
+def minimize(
+    X: Any,
+    y: Any,
+    solver: Solver,
+    selector: str | Selector = "auto",
+    loss: str | Loss = "squared",
+    *,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    callback: Callable[[Record], Any] | None = None,
+    time_limit: float | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
+) -> Result:
+    """Find a sparse w that makes sum_i loss(y_i, x_i . w) small.
+
+    Parameters
+    ----------
+    X : array-like, sparse array, LinearOperator or Design of shape (n, d)
+    y : array-like of shape (n,) or (n, targets)
+    solver : Solver
+        The outer algorithm, such as ``OMP(n_nonzero_coefs=50)``.
+    selector : str or Selector
+        How the top entries of the gradient are found: "auto" (the fastest exact way), "exact", "gram",
+        "certified", "sketch", "halving", "halving-random", "greedy", "uniform", "importance", "reject".
+    loss : str or Loss
+        "squared", "logistic", "huber" or "poisson".
+    sample_weight : array-like of shape (n,), optional
+        A row of weight zero is as good as not there.
+    random_state : int, Generator or None
+        Seed of randomised selectors and solvers.
+    callback : callable, optional
+        Called with the `Record` of each iteration; the run stops when it returns True.
+    time_limit : float, optional
+        Seconds after which the run stops with what it has.
+    checkpoint : str, Path or Checkpoint, optional
+        File to save the run to, on Ctrl-C too, and to go on from if it exists.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> from skpursuit import OMP, datasets, metrics, minimize
+    >>> X, y, w = datasets.make_sparse_signal(200, 400, 5, snr=10.0, random_state=0)
+    >>> result = minimize(X, y, OMP(n_nonzero_coefs=5))
+    >>> result.status.name, metrics.f_measure(w, result.coef)
+    ('COMPLETE', 1.0)
+    """
+    check_size("time_limit", time_limit)
+    check_function("callback", callback)
+    if not (checkpoint is None or isinstance(checkpoint, Checkpoint)):
+        checkpoint = Checkpoint(checkpoint)
+    run = make_run(X, y, solver, selector, loss, sample_weight, random_state)
+    run.callback, run.time_limit = callback, time_limit
+    if checkpoint is not None:
+        run.resume(checkpoint, seeded=isinstance(random_state, (int, np.integer)))
+    run.go()
+    return run.result()
+
+
+@one_thread()
+def make_run(
+    X: Any,
+    y: Any,
+    solver: Solver,
+    selector: str | Selector,
+    loss: str | Loss,
+    sample_weight: Any = None,
+    random_state: Any = None,
+) -> Run:
+    """A run that is checked and ready to go; parameters as in `minimize`."""
+    check_instance("solver", solver, Solver, "OMP(n_nonzero_coefs=10)")
+    chosen, seed = as_selector(selector), seed_of(random_state)
+    base = make_design(X, check=False).counted()
+    problem = make_problem(base, y, loss, sample_weight)
+    asked, chosen = chosen, chosen.resolve(problem, solver)
+    try:
+        chosen.prepare(problem.design)
+    finally:  # what cannot be prepared is often not finite, and this says where
+        check_finite(base)
+    units = choose_units(problem, solver)
+    scaled = solver.scaled(units.x, units.y, problem.quadratic) if units else None
+    if scaled is None:
+        return Run(problem, solver, chosen, seed)
+    problem = units.problem(problem)
+    chosen = asked.resolve(problem, scaled)
+    chosen.prepare(problem.design)
+    return Run(problem, scaled, chosen, seed, units)
+
+
+def seed_of(random_state: Any) -> int:
+    """One whole number from anything that can seed."""
+    check_seed("random_state", random_state)
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**32))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return int(random_state)
+
+
+class Draws:
+    """A random generator that is made when it is first asked for something: most runs never ask."""
+
+    def __init__(self, seed: list[int]) -> None:
+        self._seed = seed
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # what copying and pickling look for belongs to this object
+            raise AttributeError(name)
+        made = self.__dict__.get("_made")
+        if made is None:
+            made = self._made = np.random.default_rng(self._seed)
+        return getattr(made, name)
+
+
+@dataclass
+class Run:
+    """One run of the loop: the only mutable thing, and it lives as long as the call."""
+
+    problem: Problem
+    solver: Solver
+    selector: Selector
+    seed: int
+    units: Units = field(default_factory=Units)
+    callback: Callable[[Record], Any] | None = None
+    time_limit: float | None = None
+    watch: Callable[[State], Any] | None = None
+    state: State = field(init=False)
+    history: list[Record] = field(default_factory=list)
+    checkpoint: Checkpoint | None = None
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    stopped: Status | None = None
+
+    def __post_init__(self) -> None:
+        self.oracle = Oracle(self.selector, self.problem.design)
+        self.state = self.solver.init(self.problem)
+
+    def start_from(self, support: Indices, coef: Floats) -> None:
+        """Begin with these coefficients instead of the solver's own first state."""
+        coef = self.units.coef(support, coef, back=False) if self.units else coef
+        z = self.problem.design.predict(support, coef)
+        self.state = replace(
+            self.state, support=support, coef=coef, z=z, objective=self.problem.value(z), status=None
+        )
+
+    @one_thread()
+    def go(self) -> None:
+        """Iterate until something stops the run."""
+        self.started = self.saved = time.perf_counter()
+        try:
+            while self.stopped is None and self.state.status is None:
+                self.stopped = self._limit() or self._iterate()
+                self._save_if_due()
+        finally:  # Ctrl-C included: the last whole iteration is kept
+            self._save()
+        if self.stopped is not Status.TIME_LIMIT:
+            with np.errstate(**QUIET):
+                self.state = self.solver.finish(self.problem, self.state)  # not saved: a longer run may go on
+
+    def _limit(self) -> Status | None:
+        if len(self.history) >= self.solver.iterations(self.problem):
+            return Status.MAX_ITER
+        if self.time_limit is not None and time.perf_counter() - self.started >= self.time_limit:
+            return Status.TIME_LIMIT
+        return None
+
+    def _iterate(self) -> Status | None:
+        """One iteration; the state and the history change together, or not at all."""
+        iteration, began = len(self.history), time.perf_counter()
+        rng = cast(np.random.Generator, Draws([self.seed, iteration]))
+        self.oracle.shortlist = recalled(self.state)
+        try:
+            with np.errstate(**QUIET):
+                after = self.solver.step(self.problem, self.state, self.oracle, rng)
+            finite = isfinite(after.objective) and np.isfinite(after.coef).all()
+        except NotFinite:
+            finite = False
+        answers = self.oracle.take()
+        if not finite:
+            self.state = self.solver.retreat(self.problem, self.state)
+            return Status.DIVERGED
+        record = make_record(iteration, after, answers, time.perf_counter() - began)
+        record = self.units.record(record)
+        self.state = remembering(after, self.oracle.shortlist)
+        self.history.append(record)
+        if self.watch is not None:
+            self.watch(after)
+        answer = None if self.callback is None else self.callback(record)
+        return Status.CALLBACK if isinstance(answer, (bool, np.bool_)) and answer else None
+
+    def result(self) -> Result:
+        """The outcome for the caller; predictions and objective must be those of the coefficients."""
+        state, problem = self.state, self.problem
+        consistent, objective = is_consistent(problem, state)
+        if not consistent:
+            state = replace(state, objective=objective, status=Status.INCONSISTENT)
+        state = self.units.state(state)
+        dtype = dtype_for(state.coef, problem.design.dtype)
+        coef = np.zeros((problem.design.shape[1], *problem.targets), dtype=dtype)
+        coef[state.support] = state.coef
+        return Result(
+            coef=coef,
+            support=state.support,
+            status=state.status or self.stopped or Status.COMPLETE,
+            n_iter=len(self.history),
+            objective=state.objective,
+            entries_read=sum(record.entries_read for record in self.history),
+            bytes_read=sum(record.bytes_read for record in self.history),
+            prepared_bytes=problem.design.reads.prepared_bytes,
+            history=self.history,
+            dropped=state.dropped,
+            selector=self.selector.describe(),
+            stored_bytes=problem.design.reads.stored_bytes,
+        )
+
+    # -- checkpoints --------------------------------------------------------------------------------
+
+    def resume(self, checkpoint: Checkpoint, seeded: bool = False) -> None:
+        """Go on from the checkpoint's file if it is there, and save to it from now on.
+
+        Draws go on as they began; `seeded` says that a seed was given, which must then be the same.
+        """
+        path = Path(checkpoint.path)
+        if not path.parent.is_dir():
+            raise ValueError(f"checkpoint {path}: the folder {path.parent} does not exist; make it first")
+        if path.is_dir():
+            raise ValueError(f"checkpoint {path} is a folder; name a file in it")
+        if path.exists() and not path.is_file():
+            raise ValueError(f"checkpoint {path} is a device or a pipe; name a plain file")
+        self.fingerprints = {
+            "X": self.problem.design.fingerprint(),
+            "y": files.fingerprint(self.problem.y),
+            "solver": files.fingerprint(self.solver),
+            "selector": self.selector.identity(),
+            "loss": files.fingerprint(self.problem.loss),
+        }
+        if self.problem.weights is not None:
+            self.fingerprints["sample_weight"] = files.fingerprint(self.problem.weights)
+        if path.exists():
+            saved = files.load(path)
+            files.check_same(path, saved.fingerprints, self.fingerprints)
+            if seeded:
+                files.check_same(path, {"random_state": str(saved.seed)}, {"random_state": str(self.seed)})
+            files.check_state(path, saved.state, self.state, self.problem.design.shape[1])
+            self.state, self.history, self.seed = saved.state, saved.history, saved.seed
+        self.checkpoint = checkpoint
+
+    def _save_if_due(self) -> None:
+        if self.checkpoint is not None and time.perf_counter() - self.saved >= self.checkpoint.every:
+            self._save()
+
+    def _save(self) -> None:
+        if self.checkpoint is not None:
+            snapshot = Snapshot(self.state, list(self.history), self.seed, self.fingerprints)
+            files.save(Path(self.checkpoint.path), snapshot)
+            self.saved = time.perf_counter()
+
+
+def remembering(state: State, shortlist: Shortlist | None) -> State:
+    """The state with the shortlist of the last answer, if it had one: a checkpoint must have it too."""
+    if shortlist is None:
+        return state
+    held = {f"shortlist.{name}": np.asarray(value) for name, value in shortlist._asdict().items()}
+    return replace(state, memory={**state.memory, **held})
+
+
+def recalled(state: State) -> Shortlist | None:
+    """The shortlist of a state."""
+    held = [state.memory.get(f"shortlist.{name}") for name in Shortlist._fields]
+    if any(part is None for part in held):
+        return None
+    cols, r, least, scores = (np.asarray(part) for part in held)
+    return Shortlist(cols, r, float(least), scores)
+
+
+def make_record(iteration: int, state: State, answers: list[Selection], seconds: float) -> Record:
+    """Sum up one iteration."""
+    gap = state.memory.get("gap")
+    return Record(
+        iteration=iteration,
+        objective=state.objective,
+        selected=tuple(int(j) for answer in answers for j in answer.indices),
+        entries_read=sum(answer.entries_read for answer in answers),
+        bytes_read=sum(answer.bytes_read for answer in answers),
+        certificate=max((answer.certificate for answer in answers), key=STRENGTH.index, default="none"),
+        seconds=seconds,
+        gap=None if gap is None else float(np.asarray(gap)),
+    )

@@ -1,0 +1,79 @@
+"""Sums and norms whose bits depend on the numbers alone, and that stay within range."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data.kept import Floats
+
+PIECE = 512  # rows of the pieces whose sums are added one after the other, wherever X is cut
+
+
+def as_precision(r: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Any]:
+    """R in the precision of X, each residual divided by a power of two that keeps its sums within float32."""
+    if dtype == np.float64:
+        return np.asarray(r, dtype=dtype), 0
+    exponent = np.frexp(np.abs(r).max(axis=0, initial=0.0))[1] + spare_bits(len(r))
+    with np.errstate(under="ignore"):
+        return np.ldexp(np.asarray(r, dtype=np.float64), -exponent).astype(dtype), exponent
+
+
+def spare_bits(terms: int) -> int:
+    """Bits that a sum of so many numbers below one may need on top."""
+    return terms.bit_length()
+
+
+def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
+    """<line, r> for each line, in an order that depends on n alone: equal lines give equal bits.
+
+    Sums of pieces of `PIECE` rows are added one after the other, so that X cut into files between pieces
+    gives the bits of X in one array. Pieces are short enough for BLAS to take them on one thread.
+    """
+    if r.ndim == 2:
+        return np.stack([fixed_order_dot(lines, np.ascontiguousarray(r_m)) for r_m in r.T], axis=1)
+    return np.array([dot(line, r) for line in lines])
+
+
+def dot(a: Floats, b: Floats) -> float:
+    """<a, b> as `fixed_order_dot` adds it up, whatever the number of BLAS threads."""
+    whole = len(a) - len(a) % PIECE
+    if whole == 0:
+        return float(np.dot(a, b))
+    sums = np.vecdot(a[:whole].reshape(-1, PIECE), b[:whole].reshape(-1, PIECE))
+    return float(sums.cumsum()[-1] + np.dot(a[whole:], b[whole:]))
+
+
+def piece_squares(lines: Floats) -> Floats:
+    """Sums of squares of contiguous lines, added piece after piece as in `dot`."""
+    whole = lines.shape[1] - lines.shape[1] % PIECE
+    body, rest = lines[:, :whole].reshape(len(lines), -1, PIECE), lines[:, whole:]
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = np.vecdot(body, body).cumsum(axis=1)
+        return np.vecdot(rest, rest) + (sums[:, -1] if whole else 0.0)
+
+
+def scaled_norms(lines: Floats) -> Floats:
+    """Euclidean norms of lines that neither overflow nor underflow."""
+    with np.errstate(over="ignore", under="ignore"):
+        norms = np.linalg.norm(lines, axis=1)
+    for i in np.flatnonzero(~((norms > 1e-140) & (norms < 1e140))).tolist():
+        norms[i] = scaled_norm(lines[i])
+    return norms
+
+
+def scaled_norm(x: Floats) -> float:
+    """Euclidean norm that neither overflows nor underflows."""
+    with np.errstate(over="ignore"):
+        size = sqrt(x @ x)
+    if 1e-140 < size < 1e140:
+        return size
+    top = float(np.abs(x).max(initial=0.0))
+    return top * float(np.linalg.norm(x / top)) if 0 < top < np.inf else top
+
+
+def line_norms(lines: Floats, order: float) -> Floats:
+    """Norms of the rows of an array, order 2 or infinity, that neither overflow nor underflow."""
+    return np.abs(lines).max(axis=1, initial=0.0) if order == np.inf else scaled_norms(lines)

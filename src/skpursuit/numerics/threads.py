@@ -1,0 +1,212 @@
+"""Threads for kernels that release the GIL: as many as BLAS would use, none for small work.
+
+A kernel is given a range of independent results (columns), so how the range is cut changes nothing in the
+bits of any of them. Sums that do cross blocks must be added in block order by the caller.
+"""
+
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import pairwise
+from typing import Any
+
+from skpursuit.numerics.blas import one_thread, thread_counts
+
+# Multiply-adds below which handing work to another thread costs more than it saves: 6e6 take about 2 ms on
+# one core. Waking a thread takes 0.02 to 0.05 ms, or a turn of the scheduler where the machine is busy.
+WORTH = 6_000_000
+# Multiply-adds of one call of a kernel: about 10 ms, so that an interrupt is answered promptly.
+CHUNK = 1 << 25
+# Pieces a thread takes one after another: one that is late (asleep, or beside a BLAS thread that still spins)
+# leaves its share to the others. No piece is smaller than PIECE multiply-adds, about 0.1 ms.
+PIECES = 8
+PIECE = WORTH // 8
+
+_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+_inside = threading.local()
+
+
+def _fallback() -> int:
+    """Thread count without a BLAS that can be asked: OMP_NUM_THREADS, else the processors we may use."""
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def count() -> int:
+    """Threads that BLAS may use, whoever is in `one_thread`; it follows ``threadpoolctl.threadpool_limits``.
+
+    Returns
+    -------
+    int
+        At least 1; 1 inside `alone`, as in a task of `over_ranges`, so that nothing nests.
+    """
+    if getattr(_inside, "task", False):
+        return 1
+    return max(1, min(thread_counts(), default=0) or _fallback())
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Kernels called inside, by this thread, use no other."""
+    before = getattr(_inside, "task", False)
+    _inside.task = True
+    try:
+        yield
+    finally:
+        _inside.task = before
+
+
+def limited(n_jobs: int | None) -> AbstractContextManager[None]:
+    """One thread in all where a caller asks for one job; else as many as BLAS would use."""
+    return alone() if n_jobs == 1 else nullcontext()
+
+
+def cut(total: int, align: int, parts: int) -> list[tuple[int, int]]:
+    """Ranges that cover 0 to total in at most `parts` nearly equal pieces, cut at multiples of `align`."""
+    units = -(-total // align)
+    parts = max(1, min(parts, units))
+    edges = [min(total, units * p // parts * align) for p in range(parts + 1)]
+    return list(pairwise(edges))
+
+
+def over_ranges(kernel: Callable[..., Any], total: int, align: int, work: int, args: tuple[Any, ...]) -> None:
+    """Call ``kernel(lo, hi, *args)`` on ranges that cover 0 to total, on several threads if that pays.
+
+    Parameters
+    ----------
+    kernel : callable
+        Releases the GIL; computes results lo to hi, each independent of the others.
+    total : int
+        Number of results.
+    align : int
+        Ranges start at multiples of this.
+    work : int
+        Multiply-adds of the whole call. Below `WORTH` the kernel is called once; on several threads, and
+        beyond `CHUNK`, it is called several times.
+    args : tuple
+        Passed on.
+    """
+    if work < WORTH:  # many such calls a selection: no queue for them
+        with alone():
+            kernel(0, total, *args)
+    else:
+        begin(kernel, total, align, work, args)()
+
+
+def begin(
+    kernel: Callable[..., Any], total: int, align: int, work: int, args: tuple[Any, ...]
+) -> Callable[[], None]:
+    """Have other threads start with what `over_ranges` does; the function returned helps them to the end.
+
+    Without other threads nothing is done before that.
+    """
+    others = helpers(work)
+    pieces = min(PIECES * (others + 1), work // PIECE) if others else 1
+    ranges = cut(total, align, max(pieces, work // CHUNK))
+    return _begin(lambda lo, hi: kernel(lo, hi, *args), ranges, others)
+
+
+def share(
+    task: Callable[..., Any], pieces: list[tuple[Any, ...]], work: int, n_threads: int | None = None
+) -> None:
+    """Call ``task(*piece)`` for every piece, on several threads if that pays.
+
+    The caller fixes the pieces from the data alone, so that the number of threads changes no bit even where
+    a result depends on how the work is cut, as the sums of a BLAS product do. A task must release the GIL to
+    gain anything; BLAS uses one thread in it. Unlike the threads of BLAS, which wait for each other and spin
+    while they wait, a thread that is late here leaves its pieces to the others.
+
+    Parameters
+    ----------
+    task : callable
+    pieces : list of tuple
+        The arguments of each call.
+    work : int
+        Multiply-adds of all calls. Below `WORTH` they are made by the caller's own thread.
+    n_threads : int, optional
+        The most threads to use. Default: as many as BLAS would.
+    """
+    others = min(helpers(work, n_threads), len(pieces) - 1)
+    with one_thread():
+        _begin(task, pieces, others)()
+
+
+def _begin(task: Callable[..., Any], pieces: list[tuple[Any, ...]], others: int) -> Callable[[], None]:
+    """Start `others` threads on the pieces; the function returned helps them to the end."""
+    todo, process = deque(pieces), os.getpid()
+    begun = _submit(others, task, todo)
+
+    def finish() -> None:
+        if os.getpid() != process:  # a fork: the other threads are gone, with what they were about to write
+            begun.clear()
+            todo.extend(pieces)
+        try:
+            _drain(task, todo)
+        finally:  # the caller must not go on while a thread still writes
+            started = [other for other in begun if not other.cancel()]
+            wait(started)
+        for other in started:
+            other.result()
+
+    if begun:
+        weakref.finalize(finish, todo.clear)  # what nobody can end any more is not worth going on with
+    return finish
+
+
+def helpers(work: int, n_threads: int | None = None) -> int:
+    """Other threads that so many multiply-adds are shared with."""
+    return 0 if work < WORTH else min(n_threads or count(), work // (WORTH // 2)) - 1
+
+
+def _submit(others: int, task: Callable[..., Any], todo: deque[tuple[Any, ...]]) -> list[Future[None]]:
+    begun = []
+    for _ in range(others):
+        try:
+            begun.append(_executor(others).submit(_drain, task, todo))
+        except RuntimeError:  # the interpreter is about to exit, and starts no threads
+            break
+    return begun
+
+
+def _drain(task: Callable[..., Any], todo: deque[tuple[Any, ...]]) -> None:
+    """Take pieces until none is left; whoever fails or is interrupted leaves none to the others."""
+    try:
+        with alone():
+            while True:
+                try:
+                    piece = todo.popleft()
+                except IndexError:
+                    return
+                task(*piece)
+    finally:
+        todo.clear()
+
+
+def _executor(size: int) -> ThreadPoolExecutor:
+    """Return the pool of the process, grown to `size` when needed. Idle threads cost nothing."""
+    global _pool, _pool_size
+    with _lock:
+        if _pool is None or _pool_size < size:
+            _pool, _pool_size = ThreadPoolExecutor(size, thread_name_prefix="skpursuit"), size
+        return _pool
+
+
+def _forget() -> None:
+    """After a fork the child has no threads: it starts its own pool."""
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+    _inside.task = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,77 @@
+"""The multinomial logistic loss: one row of predictions for each sample, coupled by its probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skpursuit.problem.losses.targets import Array, finite_targets
+
+
+@dataclass(frozen=True)
+class Multinomial:
+    """Multinomial logistic loss log(sum_k exp(z_k)) - z_y for labels y in 0..K-1 and z of shape (n, K).
+
+    The loss of a row couples its K predictions: its second derivatives are diag(p) - p p^T of the class
+    probabilities p, of which `curvature` is the diagonal. Adding one vector to all columns of z changes
+    nothing: they are singular, and Newton needs a ridge or a reference class.
+    """
+
+    smoothness: ClassVar[float | None] = 0.5
+
+    def value(self, y: Array, z: Array) -> Array:
+        """log(sum_k exp(z_k)) - z_y of each row, shape (n,)."""
+        _, others, distance = self._shifted(z)
+        return distance[np.asarray(y, np.intp), np.arange(len(z))] + np.log1p(others)
+
+    def residual(self, y: Array, z: Array) -> Array:
+        """Class probabilities minus the indicator of y, shape (n, K)."""
+        e, others, _ = self._shifted(z)
+        rows, y, total = np.arange(len(z)), np.asarray(y, np.intp), 1 + others
+        r = e / total
+        # 1 - p_y as a sum of the other terms: it keeps its digits when p_y is close to 1.
+        e[y, rows] = 0
+        r[y, rows] = -e.sum(axis=0) / total
+        return r.T
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """Diagonal of the Hessian of each row, p_k (1 - p_k), shape (n, K)."""
+        e, others, distance = self._shifted(z)
+        total = 1 + others
+        with np.errstate(under="ignore"):
+            return (e * np.where(distance == 0, others, total - e) / np.square(total)).T
+
+    def probabilities(self, z: Array) -> Array:
+        """Class probabilities exp(z_k) / sum_l exp(z_l), shape (n, K)."""
+        e, others, _ = self._shifted(z)
+        return (e / (1 + others)).T
+
+    def outputs(self, y: Array) -> tuple[int, ...]:
+        """Trailing shape (K,) of the predictions for these labels."""
+        return (int(np.max(y)) + 1,)
+
+    def check_targets(self, y: ArrayLike) -> Array:
+        """Return y as an integer array; ValueError unless it is a vector of whole numbers >= 0."""
+        checked = finite_targets(y)
+        if checked.ndim != 1:
+            raise ValueError(f"multinomial loss needs a vector of class labels, got shape {checked.shape}")
+        if checked.size and (checked.min() < 0 or np.any(checked != np.floor(checked))):
+            raise ValueError("multinomial loss needs class labels 0, 1, 2, ...")
+        return checked.astype(np.intp)
+
+    @staticmethod
+    def _shifted(z: Array) -> tuple[Array, Array, Array]:
+        """exp(z - max), the sum of all but one of the largest of them, and max - z; classes in rows.
+
+        Sums over few classes are fast across rows, slow along them.
+        """
+        z = np.ascontiguousarray(z.T)
+        distance = z.max(axis=0) - z
+        top = distance == 0
+        with np.errstate(under="ignore"):
+            e = np.exp(-distance)
+            others = np.where(top, 0, e).sum(axis=0) + (top.sum(axis=0, dtype=z.dtype) - 1)
+        return e, others, distance

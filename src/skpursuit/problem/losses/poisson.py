@@ -1,0 +1,91 @@
+"""The Poisson loss, without the cancellation its formula suffers from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skpursuit.problem.losses.targets import Array, finite_targets
+
+# log(2) in two parts. The first has 32 significant bits, so that its product with a binary exponent is exact.
+_LN2_HIGH = float.fromhex("0x1.62e42feep-1")
+_LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Poisson loss with log link: exp(z) - y z + (y log y - y), half the deviance, for y >= 0.
+
+    The constant makes the loss non-negative, zero where exp(z) = y. The curvature exp(z) has no bound,
+    so there is no smoothness constant.
+
+    Value and residual are accurate to a few units in their last place, or else what they are at a z that is
+    less than one unit in its own last place away. The latter is where exp(z) and y cancel: there the relative
+    error of an ulp of z is without bound, so that no more is to be had of predictions that are rounded.
+    """
+
+    smoothness: ClassVar[float | None] = None
+
+    def value(self, y: Array, z: Array) -> Array:
+        """exp(z) - y z + (y log y - y)."""
+        y, z, dtype = _in_double(y, z)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            u = self._log_ratio(y, z)
+            near = y * _exp_minus_line(np.clip(u, -1, 1))
+            far = np.exp(z) - y * (1 + u)
+            return np.where((np.abs(u) < 1) & (y > 0), near, far).astype(dtype)
+
+    def residual(self, y: Array, z: Array) -> Array:
+        """exp(z) - y."""
+        y, z, dtype = _in_double(y, z)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            u = self._log_ratio(y, z)
+            near = y * np.expm1(np.clip(u, -1, 1))
+            return np.where((np.abs(u) < 1) & (y > 0), near, np.exp(z) - y).astype(dtype)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """exp(z)."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.exp(z + np.zeros_like(y))
+
+    def check_targets(self, y: ArrayLike) -> Array:
+        """Return y as a float array; ValueError unless finite and >= 0."""
+        checked = finite_targets(y)
+        if checked.size and checked.min() < 0:
+            raise ValueError(f"Poisson loss needs targets >= 0, got {checked.min():g}")
+        return checked
+
+    def mean(self, z: Array) -> Array:
+        """The expected target, exp(z); infinity where it overflows."""
+        with np.errstate(over="ignore"):
+            return np.exp(z)
+
+    @staticmethod
+    def _log_ratio(y: Array, z: Array) -> Array:
+        """Difference z - log(y), without losing what z and log(y) have in common; z itself where y = 0.
+
+        With y = m 2^e the difference z - e log(2) is taken first, in two parts, and |log(m)| <= log(2) / 2
+        has a rounding error far below that of log(y).
+        """
+        m, e = np.frexp(np.where(y > 0, y, 1))
+        low = m < np.sqrt(0.5)
+        m, e = np.where(low, 2 * m, m), e - low
+        return (z - e * _LN2_HIGH) - (e * _LN2_LOW + np.log(m))
+
+
+def _in_double(y: Array, z: Array) -> tuple[Array, Array, np.dtype[Any]]:
+    """Both as float64, and the dtype that the result is to have."""
+    return np.asarray(y, np.float64), np.asarray(z, np.float64), np.result_type(y, z, np.float32)
+
+
+def _exp_minus_line(u: Array) -> Array:
+    """exp(u) - 1 - u for |u| <= 1 by its series, which does not cancel."""
+    t = np.ones_like(u)
+    for k in range(19, 2, -1):
+        t *= u
+        t /= k
+        t += 1
+    return 0.5 * u * u * t

@@ -1,0 +1,83 @@
+"""What "largest" means: by absolute value, by sign, or by the norm of a row over several targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan
+from typing import Protocol
+
+import numpy as np
+
+from skpursuit.data.base import Floats, Indices
+from skpursuit.numerics.finite import NotFinite, kth_largest
+
+
+class Score(Protocol):
+    """A function of gradient entries, one number per column; the largest wins."""
+
+    def of(self, g: Floats) -> Floats:
+        """Scores of the columns with gradient entries g."""
+        ...
+
+    def error(self, bound: Floats) -> Floats:
+        """How far a score can move when g moves by at most `bound`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Absolute:
+    """|g_j|."""
+
+    def of(self, g: Floats) -> Floats:
+        return np.abs(g)
+
+    def error(self, bound: Floats) -> Floats:
+        return bound
+
+
+@dataclass(frozen=True)
+class Signed:
+    """-g_j: the smallest signed entry wins, the direction of steepest descent for non-negative weights."""
+
+    def of(self, g: Floats) -> Floats:
+        scores = -g
+        scores[scores == -np.inf] = np.nan  # a sum that overflowed; -inf is the score of excluded columns
+        return scores
+
+    def error(self, bound: Floats) -> Floats:
+        return bound
+
+
+@dataclass(frozen=True)
+class Group:
+    """Euclidean norm of row j of g, shape (d, m): one support shared by m targets."""
+
+    def of(self, g: Floats) -> Floats:
+        top = np.abs(g).max(axis=1, initial=0.0)
+        if not np.isfinite(top).all():
+            return np.abs(g).sum(axis=1)
+        scaled = g / np.where(top > 0, top, 1.0)[:, None]
+        return top * np.sqrt(np.einsum("jm,jm->j", scaled, scaled))
+
+    def error(self, bound: Floats) -> Floats:
+        return self.of(bound)
+
+
+def top(scores: Floats, k: int) -> Indices:
+    """Indices of the k largest scores, best first, ties to the lowest index; -inf is never chosen.
+
+    Raises `NotFinite` where a score is NaN.
+    """
+    if k == 1 and len(scores):
+        best = int(np.argmax(scores))  # the first NaN, if there is one
+        if isnan(scores[best]):
+            raise NotFinite("some scores are NaN")
+        return np.array([best] if scores[best] > -np.inf else [], dtype=np.intp)
+    k = min(k, int(np.count_nonzero(scores != -np.inf)))
+    if k == 0:
+        return np.empty(0, dtype=np.intp)
+    cut = kth_largest(scores, k)
+    above = np.flatnonzero(scores > cut)
+    tied = np.flatnonzero(scores == cut)[: k - len(above)]
+    chosen = np.concatenate([above, tied])
+    return chosen[np.lexsort((chosen, -scores[chosen]))]

@@ -1,0 +1,176 @@
+"""Values that travel: the state of a run, the record of an iteration, the result, and the ways to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data.base import Floats, Indices
+from skpursuit.selectors.base import NO_COLUMNS
+
+ROOM = 2**22  # entries a stack starts with at most
+
+
+class Status(Enum):
+    """Why a run stopped."""
+
+    COMPLETE = "the requested number of non-zero coefficients was reached"
+    CONVERGED = "the tolerance was reached"
+    ZERO_RESIDUAL = "the residual is zero to working precision"
+    OPTIMAL = "no column that is left improves the objective"
+    STALLED = "the iterates stopped changing"
+    CYCLING = "the iterates repeat; the best one is returned"
+    MAX_ITER = "the limit on iterations was reached"
+    TIME_LIMIT = "the time limit was reached"
+    CALLBACK = "the callback asked to stop"
+    DIVERGED = "an iterate was not finite or the objective grew; the best iterate is returned"
+    INCONSISTENT = "the coefficients do not give the predictions the solver reached; the objective is theirs"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the solver itself was done, rather than cut short."""
+        return self not in NOT_OK
+
+
+NOT_OK = (Status.MAX_ITER, Status.TIME_LIMIT, Status.CALLBACK, Status.DIVERGED, Status.INCONSISTENT)
+
+
+class Stack:
+    """Rows that only grow, shared by the states of one run: pushing is cheap and earlier states keep theirs.
+
+    A second push onto the same state copies, so that each state remains a value.
+    """
+
+    def __init__(self, rows: np.ndarray, buffer: np.ndarray | None = None) -> None:
+        self.rows = rows
+        self._buffer = buffer
+        self._pushed = False
+
+    def push(self, row: np.ndarray) -> Stack:
+        """A stack with one more row."""
+        return self.extend(row[None])
+
+    def extend(self, rows: np.ndarray) -> Stack:
+        """A stack with more rows."""
+        size, total = len(self.rows), len(self.rows) + len(rows)
+        buffer = self._buffer
+        if buffer is None or self._pushed or total > len(buffer):
+            # Room costs nothing until it is written to, copies do.
+            room = min(64, ROOM // max(1, rows[:1].size))
+            buffer = np.empty((max(8, room, 2 * size, total), *self.rows.shape[1:]), self.rows.dtype)
+            buffer[:size] = self.rows
+        self._pushed = True
+        buffer[size:total] = rows
+        return Stack(buffer[:total], buffer)
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.rows) if copy else self.rows
+
+
+@dataclass(frozen=True)
+class State:
+    """All a run needs to go on: a small immutable value.
+
+    Attributes
+    ----------
+    support : ndarray of int
+        Columns in the model, in order of selection.
+    coef : ndarray of shape (len(support),) or (len(support), m)
+    z : ndarray of shape (n,) or (n, m)
+        Predictions.
+    objective : float
+    dropped : ndarray of int
+        Columns found to depend on the support; never asked for again.
+    memory : mapping of str to ndarray or Stack
+        What a solver, or a selector with a shortlist, carries from step to step.
+    status : Status, optional
+        Set by the solver when it is done.
+    """
+
+    support: Indices
+    coef: Floats
+    z: Floats
+    objective: float
+    dropped: Indices = field(default_factory=lambda: NO_COLUMNS)
+    memory: Mapping[str, np.ndarray | Stack] = field(default_factory=dict)
+    status: Status | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """One iteration, as callbacks and `Result.history` see it."""
+
+    iteration: int
+    objective: float
+    selected: tuple[int, ...]
+    entries_read: int
+    bytes_read: int
+    certificate: str
+    seconds: float
+    gap: float | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """What `minimize` returns.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (d,) or (d, m)
+    support : ndarray of int
+        Columns in order of selection.
+    status : Status
+    n_iter : int
+    objective : float
+        Of `coef`; infinite where it is beyond the float range. With other losses than squared these were
+        fitted to the last digit at the end, and the last record of `history` may tell slightly more.
+    entries_read, bytes_read : int
+        Entries and bytes that selection read: of X, of gathered columns, or of the codes that stand for X.
+        Contains the indices of sparse X and the scales of codes; each call of an operator counts as all of X.
+    prepared_bytes : int
+        Bytes of the same kinds that this run read once for all its selections: for norms, layouts, codes and
+        their norms, gathered columns and, with a checkpoint, a digest of X. What an earlier run prepared on
+        the same design is not read again, and not counted.
+    stored_bytes : int
+        Bytes of stored products that selection read instead of X: columns of X^T X, and products of codes
+        with columns. Vectors (y, residuals, norms, bounds) are in none of the counts.
+    history : list of Record
+    dropped : ndarray of int
+        Columns that were found to depend on the support, and were left out.
+    selector : str
+        The selector used, and for `auto` why.
+    """
+
+    coef: Floats
+    support: Indices
+    status: Status
+    n_iter: int
+    objective: float
+    entries_read: int
+    bytes_read: int
+    prepared_bytes: int
+    history: list[Record]
+    dropped: Indices
+    selector: str
+    stored_bytes: int = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"Result: {self.status.name}, {len(self.support)} columns after {self.n_iter} steps, "
+            f"objective {self.objective:.6g}\n"
+            f"  selector     {self.selector}\n"
+            f"  selection    read {self.entries_read:,} entries, {self.bytes_read:,} bytes, "
+            f"and {self.stored_bytes:,} bytes of stored products\n"
+            f"  preparation  read {self.prepared_bytes:,} bytes once"
+        )
+
+
+def dtype_for(coef: Floats, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of X if it holds these coefficients with all its digits, else float64."""
+    sizes, range_ = np.abs(coef[coef != 0]), np.finfo(dtype)
+    holds = len(sizes) == 0 or (sizes.min() >= range_.tiny and sizes.max() <= range_.max)
+    return dtype if holds else np.dtype(np.float64)

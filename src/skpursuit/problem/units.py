@@ -1,0 +1,155 @@
+"""One power of two for X and one for y, chosen before a run and undone in its result.
+
+Newton steps, line searches and Gram matrices multiply columns with columns and residuals with residuals, and
+squares of numbers beyond 1e154 or below 1e-154 leave the range of floats. So a run whose columns or targets
+are beyond 1e100 or below 1e-100 works in other units: X / 2^x and y / 2^y have their largest column and their
+largest target near one. A power of two changes no digit, and one for all columns changes no choice between
+them. X is not copied: a view multiplies residuals and gathered columns.
+
+What may be scaled depends on the loss. X always may: coefficients are then those of X / 2^x. Where the loss
+has a method `scaled` (squared, Huber), y and the predictions may be scaled too, and the objective goes by
+4^y. Other losses fix the size of their predictions. The solver is told by `Solver.scaled`, since tolerances,
+penalties and radii have units; one that does not know its units gets the problem as it is. The radius of
+Frank-Wolfe fixes the size of predictions as well: 2^y then lies half-way between the two, so that neither
+square is lost.
+
+All other runs have Units(0, 0) and are not touched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import frexp
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data import AffineDesign, Design, InterceptDesign
+from skpursuit.data.base import Floats
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.state import Record, State
+
+ORDINARY = 332  # powers of two of columns, targets and predictions that every solver can bear, 1e100
+FLOAT_RANGE = 1000  # powers of two up to which numbers, and squares of their roots, are within range
+TINY = float(np.finfo(np.float64).tiny)
+LEAST_RATIO, MOST_RATIO = 1e-300, 1e280  # predictions by targets whose squares both fit beside each other
+
+
+@dataclass(frozen=True)
+class Units:
+    """The run's X is X / 2^x, its y is y / 2^y; the constant column, if there is one, is left as it is."""
+
+    x: int = 0
+    y: int = 0
+    constant: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.x or self.y)
+
+    def problem(self, problem: Problem) -> Problem:
+        """The same problem in these units."""
+        loss: Any = problem.loss
+        return replace(
+            problem,
+            design=_divided(problem.design, self.x) if self.x else problem.design,
+            y=np.ldexp(problem.y, -self.y) if self.y else problem.y,
+            loss=loss.scaled(self.y) if self.y else loss,
+        )
+
+    def coef(self, support: Any, coef: Floats, back: bool = True) -> Floats:
+        """Coefficients of the run as those of X, or the other way round."""
+        exponent = np.where(np.asarray(support) == self.constant, self.y, self.y - self.x)
+        exponent = exponent if back else -exponent
+        with np.errstate(over="ignore", under="ignore"):
+            out = np.ldexp(coef, exponent if coef.ndim == 1 else exponent[:, None])
+        if coef.any() and not TINY <= np.abs(out).max() < np.inf:
+            raise ValueError(
+                f"coefficients of size 2^{self.y - self.x} are beyond the range of floats; "
+                "multiply X or y by a constant"
+            )
+        return out
+
+    def state(self, state: State) -> State:
+        """A state of the run as one of the problem that was given."""
+        if not self:
+            return state
+        with np.errstate(over="ignore", under="ignore"):
+            z, objective = np.ldexp(state.z, self.y), float(np.ldexp(state.objective, 2 * self.y))
+        return replace(state, coef=self.coef(state.support, state.coef), z=z, objective=objective)
+
+    def record(self, record: Record) -> Record:
+        """A record of the run as one of the problem that was given."""
+        if not self.y:
+            return record
+        with np.errstate(over="ignore", under="ignore"):
+            objective = float(np.ldexp(record.objective, 2 * self.y))
+            gap = None if record.gap is None else float(np.ldexp(record.gap, 2 * self.y))
+        return replace(record, objective=objective, gap=gap)
+
+
+def choose_units(problem: Problem, solver: Any) -> Units:
+    """Units in which the sizes of X, y and predictions are ordinary."""
+    design = problem.design
+    constant = design.shape[1] - 1 if isinstance(design, InterceptDesign) else None
+    return Units(_exponent_of_columns(design), _exponent_of_targets(problem, solver.reach(problem)), constant)
+
+
+def _exponent_of_columns(design: Design) -> int:
+    """The power of two for X; only where cheap bounds leave it open are the column norms computed."""
+    if isinstance(design, InterceptDesign):
+        return _exponent_of_columns(design.inner)
+    if all(_ordinary(size) for size in design.norm_range()):
+        return 0
+    widest = float(design.norms(0).max())
+    return 0 if _ordinary(widest) else _exponent(widest)
+
+
+def _exponent_of_targets(problem: Problem, reach: int | None) -> int:
+    """The power of two for y; `reach` is that of the predictions that a constraint allows."""
+    if not _scales(problem.loss):
+        if reach is None or abs(reach) < ORDINARY:
+            return 0
+        raise ValueError(
+            f"the constraint allows predictions of size 2^{reach}, at which this loss cannot be fitted; "
+            "choose a radius near 1 / (the largest entry of X)"
+        )
+    counted = problem.y if problem.weights is None else problem.y[problem.weights > 0]
+    peak = float(np.abs(counted).max(initial=0.0))
+    if _ordinary(peak) and (reach is None or abs(reach) < ORDINARY):
+        return 0
+    if reach is None or peak == 0.0:
+        return _exponent(peak) if reach is None else reach
+    if abs(reach - _exponent(peak)) > FLOAT_RANGE:
+        raise ValueError(
+            f"the constraint allows predictions of size 2^{reach}, but y is of size {peak:.2g}; "
+            "choose a radius near (the largest entry of y) / (the largest entry of X)"
+        )
+    return (_exponent(peak) + reach) // 2
+
+
+def exponent_of(loss: Any, y: Floats, most: float) -> int:
+    """The power of two for y alone; 0 for sizes between 1 / most and most, and where the loss fixes it."""
+    peak = float(np.abs(y).max(initial=0.0))
+    return 0 if 1 / most <= peak <= most or not _scales(loss) else _exponent(peak)
+
+
+def _scales(loss: Any) -> bool:
+    """Whether the loss can be had in other units of y."""
+    scaled = getattr(loss, "scaled", None)
+    return scaled is not None and scaled(0) is not None
+
+
+def _ordinary(size: float) -> bool:
+    """Whether squares and products of numbers of this size stay well within the range of floats."""
+    return size == 0.0 or abs(frexp(size)[1]) < ORDINARY
+
+
+def _exponent(size: float) -> int:
+    return max(-FLOAT_RANGE, min(FLOAT_RANGE, frexp(size)[1]))
+
+
+def _divided(design: Design, exponent: int) -> Design:
+    """A view of X / 2^exponent; residuals are divided instead, so that no product overflows on the way."""
+    if isinstance(design, InterceptDesign):
+        return InterceptDesign(_divided(design.inner, exponent))
+    return AffineDesign(design, root=np.full(design.shape[0], 2.0**-exponent))

@@ -1,0 +1,101 @@
+"""Every data source keeps the same contract: products, norms, gathers, and the adjoint test."""
+
+import numpy as np
+import pytest
+
+from skpursuit import as_design
+from skpursuit.numerics.sums import PIECE
+
+from ..support import data
+from ..support.sources import NAMES, every_source, matrix
+
+
+@pytest.fixture(params=NAMES)
+def source(request, tmp_path):
+    design, dense = every_source(matrix(), tmp_path)[request.param]
+    loose = 2e-5 if design.dtype == np.float32 else 1e-11
+    return design, dense, loose
+
+
+def test_adjoint(source):
+    design, dense, loose = source
+    rng = np.random.default_rng(0)
+    support = rng.permutation(dense.shape[1])
+    u, v = rng.standard_normal(dense.shape[0]), rng.standard_normal(dense.shape[1])
+    left = data.predictions(design, support, v[support]) @ u
+    right = v @ data.product(design, u)
+    assert abs(left - right) <= loose * (1 + abs(left))
+
+
+@pytest.mark.parametrize("targets", [(), (3,)])
+def test_products(source, targets):
+    design, dense, loose = source
+    rng = np.random.default_rng(1)
+    r = rng.standard_normal((dense.shape[0], *targets))
+    cols = np.array([5, 0, 5, 11])
+    close = dict(rtol=loose, atol=loose * 10)
+    np.testing.assert_allclose(data.product(design, r), dense.T @ r, **close)
+    np.testing.assert_allclose(data.product(design, r, cols), dense[:, cols].T @ r, **close)
+    rows = np.array([2, 9, 2, 20])
+    out = np.ones((dense.shape[1], *targets))
+    data.add_rows(design, rows, r[:4], out)
+    np.testing.assert_allclose(out, 1 + dense[rows].T @ r[:4], **close)
+    cols = np.array([0, 5, 11])
+    some = np.ones((3, *targets))
+    data.add_rows(design, rows, r[:4], some, cols)
+    np.testing.assert_allclose(some, 1 + dense[np.ix_(rows, cols)].T @ r[:4], **close)
+
+
+def test_columns_gram_and_norms(source):
+    design, dense, loose = source
+    rng = np.random.default_rng(2)
+    cols, others, weights = np.array([6, 1, 6]), np.array([0, 3]), rng.random(dense.shape[0])
+    close = dict(rtol=loose, atol=loose * 10)
+    np.testing.assert_allclose(data.columns(design, cols), dense[:, cols].T, **close)
+    np.testing.assert_allclose(data.gram(design, others, cols), dense[:, others].T @ dense[:, cols], **close)
+    weighted = dense[:, others].T @ (weights[:, None] * dense[:, cols])
+    np.testing.assert_allclose(data.gram(design, others, cols, weights), weighted, **close)
+    np.testing.assert_allclose(data.gram(design, None, cols), dense.T @ dense[:, cols], **close)
+    np.testing.assert_allclose(data.gram_matrix(design), dense.T @ dense, **close)
+    for axis in (0, 1):
+        for order in (2, np.inf):
+            expected = np.linalg.norm(dense, ord=order, axis=axis)
+            np.testing.assert_allclose(data.norms(design, axis, order), expected, **close)
+
+
+def test_rounding_bound_covers_the_product(source):
+    design, dense, _ = source
+    r = np.random.default_rng(3).standard_normal(dense.shape[0])
+    bound = data.product_error(design, r)
+    if bound is not None:
+        assert (np.abs(data.product(design, r) - dense.T @ r) <= bound + 1e-15).all()
+        assert (bound < 1.0).all()
+
+
+def test_fingerprints_tell_designs_apart(source, tmp_path):
+    design, dense, _ = source
+    other = dense.copy()
+    other[1, 1] += 1.0
+    assert data.fingerprint(design) == data.fingerprint(design)
+    assert data.fingerprint(as_design(dense)) != data.fingerprint(as_design(other))
+
+
+def test_counts_start_anew_for_each_run_and_caches_are_shared(source):
+    design, dense, _ = source
+    data.norms(design, 1)
+    other = data.counted(design)
+    data.product(other, np.ones(dense.shape[0]))
+    assert data.reads(other).entries > 0
+    assert data.norms(other, 1) is data.norms(design, 1)
+    before = data.reads(design)
+    data.product(other, np.ones(dense.shape[0]))
+    assert data.reads(design) == before
+
+
+@pytest.mark.parametrize("length", [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 2])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_norms_of_lines_that_are_cut_into_pieces(length, dtype):
+    X = np.random.default_rng(length).standard_normal((5, length)).astype(dtype)
+    expected = np.linalg.norm(X.astype(float), axis=1)
+    for design, axis in ((as_design(X), 1), (as_design(X.T), 0)):
+        np.testing.assert_allclose(data.norms(design, axis), expected, rtol=1e-13)

@@ -1,0 +1,156 @@
+"""Entries and bytes read are exact: an instrumented matrix reports what was really touched."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
+
+from skpursuit import OMP, FrankWolfe, L1Ball, as_design, minimize
+from skpursuit.selectors.ahead import Ahead
+
+from ..support import data
+from ..support.data import Instrumented, read_by, reads, view, with_intercept
+
+
+def instrumented(order="C"):
+    return Instrumented(np.asarray(np.random.default_rng(0).standard_normal((40, 30)), order=order))
+
+
+def test_verbs_count_what_they_touch_or_what_their_kernels_are_given():
+    for order in "CF":
+        design = instrumented(order)
+        rows, cols = np.arange(7), np.array([1, 4, 9])
+        for chosen in (None, np.array([1, 4, 9])):
+            read = read_by(design, data.product, np.ones(40), chosen)
+            touched = design.touched()
+            assert read.entries == touched
+            assert read.bytes == 8 * touched
+        read = read_by(design, data.norms, 0)
+        assert design.touched() == read.prepared_entries == 1200
+        data.columns(design, cols + 10)
+        data.columns(design, cols + 10)
+        assert design.touched() == 3 * 40
+
+        def added(width, cols=None, rows=rows, design=design):
+            return read_by(design, data.add_rows, rows, np.ones(7), np.zeros(width), cols).entries
+
+        assert added(30) == 7 * 30
+        assert added(3, cols) == (7 * 30 if order == "C" else 40 * 3)
+        assert added(1, cols[:1]) == (7 * 1 if order == "C" else 40 * 1)
+
+
+def test_sparse_counts_are_stored_entries():
+    X = sp.random_array((50, 20), density=0.2, rng=np.random.default_rng(1), format="csr")
+    for design in (as_design(X), as_design(X.tocsc()), view(X, centre=np.ones(20))):
+        assert read_by(design, data.product, np.ones(50)).entries == X.nnz
+        some = read_by(design, data.product, np.ones(50), np.array([3, 7]))
+        assert some.entries == X[:, [3, 7]].nnz
+        rows = read_by(design, data.add_rows, np.array([0, 9]), np.ones(2), np.zeros(20))
+        assert rows.entries == X[[0, 9]].nnz
+        assert rows.bytes == X[[0, 9]].nnz * (8 + 4)
+
+
+def test_a_run_reports_the_sum_of_its_selections():
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((40, 30)), rng.standard_normal(40)
+    result = minimize(X, y, OMP(n_nonzero_coefs=5), "exact")
+    assert result.entries_read == 5 * 40 * 30 == sum(r.entries_read for r in result.history)
+    assert result.bytes_read == 8 * result.entries_read
+    twice = minimize(as_design(X), y, OMP(n_nonzero_coefs=5), "exact")
+    assert twice.entries_read == result.entries_read
+
+
+def test_single_entries_are_counted_as_what_a_source_must_read():
+    X = np.random.default_rng(0).standard_normal((40, 30))
+    rows, cols = np.arange(5), np.array([3, 0, 7, 29, 3])
+    for source, entries in ((X, 5), (sp.csr_array(X), 5), (aslinearoperator(X), X.size)):
+        for design in (as_design(source), view(source)):
+            np.testing.assert_allclose(data.entries(design, rows, cols), X[rows, cols], atol=1e-12)
+            assert reads(design)[:2] == (entries, 8 * entries)
+    design = with_intercept(X)
+    np.testing.assert_array_equal(
+        data.entries(design, rows[:3], np.array([2, 30, 1])), [X[0, 2], 1.0, X[2, 1]]
+    )
+    assert reads(design).entries == 2
+
+
+def test_a_view_goes_on_counting_where_the_design_was():
+    design = as_design(np.ones((4, 3)))
+    data.product(design, np.ones(4))
+    for other in (view(design), with_intercept(design)):
+        assert reads(design).entries == reads(other).entries == 12
+
+
+def test_norms_are_counted_once_and_by_who_reads_for_them():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((30, 20))
+    for source, entries in ((X, 600), (sp.csc_array(X), 600)):
+        design = as_design(source, check=False)
+        root = rng.uniform(1, 2, 30)
+        data.norms(design, 1)
+        assert reads(design).prepared_entries == entries
+        for other in (view(design, root=root), with_intercept(design)):
+            data.norms(other, 1)  # follow from those of the design
+            assert reads(design).prepared_entries == entries
+        data.norms(view(design, centre=np.ones(20)), 1)
+        assert reads(design).prepared_entries == 2 * entries
+
+
+def test_the_pass_over_the_codes_for_their_norms_is_counted():
+    X = np.random.default_rng(4).standard_normal((700, 40))
+    design = as_design(X)
+    twin = design.twin()
+    before = reads(design).prepared_entries, design.reads.prepared_bytes
+    for used in (design, view(design, root=np.full(700, 2.0)), design):
+        used.decoded()
+    assert reads(design).prepared_entries - before[0] == X.size == twin.codes[:40, :700].size
+    frames = twin.scale.nbytes + twin.centre.nbytes + twin.error.nbytes
+    assert design.reads.prepared_bytes - before[1] == twin.codes[:40].nbytes + frames
+    assert design.reads.entries == 0
+
+
+def test_stored_columns_of_the_gram_matrix_are_counted_each_time():
+    rng = np.random.default_rng(5)
+    for n, d, k in ((60, 200, 12), (40, 30, 20)):  # the second one forms all of X^T X on the way
+        X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+        result = minimize(X, y, OMP(n_nonzero_coefs=k), "gram")
+        assert result.stored_bytes == 8 * d * k * (k - 1) // 2  # one for each column of the support
+        assert minimize(X, y, OMP(n_nonzero_coefs=k), "exact").stored_bytes == 0
+    result = minimize(X, y, FrankWolfe(L1Ball(1.0), 20), "gram")
+    assert 0 < result.stored_bytes <= 20 * 8 * d
+
+
+def test_stored_products_of_codes_are_counted_each_time(monkeypatch):
+    monkeypatch.setattr("skpursuit.selectors.ahead.LEAST", 0)
+    monkeypatch.setattr("skpursuit.selectors.ahead.BESIDES", 0)
+    read, add_up = [], Ahead._sum
+
+    def spy(self, weights, shape, steps):
+        read.append(4 * weights.shape[1] * self.start.products.shape[1] + self.start.products.nbytes)
+        return add_up(self, weights, shape, steps)
+
+    monkeypatch.setattr(Ahead, "_sum", spy)
+    rng = np.random.default_rng(6)
+    X, y = rng.standard_normal((600, 80)), rng.standard_normal(600)
+    result = minimize(X, y, OMP(n_nonzero_coefs=10), "certified")
+    assert len(read) >= 10
+    assert result.stored_bytes == sum(read)
+
+
+def test_a_fingerprint_is_counted_as_preparation(tmp_path):
+    rng = np.random.default_rng(7)
+    X, y = rng.standard_normal((40, 30)), rng.standard_normal(40)
+    plain = minimize(X, y, OMP(n_nonzero_coefs=3), "exact")
+    saved = minimize(X, y, OMP(n_nonzero_coefs=3), "exact", checkpoint=tmp_path / "run")
+    assert saved.prepared_bytes - plain.prepared_bytes == X.nbytes
+    assert saved.bytes_read == plain.bytes_read
+
+
+def test_a_result_shows_selection_and_preparation_side_by_side():
+    rng = np.random.default_rng(8)
+    X, y = rng.standard_normal((40, 30)), rng.standard_normal(40)
+    result = minimize(X, y, OMP(n_nonzero_coefs=3), "gram")
+    lines = repr(result).splitlines()
+    assert lines[0].startswith("Result: COMPLETE, 3 columns after 3 steps")
+    assert f"{result.entries_read:,} entries, {result.bytes_read:,} bytes" in lines[2]
+    assert f"{result.stored_bytes:,} bytes of stored" in lines[2]
+    assert f"{result.prepared_bytes:,} bytes" in lines[3]

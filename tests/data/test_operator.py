@@ -1,0 +1,150 @@
+"""Linear operators: ties go to the lowest index, calls are counted, and single entries have a price."""
+
+import numpy as np
+import pytest
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
+
+from skpursuit import OMP, MatchingPursuit, as_design, minimize
+from skpursuit.data import AffineDesign, InterceptDesign, operator
+from skpursuit.problem.score import Group
+from skpursuit.selectors import Absolute, Query, Signed, as_selector
+
+
+def with_copies(rng):
+    """A matrix with many columns that are copies or opposites of others, and the names of the originals."""
+    n, d = int(rng.integers(1, 90)), int(rng.integers(2, 70))
+    first = rng.standard_normal((n, d))
+    of = np.where(rng.random(d) < 0.5, rng.integers(d, size=d), np.arange(d))
+    return first[:, of] * rng.choice([-1.0, 1.0], d), of
+
+
+def check_ties(seed):
+    rng = np.random.default_rng(seed)
+    X, of = with_copies(rng)
+    n, d = X.shape
+    k = 1 if rng.random() < 0.5 else int(rng.integers(1, d + 1))
+    several = rng.random() < 0.3
+    r = rng.standard_normal((n, 2) if several else n)
+    design = as_design(aslinearoperator(np.asarray(X, order="CF"[seed % 2])))
+    views = [design, AffineDesign(design, root=rng.uniform(1, 2, n)), InterceptDesign(design)]
+    for view in views:
+        for name in ("exact", "certified", "auto"):
+            answer = as_selector(name).select(view, Query(r, k, Group() if several else Absolute()))
+            chosen = [int(j) for j in answer.indices if j < d]
+            for place, j in enumerate(chosen):  # copies come in the order of their indices
+                earlier = np.flatnonzero(of[:j] == of[j]).tolist()
+                assert [i for i in chosen[:place] if of[i] == of[j]] == earlier
+
+
+def test_equal_and_opposite_columns_tie():
+    for seed in range(60):
+        check_ties(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 2000, 250))
+def test_many_equal_and_opposite_columns_tie(first):
+    for seed in range(first, first + 250):
+        check_ties(seed)
+
+
+def test_pursuits_take_the_lowest_of_equal_columns():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, _ = with_copies(rng)
+        y = rng.standard_normal(len(X))
+        solver = OMP(n_nonzero_coefs=min(*X.shape, 8))
+        wanted = minimize(X, y, solver, "exact").support.tolist()
+        assert minimize(aslinearoperator(X), y, solver, "exact").support.tolist() == wanted
+
+
+def test_columns_are_told_apart_where_all_that_is_left_is_rounding(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 12))
+    r = rng.standard_normal(60)
+    r -= X @ np.linalg.lstsq(X, r)[0]  # X^T r is rounding
+    monkeypatch.setattr(operator, "MOST_FETCHED", 4)
+    answer = as_selector("exact").select(as_design(aslinearoperator(X)), Query(r))
+    assert len(answer.indices) == 1
+    result = minimize(aslinearoperator(X), r + X[:, 3], MatchingPursuit(max_iter=200), "exact")
+    np.testing.assert_allclose(result.coef, np.eye(12)[3], atol=1e-6)
+
+
+class Spied:
+    """An operator that counts the calls of its functions."""
+
+    def __init__(self, X):
+        self.X, self.calls = X, 0
+        forward, back = self.spy(lambda v: X @ v), self.spy(lambda v: X.T @ v)
+        self.operator = LinearOperator(
+            X.shape, matvec=forward, rmatvec=back, matmat=forward, rmatmat=back, dtype=np.float64
+        )
+
+    def spy(self, function):
+        def called(v):
+            self.calls += 1
+            return function(v)
+
+        return called
+
+
+def total(design):
+    return design.reads.entries + design.reads.prepared_entries
+
+
+def test_every_call_is_counted():
+    rng = np.random.default_rng(1)
+    X, r = rng.standard_normal((90, 70)), rng.standard_normal(90)
+    spied = Spied(X)
+    design = as_design(spied.operator)
+    rows, cols = np.arange(5), np.array([3, 9, 20])
+    verbs = [
+        lambda: design.correlate(r),
+        lambda: design.correlate(r, cols=cols),
+        lambda: design.columns(cols + 1),
+        lambda: design.accumulate(rows, r[rows], np.zeros(70)),
+        lambda: design.correlate_error(r),
+        lambda: design.norms(0),
+        lambda: design.norms(1),
+        lambda: design.pick(np.arange(3), cols + 30),
+        lambda: AffineDesign(design, centre=np.ones(70)).norms(0),
+        design.fingerprint,
+    ]
+    for verb in verbs:
+        calls, entries = spied.calls, total(design)
+        verb()
+        assert total(design) - entries == (spied.calls - calls) * X.size > 0
+    calls, entries = spied.calls, design.reads.entries
+    design.correlate(r, cols=cols)  # they are kept
+    design.pick(np.zeros(3, dtype=int), cols)
+    assert (spied.calls, design.reads.entries) == (calls, entries + 3 * 90 + 3)
+
+
+def test_reject_fetches_a_small_operator_once():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((407, 797))
+    y = X[:, 3] - X[:, 9]
+    spied = Spied(X)
+    result = minimize(spied.operator, y, OMP(n_nonzero_coefs=2), "reject", random_state=0)
+    array = minimize(X, y, OMP(n_nonzero_coefs=2), "reject", random_state=0)
+    assert result.support.tolist() == array.support.tolist()
+    assert result.entries_read == array.entries_read
+    assert spied.calls <= 797 // operator.WIDTH + 4
+
+
+@pytest.mark.parametrize("view", [lambda X: X, lambda X: AffineDesign(X, root=np.ones(407)), InterceptDesign])
+def test_reject_refuses_a_large_operator_and_says_its_price(view, monkeypatch):
+    monkeypatch.setattr(operator, "MOST_WORK", 407 * 797**2 - 1)
+    spied = Spied(np.random.default_rng(2).standard_normal((407, 797)))
+    design = view(as_design(spied.operator))
+    with pytest.raises(ValueError, match=r"would pull \d\d,\d{3} single entries .* each costs a product"):
+        minimize(design, np.ones(407), OMP(n_nonzero_coefs=2), "reject")
+    assert spied.calls <= 1  # the product that tells the scale of X
+
+
+def test_signed_scores_tie_too():
+    X = np.random.default_rng(3).standard_normal((59, 30))[:, np.repeat(np.arange(30), 2)]
+    r = np.random.default_rng(4).standard_normal(59)
+    answer = as_selector("exact").select(as_design(aslinearoperator(X)), Query(r, 60, Signed()))
+    assert (answer.indices[::2] % 2 == 0).all()
+    assert (answer.indices[1::2] == answer.indices[::2] + 1).all()

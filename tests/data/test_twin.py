@@ -1,0 +1,390 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from skpursuit.data import as_design
+from skpursuit.data.twin import Twin
+from skpursuit.kernels.quantized import ROWS
+
+from ..support import data
+
+SIZES = [(1, 1), (1, 40), (7, 1), (63, 17), (257, 16), (513, 33), (1000, 530)]
+
+
+def gaussian(rng, n, d):
+    return rng.standard_normal((n, d))
+
+
+def cauchy(rng, n, d):
+    return rng.standard_cauchy((n, d))
+
+
+def offsets(rng, n, d):
+    return rng.standard_normal((n, d)) + 10.0 ** rng.uniform(0, 12, d)
+
+
+def thousand(rng, n, d):
+    return rng.standard_normal((n, d)) + 1000.0
+
+
+def drifting(rng, n, d):
+    return rng.standard_normal((n, d)).cumsum(axis=0) * 100.0
+
+
+def mixed_scales(rng, n, d):
+    return rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-150, 150, d)
+
+
+def mixed_entries(rng, n, d):
+    return rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-30, 30, (n, d))
+
+
+def few_values(rng, n, d):
+    return rng.integers(0, 2, (n, d)) * rng.choice([0.0, 1.0, -3.5], d)
+
+
+def single_precision(rng, n, d):
+    return rng.standard_normal((n, d)).astype(np.float32)
+
+
+def subnormal(rng, n, d):
+    return rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-320, -300, (n, d))
+
+
+MATRICES = [
+    gaussian,
+    cauchy,
+    offsets,
+    drifting,
+    mixed_scales,
+    mixed_entries,
+    few_values,
+    single_precision,
+    subnormal,
+]
+
+
+def exact_product(x, r):
+    """The real number x . r of two float vectors."""
+    unit = 2**1100  # every float64 is an integer over this
+    whole = lambda v: [int(Fraction(float(a)) * unit) for a in v]  # noqa: E731
+    return Fraction(sum(a * b for a, b in zip(whole(x), whole(r))), unit * unit)
+
+
+def assert_holds(X, r, g, bound, cols):
+    for a, j in enumerate(cols):
+        if math.isfinite(bound[a]):
+            assert abs(exact_product(X[:, j], r) - Fraction(float(g[a]))) <= Fraction(float(bound[a])), (
+                j,
+                g[a],
+            )
+
+
+def check(twin, X, r, columns=3):
+    cols = np.unique(np.linspace(0, X.shape[1] - 1, columns).astype(int))
+    g, bound = twin.estimate(r)
+    assert g.shape == bound.shape == (X.shape[1],)
+    assert_holds(X, r, g[cols], bound[cols], cols)
+    np.testing.assert_array_equal(twin.estimate(r, cols=cols), (g[cols], bound[cols]))
+    if twin.has_fine:
+        fine, tight = twin.refine(r, cols)
+        assert_holds(X, r, fine, tight, cols)
+    if twin.has_steps:
+        order = np.argsort(-np.abs(r), kind="stable")
+        parts = np.split(order, sorted({1, len(r) // 3, len(r)}))[:-1]
+        sums, error = twin.estimate_rows(r, parts)
+        assert sums.shape == error.shape == (len(parts), X.shape[1])
+        for i in range(len(parts)):
+            so_far = np.zeros(len(r))
+            some = np.concatenate(parts[: i + 1])
+            so_far[some] = r[some]
+            assert_holds(X, so_far, sums[i, cols], error[i, cols], cols)
+
+
+@pytest.mark.parametrize("shape", SIZES)
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_interval_holds_for_the_real_number_product(matrix, shape):
+    rng = np.random.default_rng(shape[0])
+    X = matrix(rng, *shape)
+    for rounding, planes in ((None, (True, True)), (rng, (True, True)), (None, (False, False))):
+        twin = Twin.build(X, rounding, *planes)
+        for scale in (1.0, 1e-150, 1e150, 1e-310):
+            check(twin, X, rng.standard_normal(shape[0]) * scale)
+        check(twin, X, rng.standard_cauchy(shape[0]))
+        check(twin, X, np.where(np.arange(shape[0]) == shape[0] // 2, 3.0, 0.0))
+        check(twin, X, rng.standard_normal(shape[0]) * 10.0 ** rng.uniform(-300, 0, shape[0]))
+
+
+@pytest.mark.parametrize("matrix", [gaussian, cauchy, thousand, mixed_scales, single_precision])
+def test_residual_along_the_quantisation_error_comes_close_to_the_bound(matrix):
+    rng = np.random.default_rng(3)
+    X = matrix(rng, 600, 5)
+    twin = Twin.build(X)
+    blocks = np.arange(600) // ROWS
+    for j in range(5):
+        scaled = np.ldexp(X[:, j].astype(float), -twin.exponent[j])
+        lost = scaled - twin.centre[j, blocks] - twin.scale[j, blocks] * twin.codes[j, :600].astype(float)
+        fine = lost - twin.scale[j, blocks] * twin.fine[j, :600] / 128.0
+        for r in (lost, fine):
+            check(twin, X, r, columns=5)
+        g, bound = twin.estimate(lost)
+        error = abs(math.fsum(X[:, j] * lost) - g[j])
+        # Within a block the bound is attained; over blocks only for errors of equal proportion.
+        assert 0.9 * bound[j] < error <= bound[j]
+        g, bound = twin.refine(np.sign(fine), np.array([j]))
+        assert abs(math.fsum(X[:, j] * np.sign(fine)) - g[0]) > 0.3 * bound[0]
+
+
+finite = st.floats(-1e150, 1e150, allow_subnormal=True)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.data(), st.integers(1, 70), st.integers(1, 3))
+def test_interval_holds_for_any_numbers(data, n, d):
+    X = np.array(data.draw(st.lists(finite, min_size=n * d, max_size=n * d))).reshape(n, d)
+    r = np.array(data.draw(st.lists(finite, min_size=n, max_size=n)))
+    check(Twin.build(X, steps=True), X, r)
+    check(Twin.build(X, fine=False), X, r)
+
+
+@pytest.mark.parametrize("shape", SIZES)
+@pytest.mark.parametrize("matrix", [m for m in MATRICES if m not in (mixed_scales, subnormal, offsets)])
+def test_products_of_codes_and_what_they_lose(matrix, shape):
+    rng = np.random.default_rng(shape[0])
+    X = matrix(rng, *shape).astype(np.float64)
+    largest = np.abs(X).max(axis=0)
+    X = X / np.where(largest > 0.0, largest, 1.0)
+    twin = Twin.build(X)
+    assert twin.plain
+    V = np.column_stack([
+        rng.standard_normal(shape[0]),
+        rng.standard_cauchy(shape[0]) * 1e-9,
+        X[:, 0],
+        np.zeros(shape[0]),
+        rng.standard_normal(shape[0]) * 10.0 ** rng.uniform(-90, 0, shape[0]),
+    ])  # fmt: skip
+    g, loss = twin.multiplying(V)()
+    lost = twin.lost(V)
+    assert (twin.sizes >= np.linalg.norm(X, axis=0)).all()
+    blocks = np.arange(shape[0]) // ROWS
+    for j in np.unique(np.linspace(0, shape[1] - 1, 3).astype(int)):
+        decoded = [
+            Fraction(float(twin.centre[j, b])) + Fraction(float(twin.scale[j, b])) * int(q)
+            for b, q in zip(blocks, twin.codes[j])
+        ]
+        for k, v in enumerate(V.T):
+            parts = [Fraction(float(a)) for a in v]
+            real = sum(a * b for a, b in zip(decoded, parts))
+            assert abs(real - Fraction(float(g[k, j]))) <= Fraction(float(loss[k] @ twin.factors[j]))
+            left = exact_product(X[:, j], v) - real
+            assert abs(left) <= Fraction(float(lost[j, k]))
+            np.testing.assert_allclose(twin.lost(v)[j], lost[j, k], rtol=1e-9)
+
+
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_codes_made_alone_differ_by_ties_and_lose_no_more(matrix):
+    X = matrix(np.random.default_rng(4), 600, 40)
+    one, two = Twin.build(X, fine=False), Twin.build(X, fine=True)
+    for name in ("scale", "centre", "exponent"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    differ = np.abs(one.codes.astype(int) - two.codes)
+    assert differ.max() <= 1
+    assert differ.mean() < 0.01
+    assert (one.error <= two.error * (1 + 1e-3)).all()
+    by_rows = Twin.build(X, fine=True, steps=True)
+    np.testing.assert_array_equal(by_rows.codes, two.codes)
+    np.testing.assert_array_equal(by_rows.fine, two.fine)
+    both = 128 * two.codes[:40, :600].astype(int) + two.fine[:40, :600]
+    np.testing.assert_array_equal(by_rows.steps[:, :40].T, both)
+
+
+def test_products_of_codes_lose_far_less_than_the_codes_themselves():
+    rng = np.random.default_rng(9)
+    X = gaussian(rng, 2000, 50)
+    twin = Twin.build(X, fine=False)
+    v = rng.standard_normal((2000, 3))
+    g, loss = twin.multiplying(v)()
+    assert ((twin.factors @ loss.T) < 0.03 * twin.lost(v)).all()
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            np.testing.assert_array_equal(twin.multiplying(v)()[0], g)
+            for k in range(3):
+                np.testing.assert_allclose(twin.multiplying(v[:, k : k + 1])()[0][0], g[k], rtol=1e-12)
+
+
+LAYOUTS = {
+    "F": np.asfortranarray,
+    "steps": lambda X: np.repeat(np.repeat(X, 2, axis=1), 2, axis=0)[::2, ::2],
+    "reversed": lambda X: np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1],
+    "slice": lambda X: np.hstack([X, X])[:, X.shape[1] :],
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layout_changes_no_bit(layout, dtype):
+    X = np.random.default_rng(5).standard_normal((300, 530)).astype(dtype)
+    one, other = Twin.build(X), Twin.build(LAYOUTS[layout](X))
+    for name in ("codes", "fine", "scale", "centre", "error", "exponent"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_number_of_threads_changes_no_bit():
+    rng = np.random.default_rng(6)
+    X, r = rng.standard_normal((700, 2100)), rng.standard_normal((700, 3))
+    answers = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads):
+            twin = Twin.build(X, np.random.default_rng(1))
+            cols = np.arange(0, 2100, 2)
+            answers.append((twin.codes, *twin.estimate(r), *twin.refine(r, cols)))
+    for other in answers[1:]:
+        for a, b in zip(answers[0], other):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_several_residuals_are_the_single_ones():
+    rng = np.random.default_rng(7)
+    X, R = rng.standard_normal((300, 40)), rng.standard_normal((300, 3)) * [1.0, 1e-9, 1e9]
+    twin = Twin.build(X)
+    G, B = twin.estimate(R)
+    cols = np.array([3, 39, 0])
+    fine, tight = twin.refine(R, cols)
+    assert G.shape == (40, 3)
+    assert fine.shape == (3, 3)
+    for k in range(3):
+        np.testing.assert_array_equal((G[:, k], B[:, k]), twin.estimate(R[:, k]))
+        np.testing.assert_array_equal((fine[:, k], tight[:, k]), twin.refine(R[:, k], cols))
+
+
+def test_bound_is_useful():
+    rng = np.random.default_rng(8)
+    n = 2000
+    r = rng.standard_normal(n)
+    for X in (gaussian(rng, n, 200), gaussian(rng, n, 200) + 1000.0, gaussian(rng, n, 200) * 1e-40):
+        twin = Twin.build(X)
+        noise = X.std(axis=0) * np.linalg.norm(r)
+        assert (twin.estimate(r)[1] < 0.4 * noise).all()
+        assert (twin.refine(r, np.arange(200))[1] < 0.008 * noise).all()
+    # One outlier spoils its own block of rows and no other.
+    X = gaussian(rng, n, 2)
+    X[1000, 1] = 1e6
+    r[ROWS * (1000 // ROWS) : ROWS * (1000 // ROWS + 1)] = 0.0
+    bound = Twin.build(X).estimate(r)[1]
+    assert bound[1] < 1.2 * bound[0]
+
+
+def test_zero_columns_residuals_and_sizes():
+    X = np.zeros((100, 3))
+    X[:, 1] = 7.0
+    twin = Twin.build(X)
+    r = np.ones(100)
+    g, bound = twin.estimate(r)
+    assert g[0] == bound[0] == 0.0
+    assert abs(g[1] - 700.0) <= bound[1] < 1e-9
+    for answer in (*twin.estimate(0.0 * r), *twin.refine(0.0 * r, np.arange(3))):
+        assert (answer == 0.0).all()
+    assert Twin.build(np.zeros((0, 4))).estimate(np.zeros(0))[0].tolist() == [0.0] * 4
+    assert Twin.build(np.zeros((4, 0))).estimate(np.zeros(4))[0].size == 0
+    assert twin.refine(r, np.array([], int))[0].size == 0
+
+
+def test_stochastic_codes_are_unbiased_and_the_tail_bound_holds():
+    rng = np.random.default_rng(9)
+    n, d, trials = 200, 40, 150
+    X, r = rng.standard_normal((n, d)), rng.standard_normal(n)
+    exact = X.T @ r
+    errors, bounds = [], []
+    for seed in range(trials):
+        g, bound = Twin.build(X, np.random.default_rng(seed)).estimate(r, log_delta=math.log(0.3))
+        errors.append(g - exact)
+        bounds.append(bound)
+    errors, bounds = np.array(errors), np.array(bounds)
+    assert 0.001 < (np.abs(errors) > bounds).mean() < 0.3
+    # The mean over all trials and columns is zero within four standard errors.
+    assert abs(errors.mean()) < 4 * errors.std() / math.sqrt(errors.size)
+    twin = Twin.build(X, np.random.default_rng(0))
+    never = twin.estimate(r, log_delta=-1000.0)[1]
+    assert (never > twin.estimate(r, log_delta=math.log(1e-6))[1]).all()
+
+
+def test_tail_bound_is_tighter_than_the_certain_one_on_tall_matrices():
+    rng = np.random.default_rng(10)
+    X, r = rng.standard_normal((20000, 20)), rng.standard_normal(20000)
+    twin = Twin.build(X, rng)
+    assert (twin.estimate(r, log_delta=math.log(1e-9))[1] < 0.1 * twin.estimate(r)[1]).all()
+
+
+def test_costs_are_what_is_stored():
+    twin = Twin.build(np.ones((1000, 64)))
+    assert twin.estimate_cost() == (64_000, 64 * 1024 + 64 * 2 * 16)
+    assert twin.refine_cost(5) == (5000, 5 * (2 * 1024 + 2 * 12))
+    assert twin.nbytes == 64 * (2 * 1024 + 2 * 16 + 4)
+    assert Twin.build(np.ones((1000, 64)), fine=False).nbytes == 64 * (1024 + 2 * 16 + 4)
+
+
+def test_what_cannot_be_done_is_said():
+    twin = Twin.build(np.ones((4, 2)), fine=False)
+    with pytest.raises(ValueError, match="stochastic"):
+        twin.estimate(np.ones(4), log_delta=-3.0)
+    with pytest.raises(ValueError, match="second bytes"):
+        twin.refine(np.ones(4), np.array([0]))
+    with pytest.raises(ValueError, match="3 rows, the twin 4"):
+        twin.estimate(np.ones(3))
+    with pytest.raises(ValueError, match="residual is not finite"):
+        twin.estimate(np.array([1.0, np.nan, 1.0, 1.0]))
+    with pytest.raises(ValueError, match="matrix is not finite"):
+        Twin.build(np.array([[1.0, np.inf]]))
+    for shape, place, size in (
+        ((600, 70), (599, 69), 1.0),
+        ((600, 70), (3, 2), 1e-200),
+        ((9, 3), (0, 0), 1e200),
+    ):
+        X = np.full(shape, size)
+        X[place] = np.nan
+        with pytest.raises(ValueError, match="matrix is not finite"):
+            Twin.build(X)
+
+
+def test_sums_over_rows_for_several_targets_and_threads():
+    rng = np.random.default_rng(12)
+    X, R = gaussian(rng, 1500, 700), rng.standard_normal((1500, 3)) * [1e-90, 1.0, 1e90]
+    twin = Twin.build(X, fine=False, steps=True)
+    parts = np.split(rng.permutation(1500), [40, 41, 700])[:3]
+    with threadpool_limits(1):
+        sums, error = twin.estimate_rows(R, parts)
+    with threadpool_limits(2):
+        again = twin.estimate_rows(R, parts)
+    np.testing.assert_array_equal((sums, error), again)
+    for t in range(3):
+        one, bound = twin.estimate_rows(R[:, t], parts)
+        np.testing.assert_array_equal((sums[..., t], error[..., t]), (one, bound))
+    rows = np.concatenate(parts)
+    exact = X[rows].T @ R[rows]
+    assert (np.abs(sums[-1] - exact) <= error[-1] * 1.001).all()
+    assert (error[-1] < 0.01 * np.linalg.norm(R[rows], axis=0)).all()  # a hundredth of a sum's deviation
+    with pytest.raises(ValueError, match="steps=True"):
+        Twin.build(X[:30]).estimate_rows(R[:30], [np.arange(3)])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_row_norms_come_with_the_steps(order):
+    X = np.asarray(np.random.default_rng(13).standard_normal((300, 1100)) + 3.0, order=order)
+    for scale in (1.0, 1e-200, 1e200):
+        design = as_design(X * scale, check=False)
+        data.codes(design, steps=True)
+        assert data.keeps_row_norms(design) == (scale == 1.0)  # columns far from one are encoded twice
+        np.testing.assert_allclose(data.norms(design, 1) / scale, np.linalg.norm(X, axis=1), rtol=1e-14)
+
+
+def test_sums_over_rows_of_constant_columns_hold_where_the_residual_vanishes():
+    X = np.ones((5, 3))
+    X[:, 1] = 7.3
+    r = np.array([1e300, 1.2345e-20, 3.0, 4.0, 5.0])
+    g, bound = Twin.build(X, fine=False, steps=True).estimate_rows(r, [np.array([1]), np.array([0])])
+    assert (np.abs(g[0] - X[1] * r[1]) <= bound[0]).all()
