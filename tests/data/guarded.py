@@ -1,4 +1,4 @@
-"""A program that finds out which pages a verb reads: python -m tests.design.guarded CASE... prints JSON.
+"""A program that finds out which pages a verb reads: python -m tests.data.guarded CASE... prints JSON.
 
 X lies in memory of its own. For every page of it a child process takes away the right to read that page
 and calls the verb: if that kills the child, the verb reads the page. Nothing else tells what a compiled

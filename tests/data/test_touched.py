@@ -97,7 +97,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def found():
     """Case -> pages that were read, with the counts; one process finds out for all."""
-    printed = run_python("-m", "tests.design.guarded", *CASES, OMP_NUM_THREADS="1")
+    printed = run_python("-m", "tests.data.guarded", *CASES, OMP_NUM_THREADS="1")
     return dict(zip(CASES, map(json.loads, printed.splitlines()), strict=True))
 
 
