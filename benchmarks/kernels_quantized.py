@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.sketch_twin import SketchTwin
-from skpursuit.data.twin import Twin
+from skpursuit.data.bits import PackedBits as SketchTwin
+from skpursuit.data.quantized import QuantizedTile as Twin
 from skpursuit.datasets import make_sparse_signal
 from skpursuit.kernels.columns import gather_columns
 

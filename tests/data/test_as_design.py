@@ -12,7 +12,7 @@ from ..support.data import product
 def test_dense_input_is_not_copied():
     X = np.random.default_rng(0).standard_normal((5, 4))
     for view in (X, np.asfortranarray(X), X[::2, ::-1], X.astype(np.float32)):
-        assert np.shares_memory(as_design(view).X, view)
+        assert np.shares_memory(as_design(view).store.first.X, view)
         assert as_design(view).dtype == view.dtype
     design = as_design(X)
     assert as_design(design) is design
@@ -20,7 +20,7 @@ def test_dense_input_is_not_copied():
 
 def test_sparse_input_is_not_copied():
     X = sp.random_array((9, 7), density=0.3, rng=np.random.default_rng(0), format="csc")
-    assert np.shares_memory(as_design(X).matrix.data, X.data)
+    assert np.shares_memory(as_design(X).store.first.matrix.data, X.data)
 
 
 def test_unsorted_and_duplicate_entries_are_sorted_in_a_copy():
@@ -134,7 +134,7 @@ def test_random_coordinates_are_taken_or_refused():
         if good:
             dense = np.zeros((5, 7))
             np.add.at(dense, (rows, cols), X.data)
-            np.testing.assert_allclose(as_design(X).matrix.toarray(), dense)
+            np.testing.assert_allclose(as_design(X).store.first.matrix.toarray(), dense)
         else:
             with pytest.raises(ValueError, match="corrupt coo"):
                 as_design(X)
@@ -145,22 +145,22 @@ def test_random_coordinates_are_taken_or_refused():
 def test_every_sparse_format_is_taken_and_left_as_it_was(form, kind):
     X = kind(sp.random_array((6, 8), density=0.4, rng=np.random.default_rng(0))).asformat(form)
     dense = X.toarray()
-    np.testing.assert_array_equal(as_design(X).matrix.toarray(), dense)
+    np.testing.assert_array_equal(as_design(X).store.first.matrix.toarray(), dense)
     np.testing.assert_array_equal(X.toarray(), dense)
     empty = kind((3, 4)).asformat(form)
-    assert as_design(empty).matrix.nnz == 0
+    assert as_design(empty).store.first.matrix.nnz == 0
 
 
 def test_what_lies_behind_the_last_pointer_is_nothing():
     X = sp.csr_array(np.eye(3))
     X.data, X.indices = np.append(X.data, np.nan), np.append(X.indices, 999)
-    np.testing.assert_array_equal(as_design(X).matrix.toarray(), np.eye(3))
+    np.testing.assert_array_equal(as_design(X).store.first.matrix.toarray(), np.eye(3))
     assert len(X.indices) == 4
 
 
 def test_diagonals_outside_the_matrix_are_nothing():
     X = sp.dia_array((np.ones((3, 4)), [0, 50, -50]), shape=(4, 4))
-    np.testing.assert_array_equal(as_design(X).matrix.toarray(), np.eye(4))
+    np.testing.assert_array_equal(as_design(X).store.first.matrix.toarray(), np.eye(4))
 
 
 def test_truncated_memory_map_is_refused(tmp_path):
@@ -175,6 +175,6 @@ def test_truncated_memory_map_is_refused(tmp_path):
 
 def test_other_byte_order_and_half_floats():
     X = np.random.default_rng(0).standard_normal((4, 3))
-    np.testing.assert_array_equal(as_design(X.astype(">f8")).X, X)
+    np.testing.assert_array_equal(as_design(X.astype(">f8")).store.first.X, X)
     assert as_design(X.astype(np.float16)).dtype == np.float32
     assert as_design(X > 0).dtype == np.float64

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from skpursuit import OMP, MatchingPursuit, as_design, minimize
-from skpursuit.data import AffineDesign, InterceptDesign, operator
+from skpursuit.data import AffineDesign, InterceptDesign, operator, store
 from skpursuit.problem.score import Group
 from skpursuit.selectors import Absolute, Query, Signed, as_selector
 
@@ -129,7 +129,7 @@ def test_reject_fetches_a_small_operator_once():
     array = minimize(X, y, OMP(n_nonzero_coefs=2), "reject", random_state=0)
     assert result.support.tolist() == array.support.tolist()
     assert result.entries_read == array.entries_read
-    assert spied.calls <= 797 // operator.WIDTH + 4
+    assert spied.calls <= 797 // store.WIDTH + 4
 
 
 @pytest.mark.parametrize("view", [lambda X: X, lambda X: AffineDesign(X, root=np.ones(407)), InterceptDesign])

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from skpursuit.data.sketch_twin import SAMPLE, SketchTwin
+from skpursuit.data.bits import SAMPLE
+from skpursuit.data.bits import PackedBits as SketchTwin
 from skpursuit.kernels import bits
 
 

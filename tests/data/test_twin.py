@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from skpursuit.data import as_design
-from skpursuit.data.twin import Twin
+from skpursuit.data.quantized import QuantizedTile as Twin
 from skpursuit.kernels.quantized import ROWS
 
 from ..support import data
@@ -334,7 +334,7 @@ def test_what_cannot_be_done_is_said():
         twin.estimate(np.ones(4), log_delta=-3.0)
     with pytest.raises(ValueError, match="second bytes"):
         twin.refine(np.ones(4), np.array([0]))
-    with pytest.raises(ValueError, match="3 rows, the twin 4"):
+    with pytest.raises(ValueError, match="3 rows, the codes 4"):
         twin.estimate(np.ones(3))
     with pytest.raises(ValueError, match="residual is not finite"):
         twin.estimate(np.array([1.0, np.nan, 1.0, 1.0]))

@@ -89,7 +89,7 @@ def check_seed(seed):
     X, r = wild(rng)
     certified = 0
     for design in sources(X):
-        factor = 2.0 if isinstance(design, AffineDesign) else 1.0
+        factor = 2.0 if not design.view.is_unmoved else 1.0
         name = SELECTORS[rng.integers(len(SELECTORS))]
         certified += check_answer(name, design, factor * X, r, seed)
     return certified

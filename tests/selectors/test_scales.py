@@ -89,7 +89,7 @@ def test_bounds_of_views_hold(ratio, power, dtype):
         centre = base.means()
         view = AffineDesign(base, centre, scale=rng.uniform(1.0, 1e3, 4))
         truth, _ = products(X, r, centre)
-        truth = [g / Fraction(float(s)) for g, s in zip(truth, view.scale)]
+        truth = [g / Fraction(float(s)) for g, s in zip(truth, view.view.scale)]
         with_ones = [*truth, sum(Fraction(float(v)) for v in r)]
         for design, wanted in ((view, truth), (InterceptDesign(view), with_ones)):
             everything, sums = np.arange(20), np.zeros(len(wanted))

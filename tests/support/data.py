@@ -10,7 +10,9 @@ import numpy as np
 
 from skpursuit import as_design
 from skpursuit.data import AffineDesign, InterceptDesign, RowsDesign
-from skpursuit.data.dense import DenseDesign
+from skpursuit.data.dense import DenseTile
+from skpursuit.data.design import Design
+from skpursuit.data.store import TileStore
 
 Reads = namedtuple("Reads", "entries bytes prepared_entries")
 
@@ -35,21 +37,21 @@ def with_intercept(X):
 
 def unchecked(X, row_norms=None):
     """A dense design that may hold NaN; given norms of rows are not read from X."""
-    design = DenseDesign(X)
+    design = Design(TileStore([[DenseTile(X)]]))
     if row_norms is not None:
-        design.cache[("norms", 1, 2)] = row_norms
+        design.store.kept.norms[1, 2] = row_norms
     return design
 
 
 def read_rows_from(design, X):
     """Have a column-ordered design read rows from this copy of X, not from one of its own."""
-    design.prepare_rows()
-    design.cache["rows"] = X
+    design.prepare("rows")
+    design.store.first.by_rows = X
 
 
 def stored_rows(design):
     """The csr array that rows of a sparse design are read from."""
-    return design.layout("csr")
+    return design.store.first.layout("rows")
 
 
 def counted(design):
@@ -59,16 +61,16 @@ def counted(design):
 
 def parts(design):
     """A design, and those it is a view of."""
-    return [design, *(parts(design.inner) if hasattr(design, "inner") else [])]
+    return [design]
 
 
 def forbid_product(patch, design):
     """Have the full product raise AssertionError."""
 
-    def forbidden(r):
+    def forbidden(r, rows=None):
         raise AssertionError("the full product was called")
 
-    patch.setattr(design, "_correlate", forbidden)
+    patch.setattr(design.store, "product", forbidden)
 
 
 def dense(design):
@@ -158,12 +160,12 @@ def codes(design, seed=None, fine=False, steps=False):
 
 def kept_codes(design):
     """The seeds of the quantised copies that are kept."""
-    return [key[1] for key in design.cache if isinstance(key, tuple) and key[0] == "twin"]
+    return list(design.store.kept.codes)
 
 
 def keeps_row_norms(design):
     """Whether norms of rows are known already."""
-    return ("norms", 1, 2) in design.cache
+    return (1, 2) in design.kept.norms
 
 
 def kept_gram_matrix(design):
@@ -178,7 +180,7 @@ def kept_gram_columns(design):
 
 def kept_columns(design):
     """The columns of X that are kept gathered."""
-    return list(design.column_cache.held)
+    return list(design.kept.columns.held)
 
 
 class Touched(np.ndarray):
@@ -190,13 +192,14 @@ class Touched(np.ndarray):
         return part
 
 
-class Instrumented(DenseDesign):
+class Instrumented(Design):
     """A dense design that knows which entries of X were handed out."""
 
     def __init__(self, X):
-        super().__init__(X)
-        self.X = X.view(Touched)
+        tile = DenseTile(X)
+        tile.X = self.X = X.view(Touched)
         self.X.log = []
+        super().__init__(TileStore([[tile]]))
 
     def touched(self):
         """Entries handed out since the last call."""

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.kept import ColumnCache, Floats, Indices, Reads
+from skpursuit.data.kept import ColumnCache
+from skpursuit.data.reads import Reads
+from skpursuit.numerics.arrays import Floats, Indices
 
 GRAM_SHARE = 3  # d / 3 columns of X^T X, made ahead in blocks, cost as much as all of it in one product
 GRAM_WIDTH = 16  # columns of X^T X made in one product: as cheap as four by single products
@@ -19,9 +21,16 @@ class Grams(ABC):
     """The verbs of a design that multiply columns with each other."""
 
     shape: tuple[int, int]
-    cache: dict[Any, Any]
-    gram_cache: ColumnCache
+    dtype: np.dtype[Any]
     reads: Reads
+
+    @property
+    @abstractmethod
+    def cache(self) -> dict[Any, Any]: ...
+
+    @property
+    @abstractmethod
+    def gram_cache(self) -> ColumnCache: ...
 
     @abstractmethod
     def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> tuple[int, int]: ...
@@ -36,7 +45,7 @@ class Grams(ABC):
     def column_sizes(self) -> Floats: ...
 
     @abstractmethod
-    def _gather(self, cols: Indices) -> Floats: ...
+    def _gather_columns(self, cols: Indices) -> Floats: ...
 
     def gram(self, left: Indices | None, right: Indices, weights: Floats | None = None) -> Floats:
         """X_L^T D X_R; with `left` None the rows of X^T X at `right`, kept and counted as selection."""
@@ -52,19 +61,30 @@ class Grams(ABC):
         """X^T X, in one symmetric product where X is small, else in blocks of columns. Kept."""
         if "gram" not in self.cache and self.shape[0] * self.shape[1] <= GATHERED_ENTRIES:
             self.reads.add(*self.cost())
-            columns = self._gather(np.arange(self.shape[1]))
+            columns = self._gather_columns(np.arange(self.shape[1]))
             self.cache["gram"] = columns @ columns.T
         if "gram" not in self.cache:
             matrix = np.empty((self.shape[1], self.shape[1]))
             for start in range(0, self.shape[1], 128):
                 cols = np.arange(start, min(start + 128, self.shape[1]))
                 self.reads.add(*self.cost(cols=cols))
-                matrix[:, cols] = self.correlate(np.ascontiguousarray(self._gather(cols).T))
+                matrix[:, cols] = self.correlate(np.ascontiguousarray(self._gather_columns(cols).T))
             self.cache["gram"] = matrix
         return self.cache["gram"]
 
     def squares_fit(self) -> bool:
         """Whether products of columns stay within the range of float64."""
+        me: Any = self
+        if self.dtype == np.float32 and me.view.is_unmoved:  # those of float32 always do
+            return True
+        view = me.view
+        factors = np.abs(
+            np.concatenate([part for part in (view.scale, view.root) if part is not None] or [[1.0]])
+        )
+        factors = factors[factors != 0]
+        tame = factors.size > 0 and 1e-10 < factors.min() <= factors.max() < 1e10
+        if self.dtype == np.float32 and tame:
+            return True
         largest = float(np.max(self.column_sizes()))
         return largest == 0.0 or 1e-140 < largest < 1e140
 

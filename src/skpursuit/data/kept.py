@@ -1,4 +1,8 @@
-"""What a design keeps: the counts of what was read, and columns that may be asked for again."""
+"""What a design keeps of X, and of a view of it: pure functions of them, which serve every later question.
+
+There are two owners. The store of X keeps what every view can use: gathered columns, norms, codes. A design
+keeps the same kinds of things for its view. Nothing here is ever saved, and everything can be made again.
+"""
 
 from __future__ import annotations
 
@@ -9,46 +13,15 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.floating[Any]]
-Indices = NDArray[np.intp]
+from skpursuit.numerics.arrays import Floats
 
 COLUMN_CACHE_BYTES = 256 * 2**20
-
-
-@dataclass
-class Reads:
-    """How much was read: of X or what stands for it (codes, copies), and of stored products of columns.
-
-    `entries` and `bytes` are what selection read to answer questions. `prepared_entries` and `prepared_bytes`
-    are what was read once for all questions: for norms, codes, layouts, gathered columns, fingerprints. Both
-    contain the indices of sparse X and the scales of codes; each call of an operator counts as all of X.
-    `stored_bytes` are those of columns of X^T X and of products of codes with columns, each time they are
-    read. Vectors (r, norms, bounds: a few numbers for each row or column) are not counted.
-    """
-
-    entries: int = 0
-    bytes: int = 0
-    prepared_entries: int = 0
-    prepared_bytes: int = 0
-    stored_bytes: int = 0
-
-    def add(self, entries: int, nbytes: int) -> None:
-        """Count a read made to answer a question."""
-        self.entries += int(entries)
-        self.bytes += int(nbytes)
-
-    def prepare(self, entries: int, nbytes: int) -> None:
-        """Count a read whose result is kept for every later question."""
-        self.prepared_entries += int(entries)
-        self.prepared_bytes += int(nbytes)
+GRAM_CACHE_BYTES = 2**30
 
 
 @dataclass
 class ColumnCache:
-    """Columns by index, bounded in bytes. They come and go in the blocks they were made in, oldest first."""
+    """Columns by index, bounded in bytes: least recently used ones go, in the blocks they were made in."""
 
     limit: int = COLUMN_CACHE_BYTES
     held: dict[int, tuple[int, Floats]] = field(default_factory=dict)
@@ -67,6 +40,10 @@ class ColumnCache:
             pass
         return found[1]
 
+    def holds(self, cols: Any) -> bool:
+        """Whether all these columns are held."""
+        return all(j in self.held for j in cols.tolist())
+
     def put(self, cols: list[int], rows: Floats) -> None:
         """Hold columns, the rows of an array that is not copied; forget old ones at the bound."""
         number = next(self.numbers)
@@ -82,3 +59,30 @@ class ColumnCache:
         for j in what[0]:
             if self.held.get(j, (0,))[0] == block:
                 self.held.pop(j, None)
+
+
+@dataclass
+class Kept:
+    """Caches of one owner: the store of X, or a design for its view.
+
+    Attributes
+    ----------
+    columns : gathered columns
+    norms : by axis and order
+    sizes : upper bounds of the column norms, where they were had without a pass over X
+    codes : quantised X by the seed of its rounding, None for rounding to nearest
+    bits : X in two bits an entry
+    gram, gram_columns : X^T X, and single columns of it
+    products : products of codes with columns, and the codes they were made of
+    finite : whether X was found to be finite
+    """
+
+    columns: ColumnCache = field(default_factory=ColumnCache)
+    norms: dict[tuple[int, float], Floats] = field(default_factory=dict)
+    sizes: Floats | None = None
+    codes: dict[int | None, Any] = field(default_factory=dict)
+    bits: Any = None
+    gram: Floats | None = None
+    gram_columns: ColumnCache = field(default_factory=lambda: ColumnCache(GRAM_CACHE_BYTES))
+    products: tuple[Any, ColumnCache] | None = None
+    finite: bool = False

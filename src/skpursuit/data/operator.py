@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.base import Design, Floats, Indices
+from skpursuit.data.tile import Cost, Tile
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.finite import NotFinite
-from skpursuit.numerics.sums import fixed_order_dot, line_norms
+from skpursuit.numerics.sums import EPS
 
-WIDTH = 64  # vectors multiplied in one call
 MOST_FETCHED = 256  # columns that are fetched to settle one answer
 MOST_WORK = 2**32  # n d^2, the work of fetching all columns, up to which single entries may be asked for
 PROBES = 2  # products with random vectors that tell the sizes of columns
@@ -26,70 +26,61 @@ FAR = 8.0  # times the larger of those: rarely below the norm of a column, and n
 SMALL = 2.0**-40  # size of the random vectors, so that products with the largest columns are finite
 
 
-class OperatorDesign(Design):
-    """A linear operator. Every call of its functions counts as one full reading of X."""
+class OperatorTile(Tile):
+    """A linear operator, which cannot be cut. Every call of its functions counts as one reading of X."""
+
+    has_entries = False
+    doubt = FAR**2  # the largest of `rough_sizes` by the largest norm, at most
 
     def __init__(self, operator: Any) -> None:
-        super().__init__(operator.shape, np.dtype(np.float64))
+        self.shape, self.dtype = operator.shape, np.dtype(np.float64)
         self.operator = operator
+        self.mean_unit = 8 * max(16, self.shape[0]) * EPS
 
-    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> tuple[int, int]:
-        width = len(cols) if rows is None and cols is not None and self._holds(cols) else self.shape[1]
-        return self.shape[0] * width, self.shape[0] * width * self.dtype.itemsize
-
-    def _holds(self, cols: Indices) -> bool:
-        """Whether all these columns are kept."""
-        return all(j in self.column_cache.held for j in np.asarray(cols).tolist())
-
-    def norm_range(self) -> tuple[float, float]:
-        largest = float(self._rough_sizes().max())
-        return largest / FAR**2, largest
-
-    def _correlate(self, r: Floats) -> Floats:
-        if r.ndim == 1:
-            return self._product("rmatvec", r, (self.shape[1],))
-        return self._product("rmatmat", r, (self.shape[1], r.shape[1]))
-
-    def _correlate_columns(self, r: Floats, cols: Indices) -> Floats:
-        if len(cols) > MOST_FETCHED and not self._holds(cols):
-            return self._correlate(r)[cols]
-        return fixed_order_dot(self._lines(cols)[0], np.asarray(r, dtype=np.float64))
-
-    def product_unit(self) -> float:
+    @property
+    def unit(self) -> float:
         """As if the operator worked in the precision of its dtype."""
         single = self.operator.dtype == np.float32
         return (self.shape[0] + 8) * float(np.finfo(np.float32 if single else np.float64).eps)
 
-    def correlate_error(self, r: Floats) -> Floats:
-        size = self.product_unit() * np.linalg.norm(r, axis=0)
-        return np.multiply.outer(self._rough_sizes(), size)
+    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
+        entries = self.shape[0] * self.shape[1]
+        return entries, entries * self.dtype.itemsize
 
-    def _rough_sizes(self) -> Floats:
-        """The column norms where they are known, else guesses at them that are not too small."""
-        if ("norms", 0, 2) in self.cache:
-            return self.norms(0)
-        if "rough sizes" not in self.cache:
-            self.reads.prepare(*self.cost())
-            probes = SMALL * np.random.default_rng(0).standard_normal((self.shape[0], PROBES))
-            self.cache["rough sizes"] = FAR / SMALL * np.abs(self._correlate(probes)).max(axis=1)
-        return self.cache["rough sizes"]
+    def product(self, r: Floats, rows: Indices | None = None) -> Floats:
+        if r.ndim == 1:
+            return self._call("rmatvec", r, (self.shape[1],))
+        return self._call("rmatmat", r, (self.shape[1], r.shape[1]))
 
-    def _accumulate(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None) -> None:
-        r = np.zeros((self.shape[0], *weights.shape[1:]))
-        np.add.at(r, rows, weights)
-        total = self._correlate(r)
-        out += total if cols is None else total[cols]
+    def rough_sizes(self) -> Floats:
+        """Guesses at the column norms that are not too small."""
+        probes = SMALL * np.random.default_rng(0).standard_normal((self.shape[0], PROBES))
+        return FAR / SMALL * np.abs(self.product(probes)).max(axis=1)
 
-    def _gather(self, cols: Indices) -> Floats:
-        held = [self.column_cache.get(j) for j in np.asarray(cols).tolist()]
-        lines = [line for line in held if line is not None]
-        if lines and len(lines) == len(held):
-            return np.stack(lines)
+    def take(self, cols: Indices) -> Floats:
         unit = np.zeros((self.shape[1], len(cols)))
         unit[cols, np.arange(len(cols))] = 1.0
-        return np.ascontiguousarray(self._product("matmat", unit, (self.shape[0], len(cols))).T)
+        return np.ascontiguousarray(self._call("matmat", unit, (self.shape[0], len(cols))).T)
 
-    def _product(self, verb: str, v: Floats, shape: tuple[int, ...]) -> Floats:
+    def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
+        r = np.zeros((self.shape[0], *weights.shape[1:]))
+        np.add.at(r, rows, weights)
+        total = self.product(r)
+        out += total if cols is None else total[cols]
+
+    def entries(self, rows: Indices, cols: Indices) -> Floats:
+        return self.take(cols)[np.arange(len(cols)), rows]
+
+    def add_squares(self, axis: int, out: Floats, unit: Floats | None = None) -> None:
+        raise NotImplementedError("norms of an operator are made by products")
+
+    def largest(self, axis: int) -> Floats:
+        raise NotImplementedError("norms of an operator are made by products")
+
+    def add_sums(self, weights: Floats, out: np.ndarray) -> None:
+        out += self.product(weights)
+
+    def _call(self, verb: str, v: Floats, shape: tuple[int, ...]) -> Floats:
         """A product of the operator with vectors; errors of its functions and numbers that are none name X.
 
         Products are all that is known of X, and NaN in one would pass for an answer. With entries of up to
@@ -112,31 +103,9 @@ class OperatorDesign(Design):
             raise blame(f"{told} gave a product with NaN or infinity; check its functions")
         return product
 
-    def prepare_entries(self) -> None:
-        n, d = self.shape
-        if n * d * d <= MOST_WORK and n * d * 8 <= self.column_cache.limit:
-            for start in range(0, d, WIDTH):
-                self._lines(np.arange(start, min(start + WIDTH, d)), count=True)
-
-    def pick_cost(self, rows: Indices, cols: Indices) -> tuple[int, int]:
-        return (len(rows), 8 * len(rows)) if self._holds(cols) else self.cost(cols=cols)
-
-    def _norms(self, axis: int, order: float) -> Floats:
-        out = np.zeros(self.shape[1 - axis])
-        lines = self._gather if axis == 0 else self._gather_rows
-        for start in range(0, len(out), WIDTH):
-            part = np.arange(start, min(start + WIDTH, len(out)))
-            self.reads.prepare(*self.cost(cols=part if axis == 0 else None))
-            out[part] = line_norms(lines(part), order)
-        return out
-
-    def _gather_rows(self, rows: Indices) -> Floats:
-        unit = np.zeros((self.shape[0], len(rows)))
-        unit[rows, np.arange(len(rows))] = 1.0
-        return np.ascontiguousarray(self._correlate(unit).T)
-
-    def _digest(self, digest: Any) -> None:
+    def digest(self, digest: Any) -> Cost:
         rng = np.random.default_rng(0)
         for _ in range(2):
-            self.reads.prepare(*self.cost())
-            digest.update(np.ascontiguousarray(self._correlate(rng.standard_normal(self.shape[0]))).data)
+            digest.update(np.ascontiguousarray(self.product(rng.standard_normal(self.shape[0]))).data)
+        entries, nbytes = self.cost()
+        return 2 * entries, 2 * nbytes

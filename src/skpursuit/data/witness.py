@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.kept import Floats, Indices
+from skpursuit.numerics.arrays import Floats, Indices
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # its multiples, cut to 64 bits, are spread evenly
 
@@ -28,16 +28,17 @@ class Witness(ABC):
         """The numbers as they are now."""
 
     @abstractmethod
-    def place(self, k: int) -> str:
-        """Where the k-th of them is in X."""
+    def place(self, k: int, row: int, column: int) -> str:
+        """Where the k-th of them is in X, whose part begins at that row and column."""
 
-    def compare(self) -> None:
+    def compare(self, row: int = 0, column: int = 0) -> None:
         """Raise ValueError if one of the numbers is another one now."""
         now = self.read()
         changed = np.flatnonzero((now != self.before) & ~(np.isnan(now) & np.isnan(self.before)))
         if len(changed):
+            place = self.place(int(changed[0]), row, column)
             raise ValueError(
-                f"X was changed in place after its design was made, at {self.place(int(changed[0]))}; "
+                f"X was changed in place after its design was made, at {place}; "
                 "make a new design of it: as_design(X)"
             )
 
@@ -55,8 +56,8 @@ class DenseWitness(Witness):
     def read(self) -> Floats:
         return self.X[self.rows, self.cols]
 
-    def place(self, k: int) -> str:
-        return f"row {self.rows[k]}, column {self.cols[k]}"
+    def place(self, k: int, row: int, column: int) -> str:
+        return f"row {row + self.rows[k]}, column {column + self.cols[k]}"
 
 
 class SparseWitness(Witness):
@@ -79,13 +80,14 @@ class SparseWitness(Witness):
         data, indices = self.matrix.data[self.entries], self.matrix.indices[self.entries]
         return np.concatenate([data, indices, self.matrix.indptr], dtype=np.float64)
 
-    def place(self, k: int) -> str:
-        line, index = ("row", "column") if self.matrix.format == "csr" else ("column", "row")
+    def place(self, k: int, row: int, column: int) -> str:
+        by_rows = self.matrix.format == "csr"
+        first, second = (("row", row), ("column", column)) if by_rows else (("column", column), ("row", row))
         past = k - 2 * len(self.entries)  # the number of a pointer, which ends the line before it
         if past >= 0:
-            return f"{line} {max(0, past - 1)}"
+            return f"{first[0]} {first[1] + max(0, past - 1)}"
         entry = k % len(self.entries)
-        return f"{line} {self.lines[entry]}, {index} {self.indices[entry]}"
+        return f"{first[0]} {first[1] + self.lines[entry]}, {second[0]} {second[1] + self.indices[entry]}"
 
 
 def spread(count: int, size: int) -> Indices:

@@ -12,7 +12,7 @@ from sklearn.model_selection import PredefinedSplit, check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from skpursuit.data import Design
-from skpursuit.data.base import ColumnCache, Floats, Indices
+from skpursuit.data.base import Floats, Indices
 
 Model = tuple[Indices, Floats, Any]  # columns, their coefficients, intercept
 
@@ -91,10 +91,8 @@ def fold_weights(train: Indices, n: int, weights: Floats | None) -> Floats:
 
 
 def alone(base: Design) -> Design:
-    """The same design with a counter and gathered columns of its own, for one thread."""
-    other = base.counted()
-    other.column_cache, other.gram_cache = ColumnCache(), ColumnCache()
-    return other
+    """View with private caches and read counter, for one worker."""
+    return base.for_run(private=True)
 
 
 def predictions(base: Design, models: list[Model], rows: Any) -> list[Floats]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.data.kept import Floats
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.sums import scaled_norm, scaled_norms
 
 EPS = float(np.finfo(np.float64).eps)

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.kept import Floats
+from skpursuit.numerics.arrays import Floats
 
+EPS = float(np.finfo(np.float64).eps)
+SMALLEST_SQUARE = 1e-280  # sums of squares below this have lost digits
 PIECE = 512  # rows of the pieces whose sums are added one after the other, wherever X is cut
 
 
@@ -46,13 +48,15 @@ def dot(a: Floats, b: Floats) -> float:
     return float(sums.cumsum()[-1] + np.dot(a[whole:], b[whole:]))
 
 
-def piece_squares(lines: Floats) -> Floats:
-    """Sums of squares of contiguous lines, added piece after piece as in `dot`."""
+def add_piece_squares(lines: Floats, out: Floats) -> None:
+    """Add the sums of squares of contiguous lines to `out`, piece after piece as in `dot`."""
     whole = lines.shape[1] - lines.shape[1] % PIECE
     body, rest = lines[:, :whole].reshape(len(lines), -1, PIECE), lines[:, whole:]
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.vecdot(body, body).cumsum(axis=1)
-        return np.vecdot(rest, rest) + (sums[:, -1] if whole else 0.0)
+        if whole:
+            out[:] = np.hstack([out[:, None], np.vecdot(body, body)]).cumsum(axis=1)[:, -1]
+        if rest.size:
+            out += np.vecdot(rest, rest)
 
 
 def scaled_norms(lines: Floats) -> Floats:

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data import AffineDesign, Design, InterceptDesign
+from skpursuit.data import Design
 from skpursuit.data.base import Floats
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import Record, State
@@ -90,17 +90,15 @@ class Units:
 def choose_units(problem: Problem, solver: Any) -> Units:
     """Units in which the sizes of X, y and predictions are ordinary."""
     design = problem.design
-    constant = design.shape[1] - 1 if isinstance(design, InterceptDesign) else None
-    return Units(_exponent_of_columns(design), _exponent_of_targets(problem, solver.reach(problem)), constant)
+    targets = _exponent_of_targets(problem, solver.reach(problem))
+    return Units(_exponent_of_columns(design), targets, design.constant)
 
 
 def _exponent_of_columns(design: Design) -> int:
     """The power of two for X; only where cheap bounds leave it open are the column norms computed."""
-    if isinstance(design, InterceptDesign):
-        return _exponent_of_columns(design.inner)
-    if all(_ordinary(size) for size in design.norm_range()):
+    if all(_ordinary(size) for size in design.size_range):
         return 0
-    widest = float(design.norms(0).max())
+    widest = float(design.norms(0)[: design.constant].max())
     return 0 if _ordinary(widest) else _exponent(widest)
 
 
@@ -150,6 +148,5 @@ def _exponent(size: float) -> int:
 
 def _divided(design: Design, exponent: int) -> Design:
     """A view of X / 2^exponent; residuals are divided instead, so that no product overflows on the way."""
-    if isinstance(design, InterceptDesign):
-        return InterceptDesign(_divided(design.inner, exponent))
-    return AffineDesign(design, root=np.full(design.shape[0], 2.0**-exponent))
+    view = replace(design.view, constant=False).then(root=np.full(design.shape[0], 2.0**-exponent))
+    return design.with_view(replace(view, constant=design.view.constant))

@@ -1,5 +1,6 @@
 """Residuals cut into 16-bit integers, block by block, and what that and all later rounding may lose."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -65,7 +66,7 @@ class Cut:
         return table
 
     def multiplying_loss(self) -> NDArray[np.float64]:
-        """For each residual, what sums of codes and of centres lose a unit; see `Twin.multiplying`."""
+        """For each residual, what sums of codes and of centres lose a unit; see `multiplying`."""
         one, two, lost = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
         blocks = one.shape[1]
         cut = np.sqrt((0.51 * self.head[:, 0] * lost).sum(axis=1))  # integers are off by half a step at most
@@ -104,7 +105,7 @@ class RowCut:
     exponent: NDArray[np.intc]
 
     @classmethod
-    def of(cls, r: Floats, parts: list[NDArray[np.integer]], n: int, blocks: int) -> Self:
+    def of(cls, r: Floats, parts: Sequence[NDArray[np.integer]], n: int, blocks: int) -> Self:
         scaled, exponent = scaled_down(r, n)
         rows = np.concatenate(parts)
         segment = (
@@ -158,7 +159,7 @@ def scaled_down(r: Floats, n: int, padded: int | None = None) -> tuple[NDArray[n
     """The targets of r as rows, padded by zeros, each divided by two to a power so that it is below one."""
     r = np.asarray(r, np.float64)
     if r.shape[0] != n:
-        raise ValueError(f"residual has {r.shape[0]} rows, the twin {n}")
+        raise ValueError(f"residual has {r.shape[0]} rows, the codes {n}")
     columns = np.atleast_2d(r.T)
     top = np.abs(columns).max(axis=1, initial=0.0)
     if not np.isfinite(top).all():

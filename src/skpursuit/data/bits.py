@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.data.twin import SLAB, Cost, Floats
+from skpursuit.data.quantized import SLAB, Cost, Floats
 from skpursuit.kernels import bits as kernel
 from skpursuit.kernels.encode import copy_columns
 from skpursuit.numerics.threads import over_ranges
@@ -15,7 +15,7 @@ SAMPLE = 128  # rows from which thresholds and levels are taken
 
 
 @dataclass(frozen=True)
-class SketchTwin:
+class PackedBits:
     """Two bits an entry and three levels a column.
 
     `estimate` reads the first bit of all columns, `refine` both bits of a few. On Gaussian data the error of

@@ -1,18 +1,18 @@
-"""How a quantised twin is made: panels of columns of a dense matrix are encoded, in one pass over it."""
+"""How codes are made: panels of columns of a dense matrix are encoded, in one pass over it."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.data.cut import Floats
+from skpursuit.data.residual import Floats
 from skpursuit.kernels import encode
 from skpursuit.kernels import quantized as kernel
 from skpursuit.numerics.threads import over_ranges
 
 
-class Builder:
-    """Arrays of a twin while panels of columns are encoded into them."""
+class Encoder:
+    """Arrays of codes while panels of columns are encoded into them."""
 
     def __init__(self, X: Floats, rng: np.random.Generator | None, fine: bool, steps: bool) -> None:
         n, d = X.shape
@@ -27,7 +27,7 @@ class Builder:
         self.rngs = None if rng is None else rng.spawn(-(-d // encode.GROUP))
 
     def build(self) -> dict[str, Any]:
-        """The arrays of a twin, by name."""
+        """The arrays of the codes, by name."""
         self.encode_all(np.ones(self.X.shape[1], bool))
         peak = self.params[3].max(axis=1, initial=0.0)
         if not np.isfinite(peak).all():

@@ -1,11 +1,11 @@
-"""The quantised twin of a dense matrix: products with a residual from one byte an entry, with a proof.
+"""The codes of a dense tile: products with a residual from one byte an entry, with a proof.
 
-In blocks of 512 rows ``x = c + s (q + l / 128) + error``: `Twin.estimate` reads the bytes q of all columns or
-some, `Twin.refine` both bytes of a few, `Twin.estimate_rows` both bytes of whole rows, where these were
+In blocks of 512 rows ``x = c + s (q + l / 128) + error``: `QuantizedTile.estimate` reads the bytes q of all
+columns or some, `refine` both bytes of a few, `estimate_rows` both bytes of whole rows, where these were
 kept. All return intervals that hold for the product in real numbers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.data.cut import ROOT, UNIT, Cut, Floats, RowCut, scaled_up
-from skpursuit.data.twin_builder import Builder
+from skpursuit.data.encoder import Encoder
+from skpursuit.data.residual import ROOT, UNIT, Cut, Floats, RowCut, scaled_up
 from skpursuit.kernels import coded_rows
 from skpursuit.kernels import quantized as kernel
 from skpursuit.numerics.blas import one_thread
@@ -32,7 +32,7 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Twin:
+class QuantizedTile:
     """Affine int8 codes of the columns of a dense matrix, with error bounds.
 
     Attributes
@@ -60,7 +60,7 @@ class Twin:
     @staticmethod
     def build(
         X: Floats, rng: np.random.Generator | None = None, fine: bool = True, steps: bool = False
-    ) -> "Twin":
+    ) -> "QuantizedTile":
         """Encode a finite 2-D float32 or float64 array of any layout, reading it once.
 
         Parameters
@@ -74,7 +74,9 @@ class Twin:
         steps : bool, default False
             Keep both bytes of each entry together and by rows, for `estimate_rows`.
         """
-        return Twin(**Builder(X, rng, fine, steps).build(), shape=X.shape, stochastic=rng is not None)
+        return QuantizedTile(
+            **Encoder(X, rng, fine, steps).build(), shape=X.shape, stochastic=rng is not None
+        )
 
     @property
     def has_fine(self) -> bool:
@@ -122,7 +124,9 @@ class Twin:
         depend on that rounding (Hoeffding: P(|error| > t) <= 2 exp(-2 t^2 / sum s_i^2 r_i^2)).
         """
         if log_delta is not None and not self.stochastic:
-            raise ValueError("log_delta needs a twin built with stochastic rounding: Twin.build(X, rng=...)")
+            raise ValueError(
+                "log_delta needs codes with stochastic rounding: QuantizedTile.build(X, rng=...)"
+            )
         cut = Cut.of(r, self.codes.shape[1], self.shape[0])
         table = cut.table(self.stochastic, log_delta is not None)
         cols = np.arange(self.shape[1]) if cols is None else np.asarray(cols, np.intp)
@@ -136,14 +140,14 @@ class Twin:
         return cut.restore(out[:, 0], bound, self.exponent[cols])
 
     def estimate_rows(
-        self, r: Floats, parts: list[NDArray[np.integer]]
+        self, r: Floats, parts: Sequence[NDArray[np.integer]]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate sums of X[i] r[i] over the rows up to the end of each part, with error bounds.
 
         Returns two arrays of shape (parts, columns[, m]).
         """
         if not self.has_steps:
-            raise ValueError("estimate_rows needs a twin built with its rows: Twin.build(X, steps=True)")
+            raise ValueError("estimate_rows needs codes by rows: QuantizedTile.build(X, steps=True)")
         d, blocks = self.shape[1], self.scale.shape[1]
         cut = RowCut.of(r, parts, self.shape[0], blocks)
         plain = np.abs(cut.exponent).max() < 400 and not self.exponent.any()
@@ -255,7 +259,7 @@ class Twin:
     def refine(self, r: Floats, cols: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate X[:, cols]^T r from both bytes, with a bound about 40 times tighter; always a proof."""
         if not self.has_fine:
-            raise ValueError("refine needs a twin built with its second bytes: Twin.build(X, fine=True)")
+            raise ValueError("refine needs codes with second bytes: QuantizedTile.build(X, fine=True)")
         cols = np.asarray(cols, np.intp)
         cut = Cut.of(r, self.codes.shape[1], self.shape[0])
         table = cut.fine_table()

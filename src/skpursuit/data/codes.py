@@ -1,0 +1,392 @@
+"""X in few bits an entry, behind a view: estimates of V^T r with bounds, for a fraction of the bytes.
+
+`CodedX` is to codes what the store is to X: one `QuantizedTile` for each tile, estimates and their bounds
+summed over row edges and joined over column edges. It belongs to X itself, so one copy serves every view.
+`Codes` is what a design hands out: it takes residuals down through the view, counts what is read, and
+corrects what comes up, the rounding of that included. `BitCodes` does the same for two bits an entry, which
+prove nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skpursuit.data.reads import Reads
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.bounds import norms_of, total_bound
+from skpursuit.numerics.sums import EPS
+
+if TYPE_CHECKING:
+    from skpursuit.data.design import Design
+    from skpursuit.data.store import TileStore
+
+Bounded = tuple[Floats, Floats]  # an estimate and a bound on its error
+PANEL_ENTRIES = 2**24  # entries of some rows of X that are copied together to be packed into bits
+
+
+class CodedX:
+    """The quantised tiles of X."""
+
+    def __init__(self, store: TileStore, seed: int | None, fine: bool, steps: bool) -> None:
+        from skpursuit.data.quantized import QuantizedTile
+
+        self.store = store
+        self.seed, self.has_fine, self.has_steps = seed, fine, steps
+        rngs = iter(() if seed is None else np.random.default_rng(seed).spawn(len(list(store.parts())) - 1))
+
+        def encoded(tile: Any, is_first: bool) -> QuantizedTile:
+            rng = None if seed is None else np.random.default_rng(seed) if is_first else next(rngs)
+            return QuantizedTile.build(tile.X, rng, fine, steps)
+
+        self.grid = [[encoded(tile, tile is store.first) for tile in row] for row in store.grid]
+        self.only = self.grid[0][0]
+        self._factors: Floats | None = None
+        self._sizes: Floats | None = None
+
+    def tiles(self) -> Iterator[Any]:
+        """All quantised tiles."""
+        return (tile for row in self.grid for tile in row)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        return sum(tile.nbytes for tile in self.tiles())
+
+    @property
+    def plain(self) -> bool:
+        """True if no column needs rescaling, so that decoded columns can be multiplied."""
+        return all(tile.plain for tile in self.tiles())
+
+    @property
+    def peak(self) -> float:
+        """A number with peak <= the largest |entry| <= 2^80 peak."""
+        return max(tile.peak for tile in self.tiles())
+
+    def row_squares(self) -> Floats | None:
+        """Sums of squares of the rows, where they came with the codes."""
+        return self.only.row_squares if self.store.is_one_tile else None
+
+    def cost(self, verb: str, *sizes: Any) -> tuple[int, int]:
+        """What a verb of all tiles reads."""
+        costs = [getattr(tile, verb)(*sizes) for tile in self.tiles()]
+        return sum(cost.entries for cost in costs), sum(cost.bytes for cost in costs)
+
+    def columns_cost(self, verb: str, cols: Indices) -> tuple[int, int]:
+        """What a verb of some columns reads."""
+        if self.store.is_one_tile:
+            return getattr(self.only, verb)(len(cols))
+        costs = [
+            getattr(row[j], verb)(len(local))
+            for j, _, local in self.store.split(cols, self.store.col_edges)
+            for row in self.grid
+        ]
+        return sum(cost.entries for cost in costs), sum(cost.bytes for cost in costs)
+
+    def estimate(self, u: Floats, log_delta: float | None, cols: Indices | None) -> Bounded:
+        """X^T u or its entries at `cols`, from one byte an entry; see `QuantizedTile.estimate`."""
+        if self.store.is_one_tile:
+            return self.only.estimate(u, log_delta, cols)
+        each = None if log_delta is None else log_delta - log(len(self.grid))  # one chance for each sum
+        asked = np.arange(self.store.shape[1]) if cols is None else cols
+        return self._summed(u, asked, lambda tile, part, local: tile.estimate(part, each, local))
+
+    def refine(self, u: Floats, cols: Indices) -> Bounded:
+        """Entries of X^T u at `cols` from two bytes an entry."""
+        if self.store.is_one_tile:
+            return self.only.refine(u, cols)
+        return self._summed(u, cols, lambda tile, part, local: tile.refine(part, local))
+
+    def _summed(self, u: Floats, cols: Indices, ask: Callable[..., Bounded]) -> Bounded:
+        """Estimates of tiles, added over rows with the rounding of that, and joined over columns."""
+        g, bound, size = np.zeros((3, len(cols), *u.shape[1:]))
+        edges = self.store.row_edges
+        for j, places, local in self.store.split(cols, self.store.col_edges):
+            for i, row in enumerate(self.grid):
+                part, error = ask(row[j], np.ascontiguousarray(u[edges[i] : edges[i + 1]]), local)
+                g[places] += part
+                bound[places] += error
+                size[places] += np.abs(part)
+        return g, (bound + len(self.grid) * EPS * size) * (1.0 + 2 * len(self.grid) * EPS)
+
+    def rows(self, u: Floats, parts: list[Indices]) -> Bounded:
+        """Sums over the rows up to the end of each part, from two bytes an entry."""
+        if self.store.is_one_tile:
+            return self.only.estimate_rows(u, parts)
+        shape = (len(parts), self.store.shape[1], *u.shape[1:])
+        g, bound, size = np.zeros((3, *shape))
+        edges = self.store.row_edges
+        for i, row in enumerate(self.grid):
+            here = [part[(part >= edges[i]) & (part < edges[i + 1])] - edges[i] for part in parts]
+            if not any(len(part) for part in here):
+                continue
+            for j, tile in enumerate(row):
+                there = slice(*self.store.col_edges[j : j + 2])
+                some, error = tile.estimate_rows(np.ascontiguousarray(u[edges[i] : edges[i + 1]]), here)
+                g[:, there] += some
+                bound[:, there] += error
+                size[:, there] += np.abs(some)
+        return g, (bound + len(self.grid) * EPS * size) * (1.0 + 2 * len(self.grid) * EPS)
+
+    # -- products of decoded columns, which can be added up -------------------------------------------------
+
+    def multiplying(self, u: Floats) -> Callable[[], Bounded]:
+        """Products of the decoded columns with the columns of u; see `QuantizedTile.multiplying`.
+
+        Losses and factors of several tiles join by Cauchy-Schwarz.
+        """
+        if self.store.is_one_tile:
+            return self.only.multiplying(u)
+        edges = self.store.row_edges
+        ends = [
+            [tile.multiplying(np.ascontiguousarray(u[edges[i] : edges[i + 1]])) for tile in row]
+            for i, row in enumerate(self.grid)
+        ]
+
+        def finish() -> Bounded:
+            g: Any = 0.0
+            squares: Any = 0.0
+            for row in ends:
+                made = [end() for end in row]
+                g = g + np.concatenate([part for part, _ in made], axis=1)
+                squares = squares + np.max([loss for _, loss in made], axis=0) ** 2
+            return g, np.sqrt(squares) * (1.0 + len(ends) * 2 * EPS)
+
+        return finish
+
+    def measure(self, reads: Reads) -> None:
+        """Read the codes once for `factors` and `sizes`."""
+        if self._factors is not None:
+            return
+        reads.prepare(*self.cost("estimate_cost"))
+        squares = [np.concatenate([tile.factors for tile in row]) ** 2 for row in self.grid]
+        sizes = [np.concatenate([tile.sizes for tile in row]) ** 2 for row in self.grid]
+        if self.store.is_one_tile:
+            self._factors, self._sizes = self.only.factors, self.only.sizes
+        else:
+            wider = 1.0 + 8 * len(self.grid) * EPS
+            self._factors, self._sizes = np.sqrt(sum(squares)) * wider, np.sqrt(sum(sizes)) * wider
+
+    @property
+    def factors(self) -> Floats:
+        """(columns, 2), see `QuantizedTile.factors`."""
+        assert self._factors is not None
+        return self._factors
+
+    @property
+    def sizes(self) -> Floats:
+        """Upper bounds of the column norms."""
+        assert self._sizes is not None
+        return self._sizes
+
+    def lost(self, u: Floats) -> Floats:
+        """Upper bounds of what the codes lose of a product with u."""
+        if self.store.is_one_tile:
+            return self.only.lost(u)
+        edges = self.store.row_edges
+        total: Any = 0.0
+        for i, row in enumerate(self.grid):
+            part = np.ascontiguousarray(u[edges[i] : edges[i + 1]])
+            total = total + np.concatenate([tile.lost(part) for tile in row])
+        return total * (1.0 + len(self.grid) * EPS)
+
+
+class Codes:
+    """The codes of X behind the view of a design."""
+
+    def __init__(self, design: Design, seed: int | None, fine: bool, steps: bool) -> None:
+        self.design, self.view = design, design.view
+        self.coded = coded_x(design.store, design.reads, seed, fine, steps)
+
+    def estimate(self, r: Floats, log_delta: float | None = None, cols: Indices | None = None) -> Bounded:
+        """(g, bound) with |g - V^T r| <= bound, or at `cols`, from one byte an entry."""
+        real = None if cols is None else self.design._real(np.asarray(cols))
+        reads = self.design.reads
+        if real is None:
+            reads.add(*self.coded.cost("estimate_cost"))
+        else:
+            reads.add(*self.coded.columns_cost("estimate_cost", real))
+        return self._corrected(r, real, cols, self.coded.estimate(self._down(r), log_delta, real))
+
+    def refine(self, r: Floats, cols: Indices) -> Bounded:
+        """(g, bound) for the entries at `cols`, from two bytes an entry."""
+        real = self.design._real(np.asarray(cols))
+        self.design.reads.add(*self.coded.columns_cost("refine_cost", real))
+        return self._corrected(r, real, cols, self.coded.refine(self._down(r), real))
+
+    def rows(self, r: Floats, parts: list[Indices]) -> Bounded:
+        """(g, bound) of the sums over the rows up to the end of each part, from two bytes an entry."""
+        self.design.reads.add(*self.coded.cost("rows_cost", sum(len(part) for part in parts)))
+        view, u = self.view, self.view.weighted(r)
+        below = [view.rows_of_x(part) for part in parts]
+        g, bound = self.coded.rows(view.spread(u, self.design.store.shape[0]), below)
+        if view.is_unmoved and not view.constant:
+            return g, bound
+        both = [
+            self._corrected(r, None, None, (g[i], bound[i]), np.concatenate(parts[: i + 1]))
+            for i in range(len(parts))
+        ]
+        return np.stack([value for value, _ in both]), np.stack([error for _, error in both])
+
+    def _down(self, r: Floats) -> Floats:
+        return self.view.spread(self.view.weighted(r), self.design.store.shape[0])
+
+    def _corrected(
+        self,
+        r: Floats,
+        real: Indices | None,
+        cols: Indices | None,
+        known: Bounded,
+        rows: Indices | None = None,
+    ) -> Bounded:
+        """Estimates of the view from those of X, with those of the constant column in its places."""
+        view, design = self.view, self.design
+        u = view.weighted(r)
+        if rows is not None:
+            r, u = r[rows], u[rows]
+        if not view.is_unmoved:
+            sizes = design.store.sizes(design.reads)
+            known = view.corrected_estimate(u, *known, sizes, slice(None) if real is None else real)
+        if not view.constant:
+            return known
+        asked = np.arange(design.shape[1]) if cols is None else np.asarray(cols)
+        constant = asked == design.store.shape[1]
+        g, bound = np.empty((2, len(asked), *r.shape[1:]))
+        g[~constant], bound[~constant] = known
+        g[constant] = np.asarray(r, dtype=np.float64).sum(axis=0)
+        bound[constant] = total_bound(2 * len(r) * EPS, np.ones(1), r)[0]
+        return g, bound
+
+    # -- products of decoded columns, which can be added up -------------------------------------------------
+
+    @property
+    def can_multiply(self) -> bool:
+        """Whether decoded columns can be multiplied; what `factors` and `sizes` need is read once."""
+        if self.view.constant or not self.coded.plain:
+            return False
+        self.coded.measure(self.design.reads)
+        return True
+
+    def multiplying(self, v: Floats) -> Callable[[], Bounded]:
+        """Begin with products of the decoded columns with those of v; what ends it returns (g, loss).
+
+        |g[k, j] - <decoded x_j, v_k>| <= loss[k] . factors[j]; see `QuantizedTile.multiplying`. The rounding
+        of centring and weighting is in the loss.
+        """
+        self.design.reads.add(*self.coded.cost("estimate_cost"))
+        view = self.view
+        u = view.weighted(v)
+        end = self.coded.multiplying(view.spread(u, self.design.store.shape[0]))
+        if view.is_unmoved:
+            return end
+
+        def finish() -> Bounded:
+            g, loss = end()
+            rounding = self._unit * np.stack([np.abs(u).sum(axis=0), norms_of(u)], axis=1)
+            return view.corrected(g.T, u.sum(axis=0)).T, np.hstack([loss, rounding])
+
+        return finish
+
+    @property
+    def _unit(self) -> float:
+        return 4 * (self.design.shape[0] + 8) * EPS
+
+    @property
+    def factors(self) -> Floats:
+        """(columns, p): those of the codes, the centres and the column sizes, all per scale."""
+        view, coded = self.view, self.coded
+        if view.is_unmoved:
+            return coded.factors
+        centre = np.zeros(len(coded.sizes)) if view.centre is None else np.abs(view.centre)
+        raw = np.column_stack([coded.factors, centre, coded.sizes])
+        return raw if view.scale is None else raw / np.abs(view.scale)[:, None]
+
+    @property
+    def sizes(self) -> Floats:
+        """Upper bounds of the column norms, before centring too."""
+        return self.view.sizes(self.coded.sizes, self.design.shape[0])
+
+    def lost(self, r: Floats) -> Floats:
+        """Upper bounds of what the codes lose of a product with r."""
+        lost = self.view.bound_per_scale(self.coded.lost(self._down(r)))
+        return lost if self.view.is_unmoved else lost * (1.0 + self._unit)
+
+
+def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps: bool) -> CodedX:
+    """The codes of X that are kept, made again where a second byte is missing."""
+    codes = store.kept.codes
+    held = codes.get(seed)
+    if held is not None and held.has_fine >= fine and held.has_steps >= steps:
+        return held
+    reads.prepare(*store.cost())
+    if held is not None:  # what it has is not lost
+        fine, steps = fine or held.has_fine, steps or held.has_steps
+    elif seed is not None:  # one at a time is kept
+        for other in [name for name in codes if name is not None]:
+            del codes[other]
+    made = codes[seed] = CodedX(store, seed, fine, steps)
+    squares = made.row_squares()
+    if squares is not None:  # came along for next to nothing
+        store.kept.norms.setdefault((1, 2), store.safe_roots(squares, 1))
+    store.kept.finite = True  # codes refuse anything else
+    return made
+
+
+class BitCodes:
+    """X in two bits an entry behind the view of a design.
+
+    Levels are means over rows, and guesses from other rows are not bounded: a view of some rows has bits of
+    its own.
+    """
+
+    def __init__(self, design: Design) -> None:
+        from skpursuit.data.bits import PackedBits
+
+        self.design, self.view = design, design.view
+        keeper = design.store.kept if self.view.rows is None else design.kept
+        if keeper.bits is None:
+            design.reads.prepare(*design.store.cost())
+            one_array = self.view.rows is None and design.store.is_one_tile
+            panels = [design.store.first.X] if one_array else self._panels()  # type: ignore[attr-defined]
+            keeper.bits = PackedBits.joined([PackedBits.build(panel) for panel in panels])
+            design.store.kept.finite = True  # as the codes
+        self.packed = keeper.bits
+
+    def _panels(self) -> Iterator[Floats]:
+        """The rows that are there, some columns at a time."""
+        store = self.design.store
+        step = max(1, PANEL_ENTRIES // store.shape[0])
+        for start in range(0, store.shape[1], step):
+            cols = np.arange(start, min(start + step, store.shape[1]))
+            lines = store.take(cols)
+            lines = lines if self.view.rows is None else np.take(lines, self.view.rows, axis=1)
+            yield lines.T.astype(self.design.dtype)
+
+    def estimate(self, r: Floats) -> Floats:
+        """A guess at V^T r from one bit an entry."""
+        self.design.reads.add(*self.packed.estimate_cost)
+        return self._guess(r, None, self.packed.estimate)
+
+    def refine(self, r: Floats, cols: Indices) -> Floats:
+        """A better guess at the entries at `cols`, from two bits an entry."""
+        real = self.design._real(cols)
+        self.design.reads.add(*self.packed.refine_cost(len(real)))
+        return self._guess(r, cols, lambda part: self.packed.refine(part, real))
+
+    def _guess(self, r: Floats, cols: Indices | None, guess: Callable[[Floats], Floats]) -> Floats:
+        view, design = self.view, self.design
+        u = view.weighted(r)
+        guesses = [guess(part) for part in u.reshape(len(u), -1).T]
+        g = guesses[0] if r.ndim == 1 else np.stack(guesses, axis=1)
+        real = slice(None) if cols is None else design._real(cols)
+        g = view.corrected(g, u.sum(axis=0), real)
+        if not view.constant:
+            return g
+        asked = np.arange(design.shape[1]) if cols is None else cols
+        out = np.empty((len(asked), *r.shape[1:]))
+        constant = asked == design.store.shape[1]
+        out[~constant], out[constant] = g, r.sum(axis=0)
+        return out

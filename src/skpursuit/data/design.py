@@ -1,0 +1,496 @@
+"""A design: X as a solver sees it, behind a dozen verbs, and the one place where reading is counted.
+
+A design is put together from four parts: a store of tiles (X itself), a view (rows, centring, scaling,
+weights, a constant column), a counter, and what is kept for that view. A verb takes the residual down through
+the view, asks the store, and corrects what comes up; no other code knows views.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cached_property
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data import operator
+from skpursuit.data.codes import BitCodes, Codes
+from skpursuit.data.kept import ColumnCache, Kept
+from skpursuit.data.old_names import OldNames
+from skpursuit.data.reads import Reads
+from skpursuit.data.store import SWEEP, WIDTH, TileStore
+from skpursuit.data.tile import Cost
+from skpursuit.data.view import View
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.bounds import product_bound, total_bound
+from skpursuit.numerics.sums import EPS, fixed_order_dot, line_norms, scaled_norms
+
+LOOK_ENTRIES = 2**20  # of a block of columns that are looked at once
+GATHERED_ENTRIES = 2**22  # up to here columns may be gathered at once
+
+
+class Design(OldNames):
+    """A data matrix X (n rows, d columns) behind a view.
+
+    Parameters
+    ----------
+    store : TileStore
+    view : View, optional
+        Default: X as it is.
+    reads : Reads, optional
+        The counter; views of one design share it.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    dtype : dtype of X
+    kept : Kept
+        What was derived for this view; that of X itself where the view is plain.
+    """
+
+    def __init__(self, store: TileStore, view: View | None = None, reads: Reads | None = None) -> None:
+        self.store = store
+        self.view = View() if view is None else view
+        self.reads = Reads() if reads is None else reads
+        self.shape = self.view.shape(store.shape)
+        self.dtype = store.dtype
+        self.kept = store.kept if self.view.is_plain else Kept()
+
+    def with_view(self, view: View) -> Design:
+        """The same X behind another view, with the same counter."""
+        return Design(self.store, view, self.reads)
+
+    def for_run(self, private: bool = False) -> Design:
+        """The same design, sharing what is kept, with a counter of its own; `private` for one thread's use.
+
+        Columns gathered for a private design are its own, so that threads do not push out each other's.
+        """
+        other = Design.__new__(Design)
+        other.__dict__.update(self.__dict__)
+        other.reads = Reads()
+        if private:
+            other.kept = Kept(**{**vars(self.kept), "columns": ColumnCache(), "gram_columns": ColumnCache()})
+        return other
+
+    # -- products ---------------------------------------------------------------------------------------
+
+    def product(self, r: Floats, rows: Indices | None = None) -> Floats:
+        """V^T r as float64, in any order of summation: equal columns may differ in their last bits.
+
+        Parameters
+        ----------
+        r : ndarray of shape (n,) or (n, m)
+        rows : ndarray of int, optional
+            The rows where r is not zero, when they are few: only they are read.
+        """
+        view = self.view
+        if rows is not None:
+            rows = view.rows_of_x(rows)
+            if self.store.first.prepares_for(rows):
+                self.store.prepare("rows", self.reads)
+        self.reads.add(*self.store.cost(rows))
+        if view.is_plain:
+            return self.store.product(r, rows)
+        u = view.weighted(r)
+        g = view.corrected(self.store.product(view.spread(u, self.store.shape[0]), rows), u.sum(axis=0))
+        return self._with_constant(g, r)
+
+    def product_error(self, r: Floats) -> Floats | None:
+        """Bound on the rounding of `product`, one per column; None where it is a fixed-order product."""
+        view = self.view
+        if view.is_plain:
+            return self.store.product_error(r, self.reads)
+        u = view.weighted(r)
+        spread = view.spread(u, self.store.shape[0])
+        error = self.store.product_error(spread, self.reads)
+        if view.centred:
+            error = self._sum_error(spread) if error is None else error
+            error = error + view.moved_error(2 * (len(u) + 2) * EPS, u)
+        if error is None:
+            return None
+        return self._with_constant(view.bound_per_scale(error), r, bound=True)
+
+    def dots(self, cols: Indices, r: Floats) -> Floats:
+        """Entries of V^T r at `cols` by a fixed-order product: equal columns have equal bits."""
+        cols = np.asarray(cols)
+        real = self._real(cols)
+        self.reads.add(*self._column_cost(real))
+        if len(real) == len(cols):
+            return self._real_dots(real, r)
+        out = np.empty((len(cols), *r.shape[1:]))
+        constant = cols == self.store.shape[1]
+        out[~constant] = self._real_dots(real, r)
+        out[constant] = np.asarray(r, dtype=np.float64).sum(axis=0)
+        return out
+
+    def _real_dots(self, cols: Indices, r: Floats) -> Floats:
+        view, store = self.view, self.store
+        u = view.weighted(np.asarray(r, dtype=np.float64))
+        spread = view.spread(u, store.shape[0])
+        if view.centred:
+            return view.per_scale(self._centred_dots(cols, u, spread), cols)
+        if store.is_one_tile and not store.first.can_encode:
+            g = self._source_dots(cols, spread)
+        else:  # through the cache: columns that were close to the top once are close again
+            g = fixed_order_dot(store.lines(cols)[0], spread)
+        return view.corrected(g, u.sum(axis=0), cols)
+
+    def _source_dots(self, cols: Indices, u: Floats) -> Floats:
+        """Dots of a sparse X from its stored entries; those of an operator from few columns, or by itself."""
+        store: Any = self.store
+        if store.first.has_entries:
+            return store.first.dots(cols, u)
+        if len(cols) > operator.MOST_FETCHED and not store.kept.columns.holds(cols):
+            return store.product(u)[cols]
+        return fixed_order_dot(store.lines(cols)[0], u)
+
+    def _centred_dots(self, cols: Indices, u: Floats, spread: Floats) -> Floats:
+        """From columns less an entry of their own, which leaves no more of a large mean than centring does.
+
+        Subtracting the centres themselves would tell equal columns apart by the rounding of their means.
+        """
+        view = self.view
+        assert view.centre is not None
+        g, total = np.empty((len(cols), *u.shape[1:])), u.sum(axis=0)
+        step = max(1, GATHERED_ENTRIES // self.shape[0])
+        for start in range(0, len(cols), step):
+            some = slice(start, start + step)
+            lines = self.store.lines(cols[some])[0]
+            first = np.array([line[view.anchor] for line in lines])
+            near = fixed_order_dot([line - x for line, x in zip(lines, first)], spread)
+            g[some] = near - np.multiply.outer(view.centre[cols[some]] - first, total)
+        return g
+
+    def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
+        """out[j] += sum over rows of weights[i] * V[rows[i], j], for all j or those in `cols`.
+
+        `out` is float64 of shape (d,) or (len(cols),), with a trailing m when weights is (len(rows), m).
+        """
+        view = self.view
+        self.store.prepare("rows", self.reads)
+        self.reads.add(*self.cost(rows, cols))
+        if view.is_plain:
+            self.store.add_rows(rows, weights, out, cols)
+            return
+        root = None if view.root is None else view.root[rows]
+        u = weights if root is None else weights * (root if weights.ndim == 1 else root[:, None])
+        real = None if cols is None else self._real(np.asarray(cols))
+        count = self.store.shape[1] if real is None else len(real)
+        part = np.zeros((*out.shape[1:], count)).T
+        self.store.add_rows(view.rows_of_x(rows), u, part, real)
+        part = view.corrected(part, u.sum(axis=0), slice(None) if real is None else real)
+        if not view.constant:
+            out += part
+            return
+        asked = np.arange(self.shape[1]) if cols is None else np.asarray(cols)
+        constant = asked == self.store.shape[1]
+        out[~constant] += part
+        out[constant] += weights.sum(axis=0)
+
+    def sum_error(self, r: Floats) -> Floats:
+        """Bound on the rounding of a float64 sum over all rows in any order, one per column."""
+        view = self.view
+        u = view.weighted(r)
+        error = self._sum_error(view.spread(u, self.store.shape[0]))
+        if view.centre is not None:
+            error = error + view.moved_error(4 * (len(u) + 8) * EPS, u)
+        return self._with_constant(view.bound_per_scale(error), r, bound=True)
+
+    def _sum_error(self, u: Floats) -> Floats:
+        sizes = self.store.sizes(self.reads, coarse=True)
+        return product_bound(2 * (len(u) + 8) * EPS, sizes, u, np.dtype(np.float64))
+
+    def _with_constant(self, g: Floats, r: Floats, bound: bool = False) -> Floats:
+        """Entries of the other columns, and that of the constant one, if there is one, or its bound."""
+        if not self.view.constant:
+            return g
+        last = constant_bound(r) if bound else np.asarray(r, dtype=np.float64).sum(axis=0)
+        return np.concatenate([g, last[None]])
+
+    # -- columns and entries ------------------------------------------------------------------------------
+
+    def columns(self, cols: Indices, scratch: Floats | None = None, likely: Indices | None = None) -> Floats:
+        """Gather columns as the rows of a C-contiguous float64 array of shape (len(cols), n).
+
+        Kept, because a pursuit comes back to them: not to be written to. Not counted as selection. `likely`
+        are columns that may be asked for soon: they are gathered too where that costs little. Columns that
+        are kept already are copied together in `scratch`, when given: memory that was used before is several
+        times as fast to write to as new memory.
+        """
+        cols = np.asarray(cols)
+        if likely is not None:
+            self._sweep(cols, likely)
+        lines, fresh, gathered = self._lines(cols)
+        if len(fresh) == len(lines):
+            return gathered
+        if len(lines) == 1:
+            return lines[0][None]
+        return np.stack(lines, out=None if scratch is None else scratch[: len(lines)])
+
+    def _lines(self, cols: Indices) -> tuple[list[Floats], list[int], Floats]:
+        """Columns as one-dimensional arrays; those that were not kept yet, and the array they are rows of."""
+        wanted, cache = cols.tolist(), self.kept.columns
+        found = {j: cache.get(j) for j in wanted}
+        fresh = [j for j, line in found.items() if line is None]
+        gathered: Floats = np.empty((0, self.shape[0]))
+        if fresh:
+            gathered = self._gather(np.array(fresh, dtype=np.intp), self.reads.prepare)
+            cache.put(fresh, gathered)
+            found.update(zip(fresh, gathered))
+        return [found[j] for j in wanted], fresh, gathered  # type: ignore[misc]
+
+    def _gather(self, cols: Indices, count: Any = None) -> Floats:
+        """Columns of the view as a new array; columns of X that are kept are not read again."""
+        view, store, real = self.view, self.store, self._real(cols)
+        new = [j for j in real.tolist() if j not in store.kept.columns.held]
+        if count is not None:
+            count(*self._column_cost(np.array(new, dtype=np.intp)))
+        if len(new) == len(real):
+            lines = store.take(real) if len(real) else np.empty((0, store.shape[0]))
+        else:
+            lines = np.array(store.lines(real)[0])
+        lines = view.columns(lines, real)
+        if len(real) == len(cols):
+            return lines
+        out = np.ones((len(cols), self.shape[0]))
+        out[cols != store.shape[1]] = lines
+        return out
+
+    def _sweep(self, cols: Indices, likely: Indices) -> None:
+        """Gather columns of X together with likely ones, where a sweep over the rows costs as much as ten."""
+        held, store = self.store.kept.columns.held, self.store
+        cols = self._real(cols)
+        if not store.sweep_pays() or all(j in held for j in cols.tolist()):
+            return
+        wanted = dict.fromkeys(cols.tolist() + [j for j in self._real(likely).tolist() if j not in held])
+        some = np.array(list(wanted)[: len(cols) + SWEEP], dtype=np.intp)
+        self.reads.prepare(*store.cost(cols=some[len(cols) :]))
+        store.lines(some)
+
+    def look_at(self, cols: Indices) -> Iterator[tuple[Indices, Floats]]:
+        """Gather many columns for one look, some at a time: (columns, rows of float64). Counted, not kept."""
+        step = max(1, LOOK_ENTRIES // self.shape[0])
+        for start in range(0, len(cols), step):
+            part = cols[start : start + step]
+            yield part, self._gather(part, self.reads.add)
+
+    def entries(self, rows: Indices, cols: Indices) -> Floats:
+        """Single entries V[rows[i], cols[i]]: the pulls of a bandit."""
+        self.reads.add(*self.entries_cost(rows, cols))
+        real = np.asarray(cols) != self.store.shape[1]
+        out = np.ones(len(cols))
+        at, some = self.view.rows_of_x(rows[real]), cols[real]
+        if self.store.first.has_entries:
+            self.store.prepare("entries", self.reads)
+            values = self.store.entries(at, some)
+        else:
+            values = np.array([line[i] for line, i in zip(self.store.lines(some)[0], at.tolist())])
+        out[real] = self.view.entries(values, rows[real], some)
+        return out
+
+    def entries_cost(self, rows: Indices, cols: Indices) -> Cost:
+        """Entries and bytes touched by `entries`: whole columns where a source can read nothing else."""
+        real = self._real(np.asarray(cols))
+        if not self.store.first.has_entries and not self.store.kept.columns.holds(real):
+            return self.store.cost(cols=real)
+        return len(real), len(real) * self.dtype.itemsize
+
+    def predict(self, support: Indices, coef: Floats) -> Floats:
+        """V_S w_S, for coef of shape (len(support),) or (len(support), m)."""
+        if len(support) == 0:
+            return np.zeros((self.shape[0], *coef.shape[1:]))
+        return np.einsum("kn,k...->n...", self.columns(support), np.asarray(coef, dtype=np.float64))
+
+    # -- norms, means and bounds ---------------------------------------------------------------------------
+
+    def norms(self, axis: int, order: float = 2) -> Floats:
+        """Norms of the columns (axis 0) or of the rows (axis 1); order 2 or infinity. Kept."""
+        if self.view.is_plain:
+            return self.store.norms(axis, order, self.reads)
+        key = (axis, order)
+        if key not in self.kept.norms:
+            norms = self._norms_of_x(axis, order)
+            norms = self._norms_of_columns(axis, order, self.view) if norms is None else norms
+            self.kept.norms[key] = self._norms_with_constant(norms, axis, order)
+        return self.kept.norms[key]
+
+    def _norms_of_x(self, axis: int, order: float) -> Floats | None:
+        """Norms that follow from those of X; None where only a pass over the columns tells."""
+        view = self.view
+        if view.centred or (axis == 1 and view.scale is not None and not view.scale.all()):
+            return None
+        if axis == 0 and is_constant(view.root):
+            whole = view.rows is None
+            norms = self.store.norms(0, order, self.reads) if whole else self._norms_of_rows(order)
+            norms = norms if view.root is None else norms * abs(view.root[0])
+            return norms if view.scale is None else norms / np.abs(view.scale)
+        if axis == 1 and is_constant(view.scale):
+            norms = self.store.norms(1, order, self.reads)
+            norms = norms if view.rows is None else norms[view.rows]
+            norms = norms if view.root is None else norms * np.abs(view.root)
+            return norms if view.scale is None else norms / abs(view.scale[0])
+        return None
+
+    def _norms_of_rows(self, order: float) -> Floats:
+        """Norms of the columns of X over the rows that are there."""
+        return self._norms_of_columns(0, order, View(self.view.rows))
+
+    def _norms_of_columns(self, axis: int, order: float, view: View) -> Floats:
+        """Norms from a pass over the columns of a view."""
+        d = self.store.shape[1]
+        out = np.zeros(d if axis == 0 else self.shape[0])
+        step = max(1, 2**20 // self.shape[0])
+        for start in range(0, d, step):
+            cols = np.arange(start, min(start + step, d))
+            self.reads.prepare(*self.store.cost(cols=cols))
+            block = np.abs(view.columns(self.store.take(cols), cols))
+            if axis == 0:
+                out[cols] = line_norms(block, order)
+            elif order == np.inf:
+                out = np.maximum(out, block.max(axis=0))
+            else:
+                out = np.hypot(out, scaled_norms(block.T))
+        return out
+
+    def _norms_with_constant(self, norms: Floats, axis: int, order: float) -> Floats:
+        if not self.view.constant:
+            return norms
+        if axis == 0:
+            return np.append(norms, 1.0 if order == np.inf else np.sqrt(self.shape[0]))
+        return np.maximum(norms, 1.0) if order == np.inf else np.hypot(norms, 1.0)
+
+    def means(self, weights: Floats | None = None) -> Floats:
+        """(Weighted) column means, counted as preparation."""
+        weights = np.ones(self.shape[0]) if weights is None else weights
+        self.store.prepare("columns", self.reads)
+        self.reads.prepare(*self.store.cost())
+        with one_thread():
+            share = weights / weights.sum()
+            u = self.view.weighted(share)
+            sums = self.store.sums(self.view.spread(u, self.store.shape[0]))
+            return self._with_constant(self.view.corrected(sums, u.sum(axis=0)), share)
+
+    @property
+    def sizes(self) -> Floats:
+        """Upper bounds of the column norms, no dearer than one pass over X.
+
+        They bound the columns before centring too: that is what rounding is relative to.
+        """
+        sizes = self.view.sizes(self.store.sizes(self.reads), self.shape[0])
+        return np.append(sizes, sqrt(self.shape[0])) if self.view.constant else sizes
+
+    @property
+    def size_range(self) -> tuple[float, float]:
+        """Bounds of the largest column norm, that of the constant column aside, from what costs least."""
+        view, (n, d) = self.view, self.store.shape
+        if view.rows is None:
+            return view.size_range(*self.store.size_range(self.reads), n)
+        by_rows = self.store.kept.norms.get((1, 2))
+        if by_rows is not None:
+            largest = float(by_rows[view.rows].max())
+            return view.size_range(largest / sqrt(d), largest * sqrt(n), self.shape[0])
+        norms = self.norms(0)[:d] if view.is_unmoved else self._norms_of_rows(2)
+        return view.size_range(float(norms.max()), float(norms.max()), self.shape[0])
+
+    @cached_property
+    def unit(self) -> float:
+        """Bound on the rounding of an entry of `product`, relative to its size and ||r||."""
+        unit = self.store.unit if self.view.is_unmoved else 2 * self.store.unit
+        return max(unit, (self.shape[0] + 8) * EPS) if self.view.constant else unit
+
+    def noise_floor(self, cols: Indices) -> Floats:
+        """Norm below which a centred column is only rounding of its mean, one per column."""
+        if not self.view.constant:
+            return self.store.first.mean_unit * self.view.offsets(cols, self.shape[0])
+        cols, out = np.asarray(cols), np.zeros(len(cols))
+        real = cols != self.store.shape[1]
+        out[real] = self.store.first.mean_unit * self.view.offsets(cols[real], self.shape[0])
+        return out
+
+    @property
+    def constant(self) -> int | None:
+        """The column of ones that the view adds; None where it adds none."""
+        return self.store.shape[1] if self.view.constant else None
+
+    # -- codes ----------------------------------------------------------------------------------------------
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether X has codes; without them the exact product is cheap, or all there is."""
+        return self.store.first.can_encode
+
+    def codes(self, seed: int | None = None, fine: bool = False, steps: bool = False) -> Codes:
+        """X in one or two bytes an entry, behind the same view. Kept; see `codes.py`.
+
+        Rounded to nearest or, with a seed, at random. `fine` keeps a second byte for `Codes.refine`, `steps`
+        both bytes by rows for `Codes.rows`.
+        """
+        return Codes(self, seed, fine, steps)
+
+    def bits(self) -> BitCodes:
+        """X in two bits an entry, behind the same view: guesses that prove nothing. Kept."""
+        return BitCodes(self)
+
+    # -- counting and identity ------------------------------------------------------------------------------
+
+    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
+        """Entries and bytes touched when reading these rows and columns."""
+        rows = None if rows is None else self.view.rows_of_x(rows)
+        return self.store.cost(rows, None if cols is None else self._real(np.asarray(cols)))
+
+    def _column_cost(self, cols: Indices) -> Cost:
+        """What reading whole columns of X costs, whose layout is made first."""
+        self.store.prepare("columns", self.reads)
+        return self.store.cost(cols=cols)
+
+    def _real(self, cols: Indices) -> Indices:
+        """The columns that are X's, without the constant one."""
+        return cols[cols != self.store.shape[1]] if self.view.constant else cols
+
+    def prepare(self, what: str) -> None:
+        """Make what reading "rows" needs (their norms and layout), or "entries", where it is worth it."""
+        if what == "rows":
+            self.norms(1)
+            self.store.prepare("rows", self.reads)
+        n, d = self.store.shape
+        cache = self.store.kept.columns
+        if what == "entries" and not self.store.first.has_entries:
+            if n * d * d > operator.MOST_WORK or n * d * 8 > cache.limit:
+                return
+            for start in range(0, d, WIDTH):
+                cols = np.arange(start, min(start + WIDTH, d))
+                if not cache.holds(cols):
+                    self.reads.prepare(*self.store.cost(cols=cols))
+                    self.store.lines(cols)
+
+    def identity(self) -> str:
+        """Hex digest of X and of the view, for checkpoints."""
+        digest = hashlib.sha256(repr((self.store.shape, str(self.dtype))).encode())
+        self.store.digest(digest, self.reads)
+        self.view.digest(digest)
+        return digest.hexdigest()
+
+
+def is_constant(values: Floats | None) -> bool:
+    """Whether all numbers are the same, or there are none."""
+    return values is None or bool((values == values[0]).all())
+
+
+def constant_bound(r: Floats) -> Floats:
+    """Bound on the rounding of the sum of r, which is the constant column's entry."""
+    return total_bound(2 * len(r) * EPS, np.ones(1), r)[0]
+
+
+def rows_that_count(design: Design, y: Any, weights: Floats | None) -> tuple[Design, Any, Floats | None]:
+    """The same problem without its rows of weight zero.
+
+    A weight of zero must mean that the row is not there: not in a fit, a norm or a draw, nor in a rule that
+    uses the number of rows. A factor of zero is not enough, because zero times an infinite loss is NaN.
+    """
+    if weights is None or weights.all():
+        return design, y, weights
+    rows = np.flatnonzero(weights)
+    return design.with_view(design.view.then(rows=rows)), y[rows], weights[rows]

@@ -1,0 +1,92 @@
+"""A tile: a rectangle of X in hand.
+
+X is a grid of tiles, and one law holds for all of them: *sum over row edges, join over column edges.* A tile
+multiplies, hands out columns and rows, adds up squares and sums, and can be encoded. It counts nothing, keeps
+nothing but a second memory layout of itself, and knows nothing of centring or weights. What is summed over
+rows is added to the caller's totals piece after piece, so that X cut between pieces of 512 rows gives the
+same bits as X in one array.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data.witness import Witness
+from skpursuit.numerics.arrays import Floats, Indices
+
+Cost = tuple[int, int]  # entries and bytes
+
+
+class Tile(ABC):
+    """A rectangle of X. Rows and columns are numbered within it."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    fast_axis = 0  # along which norms cost least: 0 columns, 1 rows
+    has_entries = True  # whether entries, rows and columns can be read; an operator gives products
+    can_encode = False  # whether there are codes; without them the product is cheap, or all there is
+    fixed_order = False  # whether equal columns have equal bits in `product`
+    mean_unit: float  # bound on the rounding of means, relative to them
+
+    @property
+    @abstractmethod
+    def unit(self) -> float:
+        """Bound on the rounding of an entry of `product`, relative to ||x_j|| ||r||."""
+
+    @abstractmethod
+    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
+        """Entries and bytes touched when reading these rows and columns."""
+
+    @abstractmethod
+    def product(self, r: Floats, rows: Indices | None = None) -> Floats:
+        """X^T r as float64; `rows` are those where r is not zero, when they are few."""
+
+    @abstractmethod
+    def take(self, cols: Indices) -> Floats:
+        """Columns as the rows of a new float64 array."""
+
+    @abstractmethod
+    def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
+        """out[j] += sum over rows of weights[i] * X[rows[i], j], for all j or those in `cols`."""
+
+    @abstractmethod
+    def entries(self, rows: Indices, cols: Indices) -> Floats:
+        """Single entries X[rows[i], cols[i]]."""
+
+    @abstractmethod
+    def add_squares(self, axis: int, out: Floats, unit: Floats | None = None) -> None:
+        """Add the squares of the entries of each column (axis 0) or row (axis 1) to `out`.
+
+        Sparse tiles divide the entries by the `unit` of their line first.
+        """
+
+    @abstractmethod
+    def largest(self, axis: int) -> Floats:
+        """The largest |entry| of each column (axis 0) or row (axis 1)."""
+
+    @abstractmethod
+    def add_sums(self, weights: Floats, out: np.ndarray) -> None:
+        """Add sum_i weights[i] X[i, j] to out[j], with more digits than a product has."""
+
+    def prepare(self, what: str) -> Cost:
+        """Make the layout that reading "rows", "columns" or "entries" needs; what was read for it."""
+        return 0, 0
+
+    def layout_bytes(self, what: str) -> int:
+        """Bytes of the layout that `prepare` keeps beside X."""
+        return 0
+
+    def prepares_for(self, rows: Indices) -> bool:
+        """Whether the product of these rows reads them from the layout that "rows" prepares."""
+        return True
+
+    @abstractmethod
+    def digest(self, digest: Any) -> Cost:
+        """Feed all of the tile to a digest; what was read for it."""
+
+    def witness(self) -> Witness | None:
+        """Some numbers of the tile as they are now; None where there are none to look at."""
+        return None

@@ -1,0 +1,221 @@
+"""A view of X as data: some rows of it, centred, scaled and weighted, and perhaps a constant column.
+
+    V = [ diag(root) (X[rows] - 1 centre^T) diag(1 / scale),  1 ]
+
+No view is ever formed. A residual r of the view becomes a residual of X: multiplied by `root`, and spread
+over all rows with zeros in those that are left out (X is finite, so these add exactly nothing). What X^T
+gives for it is then corrected: less `centre` times the sum of the residual, divided by `scale`. Sparse X
+stays sparse, and norms, layouts and codes of X serve every view, those of all folds among them.
+
+All parts may be missing. Views compose (`View.then`), except centring after weights, which would be the
+centring of other columns, and anything but fewer rows after the constant column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.bounds import raised, total_bound
+from skpursuit.numerics.sums import EPS, scaled_norm
+
+Columns = Indices | slice
+ALL = slice(None)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a solver sees of X.
+
+    Parameters
+    ----------
+    rows : ndarray of int, optional
+        The rows that are there, ascending.
+    centre, scale : ndarray of shape (d,), optional
+        Subtracted from, then divided into, each column.
+    root : ndarray, one for each row, optional
+        Multiplied into each row: the square root of sample weights.
+    constant : bool
+        Whether a last column of ones is added, which the other parts do not touch.
+    """
+
+    rows: Indices | None = None
+    centre: Floats | None = None
+    scale: Floats | None = None
+    root: Floats | None = None
+    constant: bool = False
+
+    def then(
+        self,
+        rows: Indices | None = None,
+        centre: Floats | None = None,
+        scale: Floats | None = None,
+        root: Floats | None = None,
+        constant: bool = False,
+    ) -> View:
+        """The view that sees this one through another."""
+        if self.constant and not (centre is None and scale is None and root is None and not constant):
+            raise ValueError("a view with a constant column is the last one; add that column at the end")
+        if centre is not None and self.root is not None:
+            raise ValueError("columns are centred before rows are weighted; centre the first view")
+        view = self
+        if rows is not None:
+            kept = rows if view.rows is None else view.rows[rows]
+            view = replace(view, rows=kept, root=None if view.root is None else view.root[rows])
+        if centre is not None:
+            before, unit = view.centre, view.scale
+            moved = centre if unit is None else centre * unit
+            view = replace(view, centre=moved if before is None else before + moved)
+        if scale is not None:
+            view = replace(view, scale=scale if view.scale is None else view.scale * scale)
+        if root is not None:
+            view = replace(view, root=root if view.root is None else view.root * root)
+        return replace(view, constant=constant or view.constant)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether X is seen as it is."""
+        return self.rows is None and self.is_unmoved and not self.constant
+
+    @cached_property
+    def is_unmoved(self) -> bool:
+        """Whether entries are those of X."""
+        return self.centre is None and self.scale is None and self.root is None
+
+    @cached_property
+    def centred(self) -> bool:
+        """Whether anything is subtracted from the columns."""
+        return self.centre is not None and bool(self.centre.any())
+
+    def shape(self, of_x: tuple[int, int]) -> tuple[int, int]:
+        """The shape of the view of an X of that shape."""
+        return len(self.rows) if self.rows is not None else of_x[0], of_x[1] + self.constant
+
+    # -- residuals go down ----------------------------------------------------------------------------
+
+    def weighted(self, r: Floats) -> Floats:
+        """Residuals times the row factors."""
+        if self.root is None:
+            return r
+        return r * (self.root if r.ndim == 1 else self.root[:, None])
+
+    def spread(self, u: Floats, n: int) -> Floats:
+        """Residuals of some rows as residuals of all n rows of X."""
+        if self.rows is None:
+            return u
+        out = np.zeros((n, *u.shape[1:]))
+        out[self.rows] = u
+        return out
+
+    def rows_of_x(self, rows: Indices) -> Indices:
+        """Rows of the view by their numbers in X."""
+        return rows if self.rows is None else self.rows[rows]
+
+    @cached_property
+    def anchor(self) -> int:
+        """The first row of X that counts."""
+        first = 0 if self.root is None else int(np.argmax(self.root != 0))
+        return first if self.rows is None else int(self.rows[first])
+
+    # -- products come up -----------------------------------------------------------------------------
+
+    def corrected(self, g: Floats, total: Any, cols: Columns = ALL) -> Floats:
+        """Entries of X^T u as entries of the view's product, given sum(u)."""
+        if self.centre is not None:
+            centre = self.centre[cols]
+            g = g - (centre if g.ndim == 1 else centre[:, None]) * total
+        return self.per_scale(g, cols)
+
+    def per_scale(self, g: Floats, cols: Columns = ALL) -> Floats:
+        """Entries for each column, divided by its scale."""
+        if self.scale is None:
+            return g
+        scale = self.scale[cols]
+        return g / (scale if g.ndim == 1 else scale[:, None])
+
+    def bound_per_scale(self, bound: Floats, cols: Columns = ALL) -> Floats:
+        """Error bounds for each column, divided by its scale and rounded up."""
+        return bound if self.scale is None else raised(np.abs(self.per_scale(bound, cols)), bound)
+
+    def moved_error(self, unit: float, u: Floats, cols: Columns = ALL) -> Any:
+        """Rounding of centre * sum(u), relative to `unit`."""
+        return 0.0 if self.centre is None else total_bound(unit, self.centre[cols], u)
+
+    def corrected_estimate(
+        self, u: Floats, g: Floats, bound: Floats, sizes: Floats, cols: Columns
+    ) -> tuple[Floats, Floats]:
+        """Estimates of the view from those of X; the bound grows by the rounding of this.
+
+        The rounding of u itself moves an entry by at most eps ||x_j||_inf sum|u|.
+        """
+        if self.is_unmoved:
+            return g, bound
+        unit = 4 * (len(u) + 8) * EPS
+        lost = unit * (np.abs(g) + bound) + self.moved_error(unit, u, cols)
+        lost = lost + total_bound(4 * EPS, sizes[cols], u)
+        return self.corrected(g, u.sum(axis=0), cols), self.bound_per_scale(bound + lost, cols)
+
+    # -- columns ----------------------------------------------------------------------------------------
+
+    def columns(self, lines: Floats, cols: Indices) -> Floats:
+        """Columns of the view from those of X, the rows of a new array that is written to."""
+        if self.rows is not None:
+            lines = np.take(lines, self.rows, axis=1)
+        if self.centre is not None:
+            lines -= self.centre[cols, None]
+        if self.scale is not None:
+            lines /= self.scale[cols, None]
+        if self.root is not None:
+            lines *= self.root
+        return lines
+
+    def entries(self, values: Floats, rows: Indices, cols: Indices) -> Floats:
+        """Single entries of the view from those of X."""
+        if self.centre is not None:
+            values = values - self.centre[cols]
+        values = self.per_scale(values, cols)
+        return values if self.root is None else values * self.root[rows]
+
+    def sizes(self, sizes: Floats, n: int) -> Floats:
+        """Upper bounds of column norms, of the columns before centring too.
+
+        That is what the rounding of a product is relative to.
+        """
+        if self.centre is not None:
+            sizes = sizes + np.abs(self.centre) * np.sqrt(n)
+        if self.root is not None:
+            sizes = sizes * np.abs(self.root).max(initial=0.0)
+        return sizes if self.scale is None else sizes / np.abs(self.scale)
+
+    def offsets(self, cols: Indices, n: int) -> Floats:
+        """Norm of the subtracted mean, one per column."""
+        if self.centre is None:
+            return np.zeros(len(cols))
+        taken = np.abs(self.centre[cols]) * (sqrt(n) if self.root is None else scaled_norm(self.root))
+        return taken if self.scale is None else taken / np.abs(self.scale[cols])
+
+    def size_range(self, least: float, most: float, n: int) -> tuple[float, float]:
+        """Bounds of the largest column norm of the view, from those of X."""
+        if self.centre is not None:
+            most += float(np.abs(self.centre).max()) * sqrt(n)
+        least *= EPS if self.centred else 1.0  # what is left of a mean is at least its rounding, or nothing
+        if self.root is not None:
+            factors = np.abs(self.root[self.root != 0])
+            least, most = least * float(factors.min()), most * float(factors.max())
+        if self.scale is not None:
+            scale = np.abs(self.scale)
+            least, most = least / float(scale.max()), most / float(scale.min())
+        return least, most
+
+    def digest(self, digest: Any) -> None:
+        """Feed the view to a digest."""
+        digest.update(repr(self.constant).encode())
+        for name in ("rows", "centre", "scale", "root"):
+            part = getattr(self, name)
+            if part is not None:
+                digest.update(name.encode() + np.ascontiguousarray(part).tobytes())
