@@ -30,7 +30,7 @@ def dependent_columns(problem: Problem, state: State) -> Indices:
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not depend
         cols = np.setdiff1d(suspects(problem, factor, root), gone, assume_unique=True)
         found = [
-            part[depend(factor.Q, lines * root, design.lost(part) * root.max(), factor.noise)]
+            part[depend(factor.Q.rows, lines * root, design.lost(part) * root.max(), factor.noise)]
             for part, lines in design.blocks(cols)
         ]
     return np.concatenate(found) if found else cols
@@ -38,7 +38,7 @@ def dependent_columns(problem: Problem, state: State) -> Indices:
 
 def suspects(problem: Problem, factor: Factor, root: Floats) -> Indices:
     """Columns whose product with a random vector orthogonal to the rows of Q is small; ascending."""
-    design, Q = problem.design, factor.Q
+    design, Q = problem.design, factor.Q.rows
     v = np.random.default_rng(len(Q)).standard_normal(len(root))
     for _ in range(2):  # the second time for digits that the first one lost
         v -= (Q @ v) @ Q

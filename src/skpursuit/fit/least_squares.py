@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from skpursuit.data.base import Floats
-from skpursuit.fit.gram_schmidt import Factor
+from skpursuit.fit.gram_schmidt import empty_factor
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, empty_state
@@ -15,7 +15,7 @@ from skpursuit.problem.state import State, empty_state
 
 def start_least_squares(problem: Problem) -> State:
     """The zero model."""
-    return empty_state(problem, Factor.empty(problem.design.shape[0], problem.targets))
+    return empty_state(problem, empty_factor(problem.design.shape[0], problem.targets))
 
 
 def add_least_squares(
@@ -41,7 +41,7 @@ def add_least_squares(
         column = problem.design.columns(name)[0]
     lost, before = problem.design.lost(name)[0], state.factor
     # Predictions of plain least squares on the support, from which b grows.
-    fitted = before.b.T @ before.Q if positive else state.z
+    fitted = before.b.T @ before.Q.rows if positive else state.z
     keep = positive and scaled_norm(column) > lost
     factor = before.add(column, lost, problem.y - fitted, keep)
     if factor is None:
@@ -49,10 +49,10 @@ def add_least_squares(
     if positive:
         triangle = factor.triangle()
         coef = non_negative(triangle, factor.b)
-        z = (triangle @ coef) @ factor.Q
+        z = (triangle @ coef) @ factor.Q.rows
     else:
         coef = solve_packed(factor.R, factor.b)
-        z = np.multiply.outer(factor.Q[-1], factor.b[-1])
+        z = np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
         z += state.z
     return State(np.append(state.support, j), coef, z, problem.value(z), state.dropped, factor=factor)
 

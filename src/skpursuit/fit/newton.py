@@ -17,7 +17,7 @@ import numpy as np
 
 from skpursuit.data.base import Floats, Indices
 from skpursuit.fit.curvature import centred, couples, curvature_at
-from skpursuit.fit.gram_schmidt import Factor
+from skpursuit.fit.gram_schmidt import empty_factor
 from skpursuit.numerics.scaling import FORBIDDING, LEAST_SQUARE, LEAST_VALUE, MOST_SQUARE
 from skpursuit.numerics.sums import row_norms
 from skpursuit.problem.problem import Problem
@@ -43,7 +43,7 @@ class Newton:
     def start(self, problem: Problem) -> State:
         """The zero model; its factor finds dependent columns, and keeps those of the support together."""
         n = problem.design.shape[0]
-        return empty_state(problem, Factor.empty(n, weights=problem.weights, keeps_columns=True))
+        return empty_state(problem, empty_factor(n, weights=problem.weights, keeps_columns=True))
 
     def add(self, problem: Problem, state: State, j: int, column: Floats | None = None) -> State:
         """Add column j and fit again from the old coefficients; a dependent column is dropped.
@@ -58,7 +58,7 @@ class Newton:
             return replace(state, dropped=np.append(state.dropped, j))
         support, first = np.append(state.support, j), approach(problem, column, state.z)
         start = np.concatenate([state.coef, first[None]])
-        coef, z, objective = self.fit(problem, support, factor.columns, start)
+        coef, z, objective = self.fit(problem, support, factor.columns.rows, start)
         return State(support, coef, z, objective, state.dropped, factor=factor)
 
     def fit(self, problem: Problem, support: Indices, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:

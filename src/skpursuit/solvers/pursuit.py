@@ -119,7 +119,8 @@ class OMP(Solver):
     def finish(self, problem: Problem, state: State) -> State:
         if problem.quadratic or len(state.support) == 0:
             return state
-        coef, z, objective = Newton(self.ridge).fit(problem, state.support, state.factor.columns, state.coef)
+        columns = state.factor.columns.rows
+        coef, z, objective = Newton(self.ridge).fit(problem, state.support, columns, state.coef)
         return replace(state, coef=coef, z=z, objective=objective)
 
     def init(self, problem: Problem) -> State:
