@@ -23,18 +23,9 @@ def add_least_squares(
 ) -> State:
     """Add column j to the support and fit again; a column that depends on the support is dropped instead.
 
-    Where coefficients must not be negative, a column that depends on the others may still help: they reach a
-    cone, not all they span. It is added without a row of Q.
-
-    Parameters
-    ----------
-    problem : Problem
-    state : State
-    j : int
-    column : ndarray of shape (n,), optional
-        The column, if the caller has it.
-    positive : bool
-        Whether coefficients must not be negative.
+    Where coefficients must not be negative (`positive`), a column that depends on the others may still help:
+    they reach a cone, not all they span. It is added without a row of Q. `column` is column j itself, if the
+    caller has it.
     """
     name = np.array([j])
     if column is None:

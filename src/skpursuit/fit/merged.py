@@ -153,7 +153,7 @@ def solve(
     if len(near):
         return careful(problem, merged)
     coef = np.zeros(moments.shape)
-    size = per_row(sizes[keep], moments)
+    size = sizes[keep].reshape(-1, *[1] * len(problem.targets))
     coef[keep] = both_triangles(factor, moments[keep] / size) / size
     # Columns that depend on others often span y: then only a refined fit is recognised as exact.
     if len(doubtful) or np.diag(factor).min() ** 2 < SHARP:
@@ -165,26 +165,11 @@ def solve(
 def sort_out(
     scaled: Floats, gather: Callable[[Indices], Floats], sizes: Floats | None = None
 ) -> tuple[Indices, Indices, Indices, Floats]:
-    """Which columns depend on earlier ones, from the Gram matrix of the columns divided by their sizes.
+    """Which columns depend on others, from the Gram matrix of the columns divided by their sizes.
 
-    Parameters
-    ----------
-    scaled : ndarray of shape (k, k)
-    gather : callable
-        Gives the columns at some positions, as rows.
-    sizes : ndarray of shape (k,), optional
-        What the gathered columns have yet to be divided by.
-
-    Returns
-    -------
-    keep : ndarray of int
-        Columns that are independent beyond doubt.
-    near : ndarray of int
-        Columns near to a combination of those, but further from it than rounding.
-    doubtful : ndarray of int
-        All columns but `keep`.
-    factor : ndarray
-        The Cholesky factor of the Gram matrix of `keep`.
+    `gather` gives the columns at some positions, which have yet to be divided by `sizes`, if those are given.
+    Returns the columns that are independent beyond doubt; of the others those that are further from a
+    combination of them than rounding; all others; and the Cholesky factor of the first.
     """
     keep, factor = independent(scaled)
     doubtful = np.setdiff1d(np.arange(len(scaled)), keep, assume_unique=True)
@@ -248,8 +233,3 @@ def both_triangles(factor: Floats, b: Floats) -> Floats:
     from scipy.linalg import cho_solve
 
     return cho_solve((factor, True), b, check_finite=False)
-
-
-def per_row(sizes: Floats, like: Floats) -> Floats:
-    """Shape sizes so that they divide the rows of `like`."""
-    return sizes if like.ndim == 1 else sizes[:, None]

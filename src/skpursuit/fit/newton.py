@@ -190,16 +190,7 @@ def step_along(
 ) -> tuple[Floats, Floats, float] | None:
     """A Newton step in one coefficient, halved until the objective is at most f; None if none helps.
 
-    Parameters
-    ----------
-    problem : Problem
-    column : ndarray of shape (n,)
-    z : ndarray of shape (n,) or (n, m)
-        Predictions.
-    f : float, optional
-        The objective there. Default: take the whole step, whatever it leads to.
-    g : ndarray of shape () or (m,)
-        The gradient of the objective in the coefficient.
+    z are the predictions, g is the gradient in the coefficient. Without f the whole step is taken.
     """
     size = float(np.abs(column).max(initial=0.0))
     if size == 0.0:
@@ -215,8 +206,7 @@ def first_descent(
 ) -> tuple[Floats, Floats, float] | None:
     """The first move of one coefficient that does not raise the objective, with what it leads to.
 
-    `point` and the answer end with predictions and objective. Without an objective to compare with the first
-    move is taken; None where no move helps.
+    `point` and the answer end with predictions and objective; without an objective any move will do.
     """
     z, f = point
     for move in moves:

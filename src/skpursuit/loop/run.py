@@ -183,6 +183,7 @@ class Run:
     def go(self) -> None:
         """Iterate until something stops the run."""
         self.started = self.saved = time.perf_counter()
+        self.most_iterations = self.solver.iterations(self.problem)
         try:
             while self.stopped is None and self.state.status is None:
                 self.stopped = self._limit() or self._iterate()
@@ -194,7 +195,7 @@ class Run:
                 self.state = self.solver.finish(self.problem, self.state)  # not saved: a longer run may go on
 
     def _limit(self) -> Status | None:
-        if len(self.history) >= self.solver.iterations(self.problem):
+        if len(self.history) >= self.most_iterations:
             return Status.MAX_ITER
         if self.time_limit is not None and time.perf_counter() - self.started >= self.time_limit:
             return Status.TIME_LIMIT

@@ -23,15 +23,8 @@ def remainder_unit(n: int) -> float:
 
 
 def smallest_remainder(n: int, size: Any, lost: Any) -> Any:
-    """The norm at or below which the remainder of a column is rounding.
+    """The norm at or below which the remainder of a column of n numbers and that size is rounding.
 
-    Parameters
-    ----------
-    n : int
-        Numbers in the column.
-    size : float or ndarray
-        The norm of the column.
-    lost : float or ndarray
-        The norm of the rounding that the column had before, as by centring (`Design.lost`).
+    `lost` is the norm of the rounding that the column had before, as by centring (`Design.lost`).
     """
     return np.maximum(lost, remainder_unit(n) * size)
