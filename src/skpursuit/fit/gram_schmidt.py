@@ -70,16 +70,18 @@ class Factor:
         if self.root is not None:
             x, lost = column * self.root, lost * self.root.max()
         q, h, passes = orthogonalise(self.Q.rows, x, lost, self.noise)
+        if q is None and not keep_dependent:
+            return None
+        columns = None if self.columns is None else self.columns.extend(column[None])
         if q is None:
-            if not keep_dependent:
-                return None
-            return replace(self, R=np.append(self.R, h[:-1]), counts=np.append(self.counts, 0))
+            R, counts = np.append(self.R, h[:-1]), np.append(self.counts, 0)
+            return replace(self, columns=columns, R=R, counts=counts)
         return Factor(
             Q=self.Q.extend(q[None]),
-            columns=None if self.columns is None else self.columns.extend(column[None]),
+            columns=columns,
             root=self.root,
             b=np.concatenate([self.b, np.empty((1, 0)) if rest is None else (q @ rest)[None]]),
-            R=np.append(self.R, h),
+            R=np.concatenate([self.R, h]),
             noise=np.append(self.noise, lost / h[-1]),
             counts=np.append(self.counts, len(passes)),
             passes=np.concatenate([self.passes, *passes]),
