@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import OMP, Checkpoint, CoSaMP, GraSP, Status, minimize
 from skpursuit.fit.gram_schmidt import empty_factor
@@ -29,6 +30,7 @@ WEIGHTS = RNG.uniform(0.5, 2.0, N)
 CASES = {
     "plain": (X, Y, OMP(40), {}),
     "sparse": (csr_array(X * (X > 0)), Y, OMP(12), {}),
+    "operator": (aslinearoperator(X) @ aslinearoperator(RNG.standard_normal((D, D))), Y, OMP(12), {}),
     "positive": (np.abs(X), np.abs(Y), OMP(12, positive=True), {}),
     "several targets": (X, np.stack([Y, LABELS, Y**2], axis=1), OMP(12), {}),
     "weights": (X, Y, OMP(12), {"sample_weight": WEIGHTS}),

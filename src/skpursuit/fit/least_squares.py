@@ -19,18 +19,14 @@ def start_least_squares(problem: Problem) -> State:
 
 
 def add_least_squares(
-    problem: Problem, state: State, j: int, column: Floats | None = None, positive: bool = False
+    problem: Problem, state: State, j: int, column: Floats, positive: bool = False
 ) -> State:
     """Add column j to the support and fit again; a column that depends on the support is dropped instead.
 
     Where coefficients must not be negative (`positive`), a column that depends on the others may still help:
-    they reach a cone, not all they span. It is added without a row of Q. `column` is column j itself, if the
-    caller has it.
+    they reach a cone, not all they span. It is added without a row of Q.
     """
-    name = np.array([j])
-    if column is None:
-        column = problem.design.columns(name)[0]
-    lost, before = problem.design.lost(name)[0], state.factor
+    lost, before = problem.design.lost(np.array([j]))[0], state.factor
     # Predictions of plain least squares on the support, from which b grows.
     fitted = before.b.T @ before.Q.rows if positive else state.z
     keep = positive and scaled_norm(column) > lost

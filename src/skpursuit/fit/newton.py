@@ -45,15 +45,9 @@ class Newton:
         n = problem.design.shape[0]
         return empty_state(problem, empty_factor(n, weights=problem.weights, keeps_columns=True))
 
-    def add(self, problem: Problem, state: State, j: int, column: Floats | None = None) -> State:
-        """Add column j and fit again from the old coefficients; a dependent column is dropped.
-
-        `column` is column j itself, if the caller has it.
-        """
-        name = np.array([j])
-        if column is None:
-            column = problem.design.columns(name)[0]
-        factor = state.factor.add(column, problem.design.lost(name)[0])
+    def add(self, problem: Problem, state: State, j: int, column: Floats) -> State:
+        """Add column j and fit again from the old coefficients; a dependent column is dropped."""
+        factor = state.factor.add(column, problem.design.lost(np.array([j]))[0])
         if factor is None:
             return replace(state, dropped=np.append(state.dropped, j))
         support, first = np.append(state.support, j), approach(problem, column, state.z)

@@ -82,8 +82,8 @@ def load(path: Path) -> Snapshot:
     """Read a snapshot; ValueError when the file is not one, is cut short, or was changed."""
     content = path.read_bytes()
     if not content.startswith(MAGIC):
-        format = content.removeprefix(KIND)[:1].decode("ascii", "replace")
-        what = f"has format {format} and " if content.startswith(KIND) else ""
+        number = content[len(KIND) :].partition(b"\n")[0][:8].decode("ascii", "replace")
+        what = f"has format {number} and " if content.startswith(KIND) else ""
         raise ValueError(f"{path} {what}is not a checkpoint of this version; name another file or delete it")
     digest, _, body = content[len(MAGIC) :].partition(b"\n")
     if hashlib.sha256(body).hexdigest().encode() != digest:
@@ -140,8 +140,11 @@ def restored(path: Path, saved: Snapshot, first: State, design: Design) -> State
             raise ValueError(refusal.format(fault))
     if first.factor is None:
         return state
+    # One at a time, as the run came to them: an operator may give several columns with other bits.
+    columns = [design.columns(np.array([j]))[0] for j in state.support.tolist()]
+    gathered = np.stack(columns) if columns else np.empty((0, design.shape[0]))
     try:
-        return replace(state, factor=first.factor.rebuilt(saved.factor, design.columns(state.support)))
+        return replace(state, factor=first.factor.rebuilt(saved.factor, gathered))
     except (KeyError, ValueError) as error:
         raise ValueError(refusal.format(f"the factor of its fit is damaged ({error})")) from None
 

@@ -110,7 +110,7 @@ class OMP(Solver):
         """How columns are fitted to other losses than squared; the last digits are left to `finish`."""
         return Newton(self.ridge, precision=1e-6)
 
-    def _add(self, problem: Problem, state: State, j: int, column: Floats | None = None) -> State:
+    def _add(self, problem: Problem, state: State, j: int, column: Floats) -> State:
         """The state with one more column, or where it depends on the others with one more dropped."""
         if problem.quadratic:
             return add_least_squares(problem, state, j, column, self.positive)
@@ -130,7 +130,7 @@ class OMP(Solver):
             raise ValueError("positive=True needs squared loss and one target")
         state = start_least_squares(problem) if problem.quadratic else self._newton().start(problem)
         for j in checked_forced(self.forced, problem, self.sparsity(problem)):
-            state = self._add(problem, state, j)
+            state = self._add(problem, state, j, problem.design.columns(np.array([j]))[0])
         return self._judged(problem, state)
 
     def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
