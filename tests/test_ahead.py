@@ -155,7 +155,7 @@ def test_an_interrupted_sum_goes_on(monkeypatch):
     r = X[:, support] @ coef - y
     with monkeypatch.context() as patch:
         patch.setattr(
-            "skpursuit.problem.state.Stack.extend", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+            "skpursuit.numerics.stack.Stack.extend", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
         )
         with pytest.raises(KeyboardInterrupt):
             ahead.gradient(support, coef, r, Absolute())

@@ -9,8 +9,8 @@ import pytest
 import scipy.linalg  # noqa: F401 (loads its BLAS)
 from threadpoolctl import threadpool_limits
 
-from skpursuit import OMP, as_design, datasets, minimize
-from skpursuit.numerics import threads
+from skpursuit import OMP, CoSaMP, GraSP, MatchingPursuit, as_design, datasets, minimize
+from skpursuit.numerics import blas, threads
 from skpursuit.numerics.blas import libraries, one_thread, thread_counts
 
 
@@ -144,3 +144,16 @@ def test_a_forked_child_is_not_inside():
     out.set()
     thread.join(60)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 11
+
+
+@pytest.mark.parametrize("solver", [OMP(6), MatchingPursuit(max_iter=6), CoSaMP(3), GraSP(3)], ids=repr)
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_run_limits_blas_once_however_many_steps_it_makes(solver, loss, monkeypatch):
+    if loss == "logistic" and type(solver) is CoSaMP:
+        pytest.skip("CoSaMP is least squares")
+    entered, enter = [], blas._enter
+    monkeypatch.setattr(blas, "_enter", lambda token: (entered.append(token), enter(token)))
+    X, y, _ = datasets.make_sparse_signal(60, 80, 4, random_state=0)
+    result = minimize(X, y if loss == "squared" else np.sign(y), solver, "exact", loss)
+    assert result.n_iter > 1
+    assert len(entered) == 2  # while the run is made, and while it goes

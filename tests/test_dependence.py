@@ -19,9 +19,10 @@ from skpursuit import (
     StoIHT,
     minimize,
 )
-from skpursuit.fit.dependence import IN_A_ROW, dependent_columns
-from skpursuit.fit.refit import depend, orthogonalise
+from skpursuit.fit.dependence import depend, dependent_columns
+from skpursuit.fit.gram_schmidt import orthogonalise
 from skpursuit.loop.run import make_run
+from skpursuit.solvers.pursuit import IN_A_ROW
 
 LOSSES = ("squared", "logistic", "huber", "poisson")
 SOURCES = (np.ascontiguousarray, np.asfortranarray, csr_array, aslinearoperator)

@@ -315,12 +315,6 @@ def test_a_checkpoint_with_a_right_checksum_and_wrong_content_is_refused(tmp_pat
         run(checkpoint=tmp_path)
 
 
-def forged(state, name, value):
-    if name == "memory":
-        return replace(state, memory={**state.memory, **value})
-    return replace(state, **{name: value})
-
-
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
@@ -337,18 +331,58 @@ def forged(state, name, value):
         ("z", lambda s: s.z[:-1], "one for each row"),
         ("z", lambda s: np.where(np.arange(len(s.z)) == 5, np.inf, s.z), "predictions are not finite"),
         ("objective", lambda s: np.nan, "objective"),
-        ("memory", lambda s: {"Q": np.ones((3, 5))}, "remembers"),
     ],
 )
 def test_a_state_that_no_run_can_have_is_refused(tmp_path, name, change, words):
     path = tmp_path / "run.ckpt"
     run(checkpoint=path, callback=lambda r: r.iteration == 4)
     saved = files.load(path)
-    files.save(path, replace(saved, state=forged(saved.state, name, change(saved.state))))
+    files.save(path, replace(saved, state=replace(saved.state, **{name: change(saved.state)})))
     content = path.read_bytes()
     with pytest.raises(ValueError, match=rf"run.ckpt does not hold a run.*{words}.*delete it"):
         run(checkpoint=path)
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("R", lambda part: part[:-1]),
+        ("R", lambda part: part * np.nan),
+        ("noise", lambda part: part[:-1]),
+        ("b", lambda part: part[:, None]),
+        ("b", lambda part: part.astype(str)),
+        ("counts", lambda part: part[:-1]),
+        ("counts", lambda part: part + 1),
+        ("counts", lambda part: part * 0),
+        ("counts", lambda part: part - 5),
+        ("counts", lambda part: part[:, None]),
+        ("counts", lambda part: part.astype(str)),
+        ("passes", lambda part: np.ones(3)),
+        ("passes", lambda part: None),
+    ],
+)
+def test_a_factor_that_no_run_can_have_is_refused(tmp_path, name, change):
+    path = tmp_path / "run.ckpt"
+    run(checkpoint=path, callback=lambda r: r.iteration == 4)
+    saved = files.load(path)
+    part = change(saved.factor.pop(name))
+    if part is not None:
+        saved.factor[name] = part
+    files.save(path, saved)
+    content = path.read_bytes()
+    with pytest.raises(ValueError, match=r"run.ckpt does not hold a run.*factor of its fit.*delete it"):
+        run(checkpoint=path)
+    assert path.read_bytes() == content
+
+
+def test_a_cosamp_without_its_memory_is_refused(tmp_path):
+    path = tmp_path / "run.ckpt"
+    minimize(X, Y, CoSaMP(3), checkpoint=path)
+    saved = files.load(path)
+    files.save(path, replace(saved, state=replace(saved.state, memory={})))
+    with pytest.raises(ValueError, match=r"does not hold a run.*remembers.*delete it"):
+        minimize(X, Y, CoSaMP(3), checkpoint=path)
 
 
 @pytest.mark.parametrize("header", [{"seed": -1}, {"seed": "x"}, {"history": [{}]}, {"fingerprints": 3}])

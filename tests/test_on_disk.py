@@ -40,8 +40,8 @@ def format_of(path):
     return path.read_bytes().partition(b"\n")[0].decode()
 
 
-def test_there_are_checkpoints_of_three_formats():
-    assert [format_of(path).split()[-1] for path in CHECKPOINTS][:3] == ["1", "2", "3"]
+def test_there_are_checkpoints_of_four_formats():
+    assert [format_of(path).split()[-1] for path in CHECKPOINTS][:4] == ["1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("kept", CHECKPOINTS, ids=lambda path: path.name)
@@ -50,7 +50,10 @@ def test_a_checkpoint_goes_on_or_is_refused_with_a_sentence(kept, tmp_path):
     shutil.copy(kept, path)
     stopped(present)
     if format_of(kept) != format_of(present):
-        with pytest.raises(ValueError, match="not a checkpoint of this version; name another file or delete"):
+        words = (
+            f"has format {format_of(kept)[-1]} and is not a checkpoint of this version; name another file or"
+        )
+        with pytest.raises(ValueError, match=words):
             run(path)
         assert path.read_bytes() == kept.read_bytes()  # it may still serve the version that wrote it
         return

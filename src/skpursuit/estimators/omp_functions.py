@@ -15,7 +15,6 @@ from skpursuit.data.base import Floats
 from skpursuit.estimators.checks import check_precompute
 from skpursuit.estimators.gram_omp import FactorPath, gram_omp
 from skpursuit.estimators.linear import FLOATS, clipped, trusted
-from skpursuit.fit.refit import unpacked
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.sums import scaled_norm
@@ -218,8 +217,8 @@ def _pursue(design: Design, y: Floats, solver: OMP, selector: str | Selector) ->
     state = run.state
     few = len(state.support) < solver.sparsity(run.problem)
     premature = few if solver.tol is None else state.status is not Status.CONVERGED
-    L = np.ldexp(unpacked(np.asarray(state.memory["R"])).T, run.units.x)
-    return FactorPath(state.support, L, np.ldexp(np.asarray(state.memory["b"]), run.units.y), premature)
+    L = np.ldexp(state.factor.triangle().T, run.units.x)
+    return FactorPath(state.support, L, np.ldexp(state.factor.b, run.units.y), premature)
 
 
 def _check_limits(n_nonzero_coefs: int | None, tol: float | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,27 +13,30 @@ from skpursuit.problem.problem import Problem
 SLICE_ENTRIES = 2**22  # curvatures of rows held at a time, all pairs of classes
 
 
-class Curvature:
-    """Second derivatives of a loss of one target at predictions z, in the coefficients of the rows of A.
+class Curvature(NamedTuple):
+    """Second derivatives in coefficients: `solve` gives the direction p with (curvature) p = g."""
 
-    Where they are singular, as those of Huber loss far from its minimum, or where `trusted` is False because
-    a step by them led nowhere, the parabola above the loss is used instead, if the loss has one.
+    solve: Callable[[Floats], Floats]
+    is_majorant: bool = False
+
+
+def curvature_at(problem: Problem, A: Floats, z: Floats, penalty: Floats, trusted: bool = True) -> Curvature:
+    """Curvature of a loss at predictions z, in the coefficients of the rows of A.
+
+    Where it is singular, as that of Huber loss far from its minimum, or where it is not `trusted` because a
+    step by it led nowhere, the parabola above the loss is used instead, if the loss has one.
     """
-
-    def __init__(self, problem: Problem, A: Floats, z: Floats, penalty: Floats, trusted: bool = True) -> None:
-        above = None if trusted else problem.majorant(z)
-        bend = problem.curvature(z) if above is None else above
-        self.factor, damping = factor((A * bend) @ A.T, penalty)
-        if damping and above is None and (above := problem.majorant(z)) is not None:
-            self.factor, _ = factor((A * above) @ A.T, penalty)
-        self.is_majorant = above is not None
-
-    def solve(self, g: Floats) -> Floats:
-        """The direction p with (curvature) p = g."""
-        return self.factor(g)
+    if couples(problem):
+        return coupled_curvature(problem, A, z, penalty)
+    above = None if trusted else problem.majorant(z)
+    bend = problem.curvature(z) if above is None else above
+    solve, damping = factor((A * bend) @ A.T, penalty)
+    if damping and above is None and (above := problem.majorant(z)) is not None:
+        solve, _ = factor((A * above) @ A.T, penalty)
+    return Curvature(solve, above is not None)
 
 
-class CoupledCurvature:
+def coupled_curvature(problem: Problem, A: Floats, z: Floats, penalty: Floats) -> Curvature:
     """Where the loss couples the targets: the whole k m x k m matrix of diag(p) - p p^T in each row.
 
     Adding one number to the coefficients of a column in all classes changes nothing, so that without a
@@ -43,31 +46,23 @@ class CoupledCurvature:
     Block (i, j) of two columns is a sum over the samples that have both, for all pairs of classes at once:
     the price follows the non-zeros of the sparser column.
     """
-
-    is_majorant = False
-
-    def __init__(self, problem: Problem, A: Floats, z: Floats, penalty: Floats) -> None:
-        loss: Any = problem.loss
-        p = loss.probabilities(z)
-        m = p.shape[1]
-        self.shape = (m, len(A))
-        first, second = np.triu_indices(m)
-        blocks = np.zeros((len(first), len(A), len(A)))
-        step = max(1, SLICE_ENTRIES // len(first))
-        for start in range(0, len(p), step):
-            rows = slice(start, start + step)
-            weights = None if problem.weights is None else problem.weights[rows]
-            blocks += pair_products(A[:, rows], row_curvatures(p[rows], weights, first, second))
-        H = np.empty((*self.shape, *self.shape))
-        for a, b, block in zip(first, second, blocks):
-            H[a, :, b] = H[b, :, a] = block
-        for i in np.flatnonzero(penalty == 0):
-            H[:, i, :, i] += np.trace(H[:, i, :, i]) / m**2
-        self.factor, _ = factor(H.reshape(m * len(A), -1), np.tile(penalty, m))
-
-    def solve(self, g: Floats) -> Floats:
-        """The direction p with (curvature) p = g."""
-        return self.factor(g.T.ravel()).reshape(self.shape).T
+    loss: Any = problem.loss
+    p = loss.probabilities(z)
+    shape = m, k = p.shape[1], len(A)
+    first, second = np.triu_indices(m)
+    blocks = np.zeros((len(first), k, k))
+    step = max(1, SLICE_ENTRIES // len(first))
+    for start in range(0, len(p), step):
+        rows = slice(start, start + step)
+        weights = None if problem.weights is None else problem.weights[rows]
+        blocks += pair_products(A[:, rows], row_curvatures(p[rows], weights, first, second))
+    H = np.empty((*shape, *shape))
+    for a, b, block in zip(first, second, blocks):
+        H[a, :, b] = H[b, :, a] = block
+    for i in np.flatnonzero(penalty == 0):
+        H[:, i, :, i] += np.trace(H[:, i, :, i]) / m**2
+    solve, _ = factor(H.reshape(m * k, -1), np.tile(penalty, m))
+    return Curvature(lambda g: solve(g.T.ravel()).reshape(shape).T)
 
 
 def row_curvatures(p: Floats, weights: Floats | None, first: Indices, second: Indices) -> Floats:
@@ -92,15 +87,6 @@ def pair_products(A: Floats, D: Floats) -> Floats:
             found = (A[fuller] * A[j]) @ D
         blocks[:, fuller, j] = blocks[:, j, fuller] = found.T
     return blocks
-
-
-def curvature_at(
-    problem: Problem, A: Floats, z: Floats, penalty: Floats, trusted: bool = True
-) -> Curvature | CoupledCurvature:
-    """The curvature in the form the loss allows."""
-    if couples(problem):
-        return CoupledCurvature(problem, A, z, penalty)
-    return Curvature(problem, A, z, penalty, trusted)
 
 
 def centred(w: Floats, penalty: Floats) -> Floats:

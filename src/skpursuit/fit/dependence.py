@@ -11,51 +11,34 @@ good, and a run that has no others left is done.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from skpursuit.data.base import Floats, Indices
-from skpursuit.fit.refit import as_stack, depend, smallest_remainder
-from skpursuit.numerics.blas import one_thread
+from skpursuit.fit.gram_schmidt import MOST_PASSES, Factor
+from skpursuit.numerics.remainder import smallest_remainder
+from skpursuit.numerics.sums import row_norms
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
-from skpursuit.selectors.base import Oracle, exclude
 
-IN_A_ROW = 4  # columns rejected one after the other before all are looked at
 SPREAD = 8.0  # |<x, v>| is at most this many times the norm of what the support leaves of x
-
-
-def rejected(problem: Problem, before: State, after: State, select: Oracle) -> State:
-    """The state after a column was rejected; each time a few were in a row, all that depend go with it.
-
-    Memory of the state: `rejected`, their number so far. It is forgotten when a column is added.
-    """
-    count = int(np.asarray(before.memory.get("rejected", 0))) + 1
-    if count >= IN_A_ROW:
-        count = 0
-        more = select.counting(lambda: dependent_columns(problem, after))
-        after = replace(after, dropped=np.concatenate([after.dropped, more]))
-    return replace(after, memory={**after.memory, "rejected": np.array(count)})
 
 
 def dependent_columns(problem: Problem, state: State) -> Indices:
     """All columns off the support, and not dropped yet, that depend on the support."""
-    design, root = problem.design, np.sqrt(problem.row_weights)
-    Q, noise = (as_stack(state.memory[name]).rows for name in ("Q", "noise"))
-    gone = exclude(state.support, state.dropped)
-    with one_thread(), np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not depend
-        cols = np.setdiff1d(suspects(problem, Q, noise, root), gone, assume_unique=True)
+    design, root, factor = problem.design, np.sqrt(problem.row_weights), state.factor
+    gone = np.concatenate([state.support, state.dropped])
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not depend
+        cols = np.setdiff1d(suspects(problem, factor, root), gone, assume_unique=True)
         found = [
-            part[depend(Q, lines * root, design.lost(part) * root.max(), noise)]
+            part[depend(factor.Q.rows, lines * root, design.lost(part) * root.max(), factor.noise)]
             for part, lines in design.blocks(cols)
         ]
     return np.concatenate(found) if found else cols
 
 
-def suspects(problem: Problem, Q: Floats, noise: Floats, root: Floats) -> Indices:
+def suspects(problem: Problem, factor: Factor, root: Floats) -> Indices:
     """Columns whose product with a random vector orthogonal to the rows of Q is small; ascending."""
-    design = problem.design
+    design, Q = problem.design, factor.Q.rows
     v = np.random.default_rng(len(Q)).standard_normal(len(root))
     for _ in range(2):  # the second time for digits that the first one lost
         v -= (Q @ v) @ Q
@@ -63,5 +46,20 @@ def suspects(problem: Problem, Q: Floats, noise: Floats, root: Floats) -> Indice
     error = design.correlate_error(v * root)
     sizes = design.column_sizes() * root.max()
     small = smallest_remainder(len(v), sizes, design.lost(np.arange(len(sizes))) * root.max())
-    small = np.maximum(small, noise.max(initial=0.0) * sizes)
+    small = np.maximum(small, factor.noise.max(initial=0.0) * sizes)
     return np.flatnonzero(~(g > SPREAD * small + (0.0 if error is None else error)))
+
+
+def depend(Q: Floats, lines: Floats, lost: Floats, noise: Floats) -> np.ndarray:
+    """Which of the columns `lines` depend on the rows of Q, as `orthogonalise` decides it for one."""
+    tiny = smallest_remainder(lines.shape[1], row_norms(lines), lost)
+    h = np.zeros((len(lines), len(Q)))
+    found = np.zeros(len(lines), dtype=bool)
+    for _ in range(MOST_PASSES):
+        part = lines @ Q.T
+        lines = lines - part @ Q
+        h += part
+        found |= row_norms(lines) <= np.maximum(tiny, row_norms(noise * h))
+        if found.all():
+            break
+    return found

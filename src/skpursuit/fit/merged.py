@@ -1,21 +1,28 @@
-"""Least squares on a merged support: normal equations whose Gram blocks are reused between iterations."""
+"""Fits on a merged support: the old columns and many new ones at once, most of which will be pruned.
+
+Least squares goes by normal equations, whose Gram matrix keeps the entries of columns that were merged
+before. Other losses go by Newton. Both first look for columns that depend on others. A Cholesky factor of the
+Gram matrix tells cheaply, to half the digits, which are surely independent; the few others are projected, and
+judged by the rule of `numerics/remainder.py`.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from skpursuit.data.base import Floats, Indices
-from skpursuit.fit.refit import EPS, LeastSquares, Newton
-from skpursuit.numerics.blas import one_thread
-from skpursuit.numerics.sums import scaled_norm
+from skpursuit.fit.least_squares import add_least_squares, start_least_squares
+from skpursuit.fit.newton import Newton
+from skpursuit.numerics.remainder import NORMAL_EQUATIONS, remainder_unit
+from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
+from skpursuit.numerics.sums import row_norms
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
-from skpursuit.solvers.base import empty_state
 
 DOUBT = 1e-8  # squared share of a unit column left over by the others, below which its Gram entry is noise
 MOST_SCRATCH = 2**21  # numbers: 16 MB
@@ -71,7 +78,7 @@ class NormalEquations:
         if len(at):
             gram[np.ix_(at, at)] = np.asarray(state.memory["gram"])[np.ix_(was, was)]
             moments[at] = np.asarray(state.memory["moments"])[was]
-        with one_thread(), np.errstate(over="ignore", invalid="ignore"):  # `solve` looks at the sizes
+        with np.errstate(over="ignore", invalid="ignore"):  # `solve` looks at the sizes
             gram[np.ix_(new, new)] = fresh @ fresh.T  # one array twice: BLAS does half the work
             gram[np.ix_(new, at)] = fresh @ old.T
             gram[np.ix_(at, new)] = gram[np.ix_(new, at)].T
@@ -85,8 +92,7 @@ class NormalEquations:
         gram, moments = fit.memory["gram"][np.ix_(keep, keep)], fit.memory["moments"][keep]
         merged = fit.memory["merged"][keep]
         columns = Columns(((np.arange(len(keep)), problem.design.columns(merged)),))
-        with one_thread():
-            return solve(problem, merged, columns, gram, moments)[0]
+        return solve(problem, merged, columns, gram, moments)[0]
 
 
 class NewtonMerged:
@@ -102,34 +108,22 @@ class NewtonMerged:
         if problem.weights is not None:
             root = np.sqrt(problem.weights)
             weighted, lost = A * root, lost * root.max()
-        keep = self._independent(weighted, lost)
+        sizes = row_norms(weighted)
+        alive = np.flatnonzero(sizes > lost)
+        unit = weighted[alive] / sizes[alive, None]
+        keep, near = sort_out(unit @ unit.T, lambda some: unit[some])[:2]
+        keep = alive[np.sort(np.concatenate([keep, near]))]
         start = np.zeros((len(merged), *problem.targets))
         start[np.searchsorted(merged, state.support)] = state.coef
         coef = np.zeros_like(start)
-        with one_thread():
-            coef[keep] = self.newton.fit(problem, merged[keep], A[keep], start[keep])[0]
+        coef[keep] = self.newton.fit(problem, merged[keep], A[keep], start[keep])[0]
         columns = Columns(((np.arange(len(merged)), A),))
         return Fit(columns, coef, np.delete(merged, keep), {"merged": merged})
 
     def again(self, problem: Problem, fit: Fit, keep: Indices) -> Floats:
         """Coefficients fitted on some of the merged columns only (positions)."""
         columns = fit.memory["merged"][keep]
-        A = problem.design.columns(columns)
-        with one_thread():
-            return self.newton.fit(problem, columns, A, fit.coef[keep])[0]
-
-    def _independent(self, A: Floats, lost: Floats) -> Indices:
-        """Positions of the columns that are not combinations of earlier ones, nor rounding alone."""
-        sizes = np.array([scaled_norm(a) for a in A])
-        alive = np.flatnonzero(sizes > lost)
-        unit = A[alive] / sizes[alive, None]
-        with one_thread():
-            keep, factor = independent(unit @ unit.T)
-            doubtful = np.setdiff1d(np.arange(len(alive)), keep, assume_unique=True)
-            if len(doubtful):
-                near = ~dependent(unit[doubtful], unit[keep], factor, np.ones(len(keep)))
-                keep = np.sort(np.concatenate([keep, doubtful[near]]))
-        return alive[keep]
+        return self.newton.fit(problem, columns, problem.design.columns(columns), fit.coef[keep])[0]
 
 
 _mine = threading.local()
@@ -150,23 +144,40 @@ def solve(
 ) -> tuple[Floats, Indices]:
     """Coefficients of the merged columns, and the columns that were dropped."""
     sizes = np.sqrt(np.diag(gram))
-    if not (sizes.min() > 1e-140 and sizes.max() < 1e140 and (sizes > problem.design.lost(merged)).all()):
+    fits = sizes.min() > LEAST_NORM and sizes.max() < MOST_NORM
+    if not (fits and (sizes > problem.design.lost(merged)).all()):
         return careful(problem, merged)
-    scaled = gram / np.multiply.outer(sizes, sizes)
-    keep, factor = independent(scaled)
-    doubtful = np.setdiff1d(np.arange(len(merged)), keep, assume_unique=True)
-    if len(doubtful):
-        gather = problem.design.columns
-        if not dependent(gather(merged[doubtful]), gather(merged[keep]), factor, sizes[keep]).all():
-            return careful(problem, merged)
+    keep, near, doubtful, factor = sort_out(
+        gram / np.multiply.outer(sizes, sizes), lambda some: problem.design.columns(merged[some]), sizes
+    )
+    if len(near):
+        return careful(problem, merged)
     coef = np.zeros(moments.shape)
-    size = per_row(sizes[keep], moments)
+    size = sizes[keep].reshape(-1, *[1] * len(problem.targets))
     coef[keep] = both_triangles(factor, moments[keep] / size) / size
     # Columns that depend on others often span y: then only a refined fit is recognised as exact.
     if len(doubtful) or np.diag(factor).min() ** 2 < SHARP:
         rest = columns.correlated(problem.y - columns.combined(coef))
         coef[keep] += both_triangles(factor, rest[keep] / size) / size
     return coef, merged[doubtful]
+
+
+def sort_out(
+    scaled: Floats, gather: Callable[[Indices], Floats], sizes: Floats | None = None
+) -> tuple[Indices, Indices, Indices, Floats]:
+    """Which columns depend on others, from the Gram matrix of the columns divided by their sizes.
+
+    `gather` gives the columns at some positions, which have yet to be divided by `sizes`, if those are given.
+    Returns the columns that are independent beyond doubt; of the others those that are further from a
+    combination of them than rounding; all others; and the Cholesky factor of the first.
+    """
+    keep, factor = independent(scaled)
+    doubtful = np.setdiff1d(np.arange(len(scaled)), keep, assume_unique=True)
+    near = doubtful
+    if len(doubtful):
+        kept = np.ones(len(keep)) if sizes is None else sizes[keep]
+        near = doubtful[~dependent(gather(doubtful), gather(keep), factor, kept)]
+    return keep, near, doubtful, factor
 
 
 def independent(scaled: Floats) -> tuple[Indices, Floats]:
@@ -203,16 +214,15 @@ def dependent(doubtful: Floats, kept: Floats, factor: Floats, sizes: Floats) -> 
     for _ in range(3):
         share = both_triangles(factor, (kept @ rest.T) / sizes[:, None]) / sizes[:, None]
         rest = rest - share.T @ kept
-    tiny = 64 * max(16, kept.shape[1]) * EPS
+    tiny = NORMAL_EQUATIONS * remainder_unit(kept.shape[1])
     return np.linalg.norm(rest, axis=1) <= tiny * np.linalg.norm(doubtful, axis=1)
 
 
 def careful(problem: Problem, merged: Indices) -> tuple[Floats, Indices]:
     """Grow an orthogonal factorisation column by column: slower, for what normal equations cannot resolve."""
-    refit = LeastSquares()
-    state = empty_state(problem, **refit.start(problem))
+    state = start_least_squares(problem)
     for j in merged.tolist():
-        state = refit.add(problem, state, j)
+        state = add_least_squares(problem, state, j, problem.design.columns(np.array([j]))[0])
     coef = np.zeros((len(merged), *problem.targets))
     coef[np.searchsorted(merged, state.support)] = state.coef
     return coef, state.dropped
@@ -223,8 +233,3 @@ def both_triangles(factor: Floats, b: Floats) -> Floats:
     from scipy.linalg import cho_solve
 
     return cho_solve((factor, True), b, check_finite=False)
-
-
-def per_row(sizes: Floats, like: Floats) -> Floats:
-    """Shape sizes so that they divide the rows of `like`."""
-    return sizes if like.ndim == 1 else sizes[:, None]

@@ -1,4 +1,8 @@
-"""Checkpoints: a state and its history in one file, written atomically, never pickled."""
+"""Checkpoints: a state and its history in one file, written atomically, never pickled.
+
+Of the factor of a fit only the numbers are kept, some k x k of them. Its rows, which are as large as the
+columns of the support, are made again from those columns when a run goes on (`fit/gram_schmidt.py`).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import hashlib
 import io
 import json
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -14,10 +18,12 @@ from zipfile import BadZipFile
 import numpy as np
 
 from skpursuit._files import write_atomically
+from skpursuit.data.base import Design
 from skpursuit.parameters import check_count, check_number, check_path
 from skpursuit.problem.state import Record, State, Status
 
-MAGIC = b"skpursuit checkpoint 3\n"
+KIND = b"skpursuit checkpoint "
+MAGIC = KIND + b"4\n"
 
 
 @dataclass(frozen=True)
@@ -42,12 +48,13 @@ class Checkpoint:
 
 @dataclass
 class Snapshot:
-    """What a checkpoint holds."""
+    """What a checkpoint holds: a state without its factor, and the numbers of that, if there is one."""
 
     state: State
     history: list[Record]
     seed: int
     fingerprints: dict[str, str]
+    factor: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def save(path: Path, snapshot: Snapshot) -> None:
@@ -57,6 +64,7 @@ def save(path: Path, snapshot: Snapshot) -> None:
         f"state.{f.name}": np.asarray(getattr(state, f.name)) for f in fields(state)[:5]
     }
     arrays |= {f"memory.{name}": np.asarray(value) for name, value in state.memory.items()}
+    arrays |= {f"factor.{name}": value for name, value in snapshot.factor.items()}
     header = {
         "status": state.status.name if state.status else None,
         "history": [asdict(record) for record in snapshot.history],
@@ -74,7 +82,9 @@ def load(path: Path) -> Snapshot:
     """Read a snapshot; ValueError when the file is not one, is cut short, or was changed."""
     content = path.read_bytes()
     if not content.startswith(MAGIC):
-        raise ValueError(f"{path} is not a checkpoint of this version; name another file or delete it")
+        number = content[len(KIND) :].partition(b"\n")[0][:8].decode("ascii", "replace")
+        what = f"has format {number} and " if content.startswith(KIND) else ""
+        raise ValueError(f"{path} {what}is not a checkpoint of this version; name another file or delete it")
     digest, _, body = content[len(MAGIC) :].partition(b"\n")
     if hashlib.sha256(body).hexdigest().encode() != digest:
         raise ValueError(f"{path} is damaged: its checksum does not match; delete it to start again")
@@ -88,29 +98,32 @@ def _parsed(body: bytes) -> Snapshot:
     with np.load(io.BytesIO(body), allow_pickle=False) as file:
         header = json.loads(file["header"].tobytes())
         arrays = {name: file[name] for name in file.files if name != "header"}
+
+    def group(kind: str) -> dict[str, Any]:
+        return {name.removeprefix(kind): part for name, part in arrays.items() if name.startswith(kind)}
+
     state = State(
-        **{name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
-        | {"objective": float(arrays["state.objective"])},
-        memory={
-            name.removeprefix("memory."): array
-            for name, array in arrays.items()
-            if name.startswith("memory.")
-        },
+        **group("state.") | {"objective": float(arrays["state.objective"])},
+        memory=group("memory."),
         status=Status[header["status"]] if header["status"] else None,
     )
     history = [Record(**record | {"selected": tuple(record["selected"])}) for record in header["history"]]
     if [record.iteration for record in history] != list(range(len(history))):
         raise ValueError("its iterations are not in order")
     check_count("seed", header["seed"], optional=False, least=0)
-    return Snapshot(state, history, header["seed"], dict(header["fingerprints"]))
+    return Snapshot(state, history, header["seed"], dict(header["fingerprints"]), group("factor."))
 
 
-def check_state(path: Path, state: State, first: State, d: int) -> None:
-    """Refuse a saved state that no run on d columns which began with the state `first` can have."""
+def restored(path: Path, saved: Snapshot, first: State, design: Design) -> State:
+    """The state of a snapshot, whole again, for a run that began with the state `first`.
+
+    Refuses a state that no run on this design can have.
+    """
+    state = saved.state
     faults = {
-        "its support does not name distinct columns of X": _are_columns(state.support, d)
+        "its support does not name distinct columns of X": _are_columns(state.support, design.shape[1])
         and len(np.unique(state.support)) == len(state.support),
-        "its dropped columns are not columns of X": _are_columns(state.dropped, d),
+        "its dropped columns are not columns of X": _are_columns(state.dropped, design.shape[1]),
         "its coefficients are not finite numbers, one for each column of the support": _are_finite(
             state.coef, (len(np.atleast_1d(state.support)), *first.coef.shape[1:])
         ),
@@ -121,9 +134,19 @@ def check_state(path: Path, state: State, first: State, d: int) -> None:
             for name, value in first.memory.items()
         ),
     }
+    refusal = f"{path} does not hold a run on this X and y: {{}}; delete it to start again"
     for fault, good in faults.items():
         if not good:
-            raise ValueError(f"{path} does not hold a run on this X and y: {fault}; delete it to start again")
+            raise ValueError(refusal.format(fault))
+    if first.factor is None:
+        return state
+    # One at a time, as the run came to them: an operator may give several columns with other bits.
+    columns = [design.columns(np.array([j]))[0] for j in state.support.tolist()]
+    gathered = np.stack(columns) if columns else np.empty((0, design.shape[0]))
+    try:
+        return replace(state, factor=first.factor.rebuilt(saved.factor, gathered))
+    except (KeyError, ValueError) as error:
+        raise ValueError(refusal.format(f"the factor of its fit is damaged ({error})")) from None
 
 
 def _are_columns(values: np.ndarray, d: int) -> bool:

@@ -183,6 +183,7 @@ class Run:
     def go(self) -> None:
         """Iterate until something stops the run."""
         self.started = self.saved = time.perf_counter()
+        self.most_iterations = self.solver.iterations(self.problem)
         try:
             while self.stopped is None and self.state.status is None:
                 self.stopped = self._limit() or self._iterate()
@@ -194,7 +195,7 @@ class Run:
                 self.state = self.solver.finish(self.problem, self.state)  # not saved: a longer run may go on
 
     def _limit(self) -> Status | None:
-        if len(self.history) >= self.solver.iterations(self.problem):
+        if len(self.history) >= self.most_iterations:
             return Status.MAX_ITER
         if self.time_limit is not None and time.perf_counter() - self.started >= self.time_limit:
             return Status.TIME_LIMIT
@@ -216,7 +217,8 @@ class Run:
             self.state = self.solver.retreat(self.problem, self.state)
             return Status.DIVERGED
         record = make_record(iteration, after, answers, time.perf_counter() - began)
-        record = self.units.record(record)
+        if self.units.y:
+            record = self.units.record(record)
         self.state = remembering(after, self.oracle.shortlist)
         self.history.append(record)
         if self.watch is not None:
@@ -251,6 +253,7 @@ class Run:
 
     # -- checkpoints --------------------------------------------------------------------------------
 
+    @one_thread()
     def resume(self, checkpoint: Checkpoint, seeded: bool = False) -> None:
         """Go on from the checkpoint's file if it is there, and save to it from now on.
 
@@ -277,8 +280,8 @@ class Run:
             files.check_same(path, saved.fingerprints, self.fingerprints)
             if seeded:
                 files.check_same(path, {"random_state": str(saved.seed)}, {"random_state": str(self.seed)})
-            files.check_state(path, saved.state, self.state, self.problem.design.shape[1])
-            self.state, self.history, self.seed = saved.state, saved.history, saved.seed
+            self.state = files.restored(path, saved, self.state, self.problem.design)
+            self.history, self.seed = saved.history, saved.seed
         self.checkpoint = checkpoint
 
     def _save_if_due(self) -> None:
@@ -287,7 +290,8 @@ class Run:
 
     def _save(self) -> None:
         if self.checkpoint is not None:
-            snapshot = Snapshot(self.state, list(self.history), self.seed, self.fingerprints)
+            numbers = {} if self.state.factor is None else self.state.factor.numbers()
+            snapshot = Snapshot(self.state, list(self.history), self.seed, self.fingerprints, numbers)
             files.save(Path(self.checkpoint.path), snapshot)
             self.saved = time.perf_counter()
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
 
 EPS = float(np.finfo(np.float64).eps)
 SMALLEST_SQUARE = 1e-280  # sums of squares below this have lost digits
@@ -63,7 +64,7 @@ def scaled_norms(lines: Floats) -> Floats:
     """Euclidean norms of lines that neither overflow nor underflow."""
     with np.errstate(over="ignore", under="ignore"):
         norms = np.linalg.norm(lines, axis=1)
-    for i in np.flatnonzero(~((norms > 1e-140) & (norms < 1e140))).tolist():
+    for i in np.flatnonzero(~((norms > LEAST_NORM) & (norms < MOST_NORM))).tolist():
         norms[i] = scaled_norm(lines[i])
     return norms
 
@@ -72,10 +73,15 @@ def scaled_norm(x: Floats) -> float:
     """Euclidean norm that neither overflows nor underflows."""
     with np.errstate(over="ignore"):
         size = sqrt(x @ x)
-    if 1e-140 < size < 1e140:
+    if LEAST_NORM < size < MOST_NORM:
         return size
     top = float(np.abs(x).max(initial=0.0))
     return top * float(np.linalg.norm(x / top)) if 0 < top < np.inf else top
+
+
+def row_norms(lines: Floats) -> Floats:
+    """As `scaled_norms`, each with the bits that `scaled_norm` gives."""
+    return np.array([scaled_norm(line) for line in lines])
 
 
 def line_norms(lines: Floats, order: float) -> Floats:

@@ -38,7 +38,7 @@ class Problem:
     score: Score = field(default_factory=Absolute)
     targets: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def quadratic(self) -> bool:
         """Whether the loss is squared, so that least squares and Gram columns apply."""
         return isinstance(self.loss, Squared)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skpursuit.data.base import Floats, Indices
 from skpursuit.selectors.base import NO_COLUMNS
 
-ROOM = 2**22  # entries a stack starts with at most
+if TYPE_CHECKING:
+    from skpursuit.problem.problem import Problem
 
 
 class Status(Enum):
@@ -39,38 +40,6 @@ class Status(Enum):
 NOT_OK = (Status.MAX_ITER, Status.TIME_LIMIT, Status.CALLBACK, Status.DIVERGED, Status.INCONSISTENT)
 
 
-class Stack:
-    """Rows that only grow, shared by the states of one run: pushing is cheap and earlier states keep theirs.
-
-    A second push onto the same state copies, so that each state remains a value.
-    """
-
-    def __init__(self, rows: np.ndarray, buffer: np.ndarray | None = None) -> None:
-        self.rows = rows
-        self._buffer = buffer
-        self._pushed = False
-
-    def push(self, row: np.ndarray) -> Stack:
-        """A stack with one more row."""
-        return self.extend(row[None])
-
-    def extend(self, rows: np.ndarray) -> Stack:
-        """A stack with more rows."""
-        size, total = len(self.rows), len(self.rows) + len(rows)
-        buffer = self._buffer
-        if buffer is None or self._pushed or total > len(buffer):
-            # Room costs nothing until it is written to, copies do.
-            room = min(64, ROOM // max(1, rows[:1].size))
-            buffer = np.empty((max(8, room, 2 * size, total), *self.rows.shape[1:]), self.rows.dtype)
-            buffer[:size] = self.rows
-        self._pushed = True
-        buffer[size:total] = rows
-        return Stack(buffer[:total], buffer)
-
-    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self.rows) if copy else self.rows
-
-
 @dataclass(frozen=True)
 class State:
     """All a run needs to go on: a small immutable value.
@@ -85,10 +54,13 @@ class State:
     objective : float
     dropped : ndarray of int
         Columns found to depend on the support; never asked for again.
-    memory : mapping of str to ndarray or Stack
+    memory : mapping of str to ndarray
         What a solver, or a selector with a shortlist, carries from step to step.
     status : Status, optional
         Set by the solver when it is done.
+    factor : Factor, optional
+        The support as `fit/gram_schmidt.py` factorised it, for fits that grow it column by column. A
+        checkpoint keeps its numbers only.
     """
 
     support: Indices
@@ -96,8 +68,16 @@ class State:
     z: Floats
     objective: float
     dropped: Indices = field(default_factory=lambda: NO_COLUMNS)
-    memory: Mapping[str, np.ndarray | Stack] = field(default_factory=dict)
+    memory: Mapping[str, np.ndarray] = field(default_factory=dict)
     status: Status | None = None
+    factor: Any = None
+
+
+def empty_state(problem: Problem, factor: Any = None, **memory: np.ndarray) -> State:
+    """The zero model."""
+    z = np.zeros((problem.design.shape[0], *problem.targets))
+    coef = np.empty((0, *problem.targets))
+    return State(NO_COLUMNS, coef, z, problem.value(z), memory=memory, factor=factor)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy as np
 
 from skpursuit.data.base import Design, Floats, Indices
 from skpursuit.data.kept import ColumnCache
+from skpursuit.numerics.stack import Stack
 from skpursuit.numerics.threads import helpers
 from skpursuit.problem.score import Score, top
-from skpursuit.problem.state import Stack
 
 LEAST = 2**23  # codes times targets; fewer codes stay in the cache, and a pass over them costs little
 WIDTH = 8  # products made in one pass over the codes, in half the time of as many passes

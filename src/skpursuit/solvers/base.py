@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from math import sqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from skpursuit.data.base import Floats
+from skpursuit.numerics.scaling import LEAST_OBJECTIVE, MOST_OBJECTIVE
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import Oracle
@@ -110,13 +111,6 @@ def check_ridge(problem: Problem, ridge: float) -> None:
         raise ValueError(f"ridge={ridge:g} has no effect with squared loss; leave it out")
 
 
-def empty_state(problem: Problem, **memory: Any) -> State:
-    """The zero model."""
-    z = np.zeros((problem.design.shape[0], *problem.targets))
-    none = np.empty(0, dtype=np.intp)
-    return State(none, np.empty((0, *problem.targets)), z, problem.value(z), memory=memory)
-
-
 def residual_status(problem: Problem, state: State, tol: float | None, rtol: float | None) -> State:
     """Mark a squared-loss state whose residual is small enough, or zero to working precision."""
     if not problem.quadratic:
@@ -134,7 +128,7 @@ def residual_status(problem: Problem, state: State, tol: float | None, rtol: flo
 def residual_size(problem: Problem, state: State) -> float:
     """||r|| of a squared-loss state, in units of the largest |y|; 0 when y is zero."""
     top = problem.peak
-    if 1e-200 < state.objective < 1e200:  # no square in it was lost
+    if LEAST_OBJECTIVE < state.objective < MOST_OBJECTIVE:  # no square in it was lost
         return sqrt(2 * state.objective) / top if top > 0 else 0.0
     return float(np.linalg.norm(problem.residual(state.z) / top)) if top > 0 else 0.0
 

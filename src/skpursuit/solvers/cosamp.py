@@ -13,7 +13,7 @@ from skpursuit.fit.merged import NewtonMerged, NormalEquations
 from skpursuit.parameters import check_count, check_flag, check_size
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top
-from skpursuit.problem.state import State, Status
+from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import NO_COLUMNS, Oracle
 from skpursuit.solvers.base import (
     Solver,
@@ -21,7 +21,6 @@ from skpursuit.solvers.base import (
     check_sparsity,
     decrease_status,
     default_sparsity,
-    empty_state,
     residual_status,
     scaled_ridge,
     scaled_tol,

@@ -8,27 +8,29 @@ from math import ceil
 
 import numpy as np
 
-from skpursuit.fit.dependence import rejected
-from skpursuit.fit.refit import LeastSquares, Newton
-from skpursuit.numerics.blas import one_thread
+from skpursuit.data.base import Floats
+from skpursuit.fit.dependence import dependent_columns
+from skpursuit.fit.least_squares import add_least_squares, start_least_squares
+from skpursuit.fit.newton import Newton, step_along
+from skpursuit.numerics.remainder import remainder_unit
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.parameters import check_count, check_flag, check_indices, check_size
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import Score, Signed
-from skpursuit.problem.state import State, Status
+from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import Oracle, Query
 from skpursuit.solvers.base import (
-    EPS,
     Solver,
     check_ridge,
     check_sparsity,
     decrease_status,
     default_sparsity,
-    empty_state,
     residual_status,
     scaled_ridge,
     scaled_tol,
 )
+
+IN_A_ROW = 4  # columns rejected one after the other before all that depend are looked for
 
 
 @dataclass(frozen=True)
@@ -104,16 +106,21 @@ class OMP(Solver):
         steps = min(self.sparsity(problem), self.iterations(problem), *problem.design.shape)
         return steps, steps
 
-    def _refit(self, problem: Problem) -> LeastSquares | Newton:
-        """How columns are fitted; on the way, Newton need not go to the last digit: `finish` does."""
-        return LeastSquares(self.positive) if problem.quadratic else Newton(self.ridge, precision=1e-6)
+    def _newton(self) -> Newton:
+        """How columns are fitted to other losses than squared; the last digits are left to `finish`."""
+        return Newton(self.ridge, precision=1e-6)
+
+    def _add(self, problem: Problem, state: State, j: int, column: Floats) -> State:
+        """The state with one more column, or where it depends on the others with one more dropped."""
+        if problem.quadratic:
+            return add_least_squares(problem, state, j, column, self.positive)
+        return self._newton().add(problem, state, j, column)
 
     def finish(self, problem: Problem, state: State) -> State:
         if problem.quadratic or len(state.support) == 0:
             return state
-        with one_thread():
-            columns = problem.design.columns(state.support)
-            coef, z, objective = Newton(self.ridge).fit(problem, state.support, columns, state.coef)
+        columns = state.factor.columns.rows
+        coef, z, objective = Newton(self.ridge).fit(problem, state.support, columns, state.coef)
         return replace(state, coef=coef, z=z, objective=objective)
 
     def init(self, problem: Problem) -> State:
@@ -121,33 +128,31 @@ class OMP(Solver):
         check_ridge(problem, self.ridge)
         if self.positive and (not problem.quadratic or problem.targets):
             raise ValueError("positive=True needs squared loss and one target")
-        refit = self._refit(problem)
-        state = empty_state(problem, **refit.start(problem))
+        state = start_least_squares(problem) if problem.quadratic else self._newton().start(problem)
         for j in checked_forced(self.forced, problem, self.sparsity(problem)):
-            state = refit.add(problem, state, j)
+            state = self._add(problem, state, j, problem.design.columns(np.array([j]))[0])
         return self._judged(problem, state)
 
     def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
         score: Score = Signed() if self.positive else problem.score
         left = self.sparsity(problem) - len(state.support)
         query = problem.query(state, score=score, left=left, rng=rng)
-        j = best_column(select, query, lambda j: self._useless(problem, query.r, j))
-        if j is None:
+        found = best_column(problem, select, query, self._useless)
+        if found is None:
             return replace(state, status=Status.OPTIMAL)
-        after = self._refit(problem).add(problem, state, j)
+        after = self._add(problem, state, *found)
         if len(after.support) > len(state.support):
             after = self._judged(problem, after)
         else:
             after = rejected(problem, state, after, select)
         return after if problem.quadratic else decrease_status(state, after, self.tol)
 
-    def _useless(self, problem: Problem, r: np.ndarray, j: int) -> bool:
+    def _useless(self, column: Floats, r: Floats) -> bool:
         """Whether the best column has a zero gradient (or, with positive, none that points the right way)."""
-        column = problem.design.columns(np.array([j]))[0]
         g = column @ r
         if not self.positive:
             return not np.any(g)
-        return bool(-g <= 8 * max(16, len(r)) * EPS * scaled_norm(column) * scaled_norm(r))
+        return bool(-g <= remainder_unit(len(r)) * scaled_norm(column) * scaled_norm(r))
 
     def _judged(self, problem: Problem, state: State) -> State:
         """The state, done if it fits well enough, has all its columns or spans all that can be spanned."""
@@ -160,16 +165,36 @@ class OMP(Solver):
         return state
 
 
-def best_column(select: Oracle, query: Query, is_useless: Callable[[int], bool]) -> int | None:
-    """The column found, or None where none improves; an answer that proves nothing is made sure of first."""
+def best_column(
+    problem: Problem, select: Oracle, query: Query, is_useless: Callable[[Floats, Floats], bool]
+) -> tuple[int, Floats] | None:
+    """The column found and its numbers, or None where none improves.
+
+    An answer that proves nothing is made sure of first.
+    """
     answer = select(query)
     for _ in range(2):
-        if len(answer.indices) and not is_useless(int(answer.indices[0])):
-            return int(answer.indices[0])
+        if len(answer.indices):
+            column = problem.design.columns(answer.indices[:1])[0]
+            if not is_useless(column, query.r):
+                return int(answer.indices[0]), column
         if answer.certificate == "exact":
             return None
         answer = select.exactly(query)
     return None
+
+
+def rejected(problem: Problem, before: State, after: State, select: Oracle) -> State:
+    """The state after a column was rejected; each time a few were in a row, all that depend go with it.
+
+    Memory of the state: `rejected`, their number so far. It is forgotten when a column is added.
+    """
+    count = int(np.asarray(before.memory.get("rejected", 0))) + 1
+    if count >= IN_A_ROW:
+        count = 0
+        more = select.counting(lambda: dependent_columns(problem, after))
+        after = replace(after, dropped=np.concatenate([after.dropped, more]))
+    return replace(after, memory={**after.memory, "rejected": np.array(count)})
 
 
 def checked_forced(forced: Sequence[int], problem: Problem, k: int) -> list[int]:
@@ -222,11 +247,10 @@ class MatchingPursuit(Solver):
         # Each move of a coefficient is rounded, and so is every later sum it is in.
         steps = ceil(self.max_iter**1.5)
         query = problem.query(state, steps=steps, rng=rng, exclude=state.dropped)
-        j = best_column(
-            select, query, lambda j: not np.any(problem.design.columns(np.array([j]))[0] @ query.r)
-        )
-        if j is None:
+        found = best_column(problem, select, query, lambda column, r: not np.any(column @ r))
+        if found is None:
             return replace(state, status=Status.OPTIMAL)
+        j, column = found
         place = np.flatnonzero(state.support == j)
         if (
             len(place) == 0
@@ -234,13 +258,13 @@ class MatchingPursuit(Solver):
             and len(state.support) >= self.n_nonzero_coefs
         ):
             return replace(state, status=Status.COMPLETE)
-        column = problem.design.columns(np.array([j]))[0]
         if scaled_norm(column) <= problem.design.lost(np.array([j]))[0]:
             return replace(state, dropped=np.append(state.dropped, j))
-        with one_thread():
-            move, z, objective = coordinate_step(problem, state, column, query.r)
-        if not np.any(move):
+        below = None if problem.quadratic else state.objective  # least squares is met in one step
+        taken = step_along(problem, column, state.z, below, np.asarray(column @ query.r))
+        if taken is None or not np.any(taken[0]):
             return replace(state, status=Status.OPTIMAL)
+        move, z, objective = taken
         support, coef = state.support, state.coef
         if len(place) == 0:
             support = np.append(support, j)
@@ -250,23 +274,3 @@ class MatchingPursuit(Solver):
         after = replace(state, support=support, coef=coef, z=z, objective=objective)
         after = residual_status(problem, after, self.tol, self.rtol)
         return after if problem.quadratic else decrease_status(state, after, self.tol)
-
-
-def coordinate_step(
-    problem: Problem, state: State, column: np.ndarray, r: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """The change of one coefficient, with the predictions and objective it gives; zero if none helps."""
-    g = np.asarray(column @ r)
-    size = float(np.abs(column).max(initial=0.0))
-    if size == 0.0:
-        return np.zeros(problem.targets), state.z, state.objective
-    unit = column / size
-    bend = np.asarray((unit * unit) @ problem.curvature(state.z))
-    move = -(g / size) / np.where(bend > 0, bend, 1.0) / size
-    for _ in range(60):
-        z = state.z + (column * move if g.ndim == 0 else np.outer(column, move))
-        objective = problem.value(z)
-        if problem.quadratic or objective <= state.objective:
-            return move, z, objective
-        move = move * 0.5
-    return np.zeros(problem.targets), state.z, state.objective

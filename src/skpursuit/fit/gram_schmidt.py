@@ -1,0 +1,168 @@
+"""Gram-Schmidt that grows by one column at a time and can be replayed.
+
+A new column is split into its coefficients on the orthonormal rows of Q and a remainder, which becomes the
+next row. One pass over Q loses digits where little remains of the column; the pass is then repeated on the
+remainder, and twice is nearly always enough. A column of which only rounding remains depends on the others.
+
+Q is as large as the columns it was made of, everything else is k x k numbers or less. The way from a column
+to its row of Q consists of the coefficients of each pass, at most three times k numbers, and of the norm of
+the remainder. A checkpoint keeps those (`Factor.numbers`), and `Factor.rebuilt` makes Q again from the
+columns: the same operations on the same numbers in the same order, and so the same bits. Products of all rows
+of Q in use have other bits than those of a part of them; the replay therefore grows Q as the run did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from skpursuit.data.base import Floats, Indices
+from skpursuit.numerics.remainder import remainder_unit
+from skpursuit.numerics.stack import Stack
+from skpursuit.numerics.sums import scaled_norm
+
+MOST_PASSES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """The k columns of a support as Q^T R: a value, whose large parts share memory with those it grows from.
+
+    Attributes
+    ----------
+    Q : Stack of shape (rank, n)
+        Orthonormal rows.
+    columns : Stack of shape (k, n), or None
+        The columns themselves, if the factor keeps them.
+    root : ndarray of shape (n,), or None
+        What columns are multiplied by before they are split: roots of weights.
+    b : ndarray of shape (rank,) or (rank, m)
+        The products of the rows of Q with the targets, where those were given.
+    R : ndarray
+        The columns of the triangle one after the other.
+    noise : ndarray of shape (rank,)
+        The share of each row of Q that was rounding in its column before (`Design.lost`).
+    counts : ndarray of int, shape (k,)
+        Passes that were made for each column; 0 for one that depends on others and has no row of Q.
+    passes : ndarray
+        The coefficients of all passes one after the other.
+    """
+
+    Q: Stack
+    columns: Stack | None
+    root: Floats | None
+    b: Floats
+    R: Floats = field(default_factory=lambda: np.empty(0))
+    noise: Floats = field(default_factory=lambda: np.empty(0))
+    counts: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    passes: Floats = field(default_factory=lambda: np.empty(0))
+
+    def add(
+        self, column: Floats, lost: float, rest: Floats | None = None, keep_dependent: bool = False
+    ) -> Factor | None:
+        """The factor with one more column; None where that depends on the others.
+
+        `lost` is the norm of the rounding that the column had before, `rest` what the others leave of the
+        targets, for `b`. With `keep_dependent` a column that depends on others is added without a row of Q.
+        """
+        x = column
+        if self.root is not None:
+            x, lost = column * self.root, lost * self.root.max()
+        q, h, passes = orthogonalise(self.Q.rows, x, lost, self.noise)
+        if q is None and not keep_dependent:
+            return None
+        columns = None if self.columns is None else self.columns.extend(column[None])
+        if q is None:
+            R, counts = np.append(self.R, h[:-1]), np.append(self.counts, 0)
+            return replace(self, columns=columns, R=R, counts=counts)
+        return Factor(
+            Q=self.Q.extend(q[None]),
+            columns=columns,
+            root=self.root,
+            b=np.concatenate([self.b, np.empty((1, 0)) if rest is None else (q @ rest)[None]]),
+            R=np.concatenate([self.R, h]),
+            noise=np.append(self.noise, lost / h[-1]),
+            counts=np.append(self.counts, len(passes)),
+            passes=np.concatenate([self.passes, *passes]),
+        )
+
+    def triangle(self) -> Floats:
+        """R as a matrix of shape (rank, k)."""
+        before, grown = ranks(self.counts)
+        rows = np.zeros((len(grown), len(self.noise)))
+        rows[np.arange(len(self.noise)) < (before + grown)[:, None]] = self.R
+        return rows.T
+
+    def numbers(self) -> dict[str, np.ndarray]:
+        """All that `rebuilt` needs besides the columns: no array of them has a length of n."""
+        return {name: getattr(self, name) for name in ("b", "R", "noise", "counts", "passes")}
+
+    def rebuilt(self, numbers: dict[str, np.ndarray], columns: Floats) -> Factor:
+        """The factor of these columns that has these numbers, to the same bits.
+
+        It takes its form (targets, weights, whether columns are kept) from this one. Raises ValueError where
+        the numbers do not belong to so many columns.
+        """
+        counts, n = numbers["counts"], columns.shape[1]
+        whole = counts.dtype.kind == "i" and np.isin(counts, range(MOST_PASSES + 1)).all()
+        if not whole or counts.shape != (len(columns),):
+            raise ValueError("not a number of passes for each column")
+        before, grown = ranks(counts)
+        Q, used, ends = np.empty((int(grown.sum()), n)), counts * before, np.cumsum(before + grown)
+        shapes = {"b": (len(Q), *self.b.shape[1:]), "noise": (len(Q),), "passes": (int(used.sum()),)}
+        for name, shape in (shapes | {"R": (int((before + grown).sum()),)}).items():
+            part = numbers[name]
+            if part.shape != shape or part.dtype.kind != "f" or not np.isfinite(part).all():
+                raise ValueError(f"{name} is not of {shape} numbers")
+        starts = np.cumsum(used) - used
+        for at in np.flatnonzero(grown).tolist():
+            rank, v = before[at], columns[at] if self.root is None else columns[at] * self.root
+            for part in numbers["passes"][starts[at] :][: used[at]].reshape(counts[at], rank):
+                v = v - part @ Q[:rank]
+            Q[rank] = v / numbers["R"][ends[at] - 1]
+        return replace(self, Q=Stack(Q), columns=self.columns and Stack(columns), **numbers)
+
+
+def empty_factor(
+    n: int, targets: tuple[int, ...] = (0,), weights: Floats | None = None, keeps_columns: bool = False
+) -> Factor:
+    """A factor without columns, of targets of that trailing shape; by default there are no targets."""
+    root = None if weights is None else np.sqrt(weights)
+    none = np.empty((0, n))
+    return Factor(Stack(none), Stack(none) if keeps_columns else None, root, np.empty((0, *targets)))
+
+
+def ranks(counts: Indices) -> tuple[Indices, np.ndarray]:
+    """The rank before each column, and which columns raise it, from the passes made for each."""
+    grown = counts > 0
+    return np.cumsum(grown) - grown, grown
+
+
+def orthogonalise(
+    Q: Floats, x: Floats, lost: float, noise: Floats
+) -> tuple[Floats | None, Floats, list[Floats]]:
+    """Split x into its coefficients on the rows of Q and a unit remainder; None when it depends on them.
+
+    `lost` is the norm of the rounding that x had before, `noise` the share of the rows of Q that comes from
+    such rounding. Returns the unit remainder; the coefficients with the norm of the remainder behind them;
+    and the coefficients of each pass, of which those are the sum.
+    """
+    size = left = scaled_norm(x)
+    tiny = max(lost, remainder_unit(len(x)) * size)
+    h: Floats = np.zeros(len(Q) + 1)
+    passes: list[Floats] = []
+    v, noisy = x, noise.any()
+    for _ in range(MOST_PASSES):
+        part = Q @ v
+        v = v - part @ Q
+        h[:-1] = h[:-1] + part if passes else part
+        passes.append(part)
+        before, left = left, scaled_norm(v)
+        if left <= tiny or (noisy and left <= scaled_norm(noise * h[:-1])):
+            return None, h, passes
+        if left > 0.5 * before:
+            break
+    h[-1] = left
+    v /= left
+    return v, h, passes

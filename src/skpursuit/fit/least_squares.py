@@ -1,0 +1,61 @@
+"""Least squares on a support that grows by one column at a time: O(n k) a step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from skpursuit.data.base import Floats
+from skpursuit.fit.gram_schmidt import empty_factor
+from skpursuit.numerics.sums import scaled_norm
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.state import State, empty_state
+
+
+def start_least_squares(problem: Problem) -> State:
+    """The zero model."""
+    return empty_state(problem, empty_factor(problem.design.shape[0], problem.targets))
+
+
+def add_least_squares(
+    problem: Problem, state: State, j: int, column: Floats, positive: bool = False
+) -> State:
+    """Add column j to the support and fit again; a column that depends on the support is dropped instead.
+
+    Where coefficients must not be negative (`positive`), a column that depends on the others may still help:
+    they reach a cone, not all they span. It is added without a row of Q.
+    """
+    lost, before = problem.design.lost(np.array([j]))[0], state.factor
+    # Predictions of plain least squares on the support, from which b grows.
+    fitted = before.b.T @ before.Q.rows if positive else state.z
+    keep = positive and scaled_norm(column) > lost
+    factor = before.add(column, lost, problem.y - fitted, keep)
+    if factor is None:
+        return replace(state, dropped=np.append(state.dropped, j))
+    if positive:
+        triangle = factor.triangle()
+        coef = non_negative(triangle, factor.b)
+        z = (triangle @ coef) @ factor.Q.rows
+    else:
+        coef = solve_packed(factor.R, factor.b)
+        z = np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
+        z += state.z
+    return State(np.append(state.support, j), coef, z, problem.value(z), state.dropped, factor=factor)
+
+
+def non_negative(R: Floats, b: Floats) -> Floats:
+    """The w >= 0 with the least ||R w - b||."""
+    from scipy.optimize import nnls
+
+    size = np.abs(b).max() or 1.0
+    return nnls(R, b / size)[0] * size
+
+
+def solve_packed(R: Floats, b: Floats) -> Floats:
+    """Solve R w = b for a packed triangle."""
+    from scipy.linalg.blas import dtpsv
+
+    if b.ndim == 1:
+        return dtpsv(len(b), R, b)
+    return np.stack([dtpsv(len(b), R, part) for part in b.T], axis=1)

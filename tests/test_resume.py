@@ -1,0 +1,129 @@
+"""A run that is stopped and goes on gives the bits of one that was not, from a file without large arrays."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import aslinearoperator
+
+from skpursuit import OMP, Checkpoint, CoSaMP, GraSP, Status, minimize
+from skpursuit.fit.gram_schmidt import empty_factor
+from skpursuit.problem.losses.multinomial import Multinomial
+
+N, D = 700, 60
+
+
+def close_columns(seed=0):
+    """Columns near to combinations of others, so that Gram-Schmidt makes several passes."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((N, D))
+    X[:, 30:] = X[:, :30] @ rng.standard_normal((30, 30)) + 1e-3 * X[:, 30:]
+    return X
+
+
+X = close_columns()
+RNG = np.random.default_rng(1)
+Y = RNG.standard_normal(N) + X[:, :5].sum(axis=1)
+LABELS = np.where(Y > 0, 1.0, -1.0)
+WEIGHTS = RNG.uniform(0.5, 2.0, N)
+CASES = {
+    "plain": (X, Y, OMP(40), {}),
+    "sparse": (csr_array(X * (X > 0)), Y, OMP(12), {}),
+    "operator": (aslinearoperator(X) @ aslinearoperator(RNG.standard_normal((D, D))), Y, OMP(12), {}),
+    "positive": (np.abs(X), np.abs(Y), OMP(12, positive=True), {}),
+    "several targets": (X, np.stack([Y, LABELS, Y**2], axis=1), OMP(12), {}),
+    "weights": (X, Y, OMP(12), {"sample_weight": WEIGHTS}),
+    "forced": (X, Y, OMP(12, forced=(31, 2)), {}),
+    "logistic": (X, LABELS, OMP(8, ridge=0.1), {"loss": "logistic"}),
+    "logistic with weights": (
+        X,
+        LABELS,
+        OMP(8, ridge=0.1, forced=(31, 2)),
+        {"loss": "logistic", "sample_weight": WEIGHTS},
+    ),
+    "multinomial": (X, np.arange(N) % 3, OMP(5, ridge=0.1), {"loss": Multinomial()}),
+    "cosamp": (X, Y, CoSaMP(8), {}),
+    "cosamp with weights": (X, Y, CoSaMP(8, refit=True), {"sample_weight": WEIGHTS}),
+    "grasp": (X, LABELS, GraSP(5, ridge=0.1), {"loss": "logistic"}),
+    "grasp of squared loss": (X, np.stack([Y, Y**2], axis=1), GraSP(5), {}),
+}
+
+
+def stops_at(last, record):
+    return record.iteration == last
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_resumed_run_has_the_bits_of_one_that_was_not_stopped(case, tmp_path):
+    data, y, solver, given = CASES[case]
+    whole = minimize(data, y, solver, "exact", **given)
+    assert whole.n_iter > 2
+    for last in {0, 1, whole.n_iter // 2, whole.n_iter - 2}:
+        file = tmp_path / f"{last}.ckpt"
+        stopped = minimize(
+            data, y, solver, "exact", checkpoint=file, callback=partial(stops_at, last), **given
+        )
+        assert stopped.status is Status.CALLBACK
+        again = minimize(data, y, solver, "exact", checkpoint=file, **given)
+        assert (again.status, again.n_iter) == (whole.status, whole.n_iter)
+        assert again.support.tolist() == whole.support.tolist()
+        assert again.coef.tobytes() == whole.coef.tobytes()
+        assert again.objective == whole.objective
+        assert [r.objective for r in again.history] == [r.objective for r in whole.history]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_checkpoint_is_as_large_as_the_predictions(case, tmp_path):
+    n, k = 50_000, 5
+    rng = np.random.default_rng(0)
+    _, y, solver, given = CASES[case]
+    data = rng.standard_normal((n, 20))
+    y = np.resize(y, (n, *y.shape[1:]))
+    given = given | ({"sample_weight": np.resize(WEIGHTS, n)} if "sample_weight" in given else {})
+    settings = {"n_nonzero_coefs": k} | ({"forced": (1, 2)} if "forced" in vars(solver) else {})
+    solver = type(solver)(**vars(solver) | settings)
+    file = tmp_path / "run.ckpt"
+    minimize(data, y, solver, "exact", checkpoint=Checkpoint(file), callback=partial(stops_at, 1), **given)
+    targets = 3 if case == "multinomial" else y.size // n
+    assert file.stat().st_size < 8 * n * targets + 30_000
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("keeps_columns", [False, True])
+def test_a_factor_is_rebuilt_to_the_same_bits(weighted, keeps_columns):
+    columns = close_columns(2).T.copy()[::-1].copy()
+    columns[10:20] = columns[:10] + columns[20:30]  # depend on others
+    rest = np.random.default_rng(3).standard_normal((N, 2))
+    empty = empty_factor(N, (2,), WEIGHTS if weighted else None, keeps_columns)
+    factor = empty
+    for column in columns:
+        factor = factor.add(column, 1e-12, rest, keep_dependent=not keeps_columns) or factor
+    kept = columns if not keeps_columns else factor.columns.rows
+    assert set(factor.counts) == ({0, 1, 2} if not keeps_columns else {1, 2})
+    again = empty.rebuilt({name: part.copy() for name, part in factor.numbers().items()}, kept.copy())
+    assert again.Q.rows.tobytes() == factor.Q.rows.tobytes()
+    assert again.triangle().tobytes() == factor.triangle().tobytes()
+    scaled = kept * (np.sqrt(WEIGHTS) if weighted else 1.0)
+    np.testing.assert_allclose(factor.triangle().T @ factor.Q.rows, scaled, atol=1e-11)
+    one_more = np.random.default_rng(4).standard_normal(N)
+    grown, grown_again = factor.add(one_more, 0.0, rest), again.add(one_more, 0.0, rest)
+    for name, part in grown.numbers().items():
+        assert part.tobytes() == grown_again.numbers()[name].tobytes()
+
+
+def test_two_factors_that_grow_from_one_do_not_share_what_is_new():
+    rng = np.random.default_rng(0)
+    columns, rest = rng.standard_normal((30, N)), rng.standard_normal(N)
+    first = empty_factor(N, (), keeps_columns=True)
+    for column in columns[:9]:
+        first = first.add(column, 0.0, rest)
+    before = first.Q.rows.tobytes()
+    one, other = first.add(columns[10], 0.0, rest), first.add(columns[11], 0.0, rest)
+    alone = first.Q.rows.copy()
+    for column in columns[12:]:
+        one, other = one.add(column, 0.0, rest), other.add(column, 0.0, rest)
+    assert first.Q.rows.tobytes() == before == alone.tobytes()
+    for grown, column in ((one, columns[10]), (other, columns[11])):
+        np.testing.assert_array_equal(grown.columns.rows[9], column)
+        np.testing.assert_allclose(grown.triangle().T @ grown.Q.rows, grown.columns.rows, atol=1e-11)
