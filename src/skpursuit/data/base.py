@@ -44,6 +44,12 @@ class Design(Grams, ABC):
         other.reads = Reads()
         return other
 
+    def for_worker(self) -> Self:
+        """Return the same design with a counter and gathered columns of its own, for one thread."""
+        other = self.counted()
+        other.column_cache, other.gram_cache = ColumnCache(), ColumnCache()
+        return other
+
     # -- the verbs ---------------------------------------------------------------------------------
 
     def correlate(self, r: Floats, cols: Indices | None = None, rows: Indices | None = None) -> Floats:

@@ -26,12 +26,10 @@ from skpursuit.parameters import (
 )
 from skpursuit.problem.losses import as_loss
 from skpursuit.selectors import as_selector
-from skpursuit.solvers.base import Solver
+from skpursuit.solvers import SOLVERS, Solver, solver_names
 
 Rule = Callable[[str, Any], object]  # raises, or all is well
 
-SOLVERS = ("omp", "mp", "cosamp", "grasp", "fw")
-PATH_SOLVERS = SOLVERS[:-1]
 CRITERIA = ("cv", "aic", "bic", "ebic")
 MULTI_CLASS = ("ovr", "multinomial")
 
@@ -54,6 +52,17 @@ def check_solver(name: str, value: Any) -> None:
     """A name of a solver, or a Solver."""
     if not isinstance(value, Solver):
         check_choice(name, value, SOLVERS)
+
+
+def check_path_solver(name: str, value: Any) -> None:
+    """A solver, or the name of one, that can be told its number of coefficients."""
+    able = solver_names(lambda kind: kind.has_sparsity)
+    if not isinstance(value, Solver):
+        check_choice(name, value, able)
+    elif not value.has_sparsity:
+        raise ValueError(
+            f"{name} needs a number of coefficients, as {', '.join(able)} have; got {shown(value)}"
+        )
 
 
 def check_precompute(name: str, value: Any) -> None:

@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array
 
-from skpursuit.estimators.linear import trusted
+from skpursuit.estimators.base import trusted
 
 
 class CodesOut(ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_wrap_output_keys=None):  # type: ignore[call-arg]

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skpursuit.data.base import Floats
+from skpursuit.estimators.path_cv import PathCVMixin
 from skpursuit.parameters import as_array, check_count, check_instance, shown
 
 
@@ -81,7 +82,7 @@ class PathDisplay:
         n_labels : int
             Features named in the figure: those with the largest chosen coefficients.
         """
-        if not hasattr(type(estimator), "_keep_path"):
+        if not isinstance(estimator, PathCVMixin):
             raise TypeError(f"a path needs PursuitRegressorCV or PursuitClassifierCV, got {estimator!r}")
         check_is_fitted(estimator, "coef_path_")
         names = feature_names if feature_names is not None else getattr(estimator, "feature_names_in_", None)

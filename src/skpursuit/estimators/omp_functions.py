@@ -12,19 +12,20 @@ from sklearn.utils.validation import check_array
 
 from skpursuit.data import Design, make_design
 from skpursuit.data.base import Floats
+from skpursuit.estimators.base import FLOATS, trusted
 from skpursuit.estimators.checks import check_precompute
 from skpursuit.estimators.gram_omp import FactorPath, gram_omp
-from skpursuit.estimators.linear import FLOATS, clipped, trusted
 from skpursuit.fit.refit import unpacked
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.parameters import as_array, check_count, check_flag, check_size, shown
+from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
 from skpursuit.selectors import Selector
 from skpursuit.solvers.pursuit import OMP
 
-SHARP = 1e-2  # squared share of a column left over by the others, above which X^T X loses no digits
+SHARP = 1e-2  # X^T X loses no digits while this fraction of a column's square is left by the others
 REFINEMENTS = 8
 PREMATURE = (
     "Orthogonal matching pursuit ended prematurely due to linear dependence in the dictionary. "
@@ -147,7 +148,7 @@ def orthogonal_mp_gram(
             "Gram OMP needs the squared norms of the targets to evaluate tol: give norms_squared"
         )
     energies = _checked_energies(norms_squared, xty.shape[1])
-    k = _sparsity(n_nonzero_coefs, tol, d)
+    k = d if tol is not None else checked_sparsity(n_nonzero_coefs, d)
     targets = [
         gram_omp(gram, column, *_limits(k, tol, energy), energy) for column, energy in zip(xty.T, energies)
     ]
@@ -164,10 +165,10 @@ def pursue_targets(
     selector: str | Selector = "auto",
 ) -> list[FactorPath]:
     """The path of each column of y."""
-    k = _sparsity(n_nonzero_coefs, tol, design.shape[1])
+    k = design.shape[1] if tol is not None else checked_sparsity(n_nonzero_coefs, design.shape[1])
     steps = y.shape[1] * (k if tol is None else min(design.shape) // 4 + 1)
     by_gram = gram_is_cheaper(design, steps, selector) if precompute == "auto" else precompute
-    with np.errstate(over="ignore"):  # infinite for huge targets, which then go the way of many digits
+    with np.errstate(over="ignore"):  # inf sends huge targets to the loop, which squares nothing
         energies = np.sum(y * y, axis=0)
     limits = [(*_limits(k, tol, energy), energy) for energy in energies.tolist()]
     if not (by_gram and design.squares_fit() and np.isfinite(energies).all()):
@@ -180,7 +181,7 @@ def pursue_targets(
 
 
 def refined(path: FactorPath, design: Design, y: Floats) -> FactorPath:
-    """The path with its largest model fitted again on what it leaves of y, where digits were lost."""
+    """The path with its largest model refined on its residual, where the Gram matrix lost digits."""
     sharp = not (np.diag(path.L) ** 2 < SHARP * np.sum(path.L**2, axis=1)).any()
     if len(path) == 0 or (sharp and design.dtype == np.float64):
         return path
@@ -262,15 +263,11 @@ def _checked(X: Any) -> Any:
     return check_array(trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
 
 
-def default_sparsity(d: int) -> int:
-    """A tenth of the columns, but at least one."""
-    return max(int(0.1 * d), 1)
-
-
-def _sparsity(n_nonzero_coefs: int | None, tol: float | None, d: int) -> int:
-    if tol is not None:
-        return d
-    return default_sparsity(d) if n_nonzero_coefs is None else clipped("n_nonzero_coefs", n_nonzero_coefs, d)
+def checked_sparsity(n_nonzero_coefs: int | None, d: int) -> int:
+    """The number of coefficients, at most d."""
+    if n_nonzero_coefs is None:
+        return sparsity.for_omp(d)
+    return sparsity.clipped("n_nonzero_coefs", n_nonzero_coefs, d)
 
 
 def warn_if_premature(targets: list[FactorPath]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -47,8 +46,7 @@ class CoupledCurvature:
     is_majorant = False
 
     def __init__(self, problem: Problem, A: Floats, z: Floats, penalty: Floats) -> None:
-        loss: Any = problem.loss
-        p = loss.probabilities(z)
+        p = problem.loss.probabilities(z)
         m = p.shape[1]
         self.shape = (m, len(A))
         first, second = np.triu_indices(m)
@@ -110,7 +108,7 @@ def centred(w: Floats, penalty: Floats) -> Floats:
 
 def couples(problem: Problem) -> bool:
     """Whether the loss of a sample depends on several predictions at once, as multinomial loss does."""
-    return hasattr(problem.loss, "probabilities")
+    return problem.loss.couples_targets
 
 
 def factor(H: Floats, penalty: Floats) -> tuple[Callable[[Floats], Floats], float]:

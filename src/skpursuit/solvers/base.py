@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from skpursuit.data.base import Floats
+from skpursuit.problem import sparsity
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import Oracle
@@ -21,10 +22,37 @@ class Solver(ABC):
     """An outer algorithm: `init` makes a state, `step` makes the next one. The loop is elsewhere.
 
     Subclasses are frozen dataclasses. A step sets `state.status` when it is done.
+
+    Attributes
+    ----------
+    asks_many : bool
+        Whether a query is for more than one column.
+    has_sparsity : bool
+        Whether there is a parameter `n_nonzero_coefs`.
+    nested_path : bool
+        Whether the steps of one run pass through models of all sizes, each the solver's answer for its size.
+    can_force_columns : bool
+        Whether there is a parameter `forced`, with columns that stay in the model.
+    can_ridge : bool
+        Whether there is a parameter `ridge`, a penalty on the coefficients.
+    quadratic_only : bool
+        Whether it serves squared loss alone.
     """
 
     max_iter: int | None
-    asks_many: ClassVar[bool] = False  # whether a query is for more than one column
+    n_nonzero_coefs: int | None = None
+    asks_many: ClassVar[bool] = False
+    has_sparsity: ClassVar[bool] = False
+    nested_path: ClassVar[bool] = False
+    can_force_columns: ClassVar[bool] = False
+    can_ridge: ClassVar[bool] = False
+    quadratic_only: ClassVar[bool] = False
+
+    @classmethod
+    def from_parameters(cls, **given: Any) -> Self:
+        """The solver of an estimator's parameters: those it has not are left out, None means its default."""
+        known = {part.name for part in fields(cls)}  # type: ignore[arg-type]
+        return cls(**{name: value for name, value in given.items() if name in known and value is not None})
 
     @abstractmethod
     def init(self, problem: Problem) -> State:
@@ -34,10 +62,13 @@ class Solver(ABC):
     def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
         """One iteration."""
 
+    def forcing(self, columns: tuple[int, ...]) -> Solver:
+        """The same solver with these columns in the model beside those it may choose."""
+        raise TypeError(f"{type(self).__name__} cannot force columns into the model")
+
     def admits(self, coef: Floats) -> bool:
         """Whether a run may begin with these coefficients."""
-        k = getattr(self, "n_nonzero_coefs", None)
-        return k is None or len(coef) <= k
+        return self.n_nonzero_coefs is None or len(coef) <= self.n_nonzero_coefs
 
     def scaled(self, x: int, y: int, quadratic: bool) -> Solver | None:
         """Return the solver of X / 2^x and y / 2^y; None where it knows no units. See `units.py`."""
@@ -100,8 +131,7 @@ def check_sparsity(problem: Problem, k: int) -> None:
 
 def default_sparsity(problem: Problem) -> int:
     """A tenth of the columns, but no more than there are rows: more cannot be independent."""
-    n, d = problem.design.shape
-    return max(1, min(n, d // 10))
+    return sparsity.for_solver(*problem.design.shape)
 
 
 def check_ridge(problem: Problem, ridge: float) -> None:
