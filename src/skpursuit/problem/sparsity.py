@@ -15,12 +15,12 @@ import numpy as np
 from skpursuit.data.base import Floats
 
 
-def clipped(name: str, wanted: int, d: int) -> int:
-    """The number of coefficients that a parameter asks for, at most d; warns where it asks for more."""
-    if wanted <= d:
+def clipped(name: str, wanted: int, most: int, of: str = "X", unit: str = "columns") -> int:
+    """The number that a parameter asks for, at most as many as there are; warns where it asks for more."""
+    if wanted <= most:
         return int(wanted)
-    warnings.warn(f"{name} is {wanted} but X has {d} columns; using {d}", UserWarning, stacklevel=3)
-    return d
+    warnings.warn(f"{name} is {wanted} but {of} has {most} {unit}; using {most}", UserWarning, stacklevel=3)
+    return most
 
 
 def for_solver(n: int, d: int) -> int:
