@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,7 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
             return np.log(self.predict_proba(X))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PursuitClassifier(PursuitClassifierMixin, BaseEstimator):
     """Linear classification with few non-zero coefficients.
 
@@ -182,42 +184,24 @@ class PursuitClassifier(PursuitClassifierMixin, BaseEstimator):
     ((3, 4), 2, True)
     """
 
-    def __init__(
-        self,
-        *,
-        solver: str | Solver = "omp",
-        selector: str | Selector = "auto",
-        loss: str | Loss = "logistic",
-        n_nonzero_coefs: int | None = None,
-        tol: float | None = None,
-        fit_intercept: bool = True,
-        normalize: bool = False,
-        max_iter: int | None = None,
-        multi_class: str = "ovr",
-        shared_support: bool = False,
-        radius: float = 1.0,
-        ridge: float | None = None,
-        class_weight: Any = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.solver = solver
-        self.selector = selector
-        self.loss = loss
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.multi_class = multi_class
-        self.shared_support = shared_support
-        self.radius = radius
-        self.ridge = ridge
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.warm_start = warm_start
+    solver: str | Solver = "omp"
+    selector: str | Selector = "auto"
+    loss: str | Loss = "logistic"
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    fit_intercept: bool = True
+    normalize: bool = False
+    max_iter: int | None = None
+    multi_class: str = "ovr"
+    shared_support: bool = False
+    radius: float = 1.0
+    ridge: float | None = None
+    class_weight: Any = None
+    random_state: Any = None
+    warm_start: bool = False
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     """Linear classification whose number of non-zero coefficients is chosen by the data.
 
@@ -287,39 +271,19 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     (True, True)
     """
 
-    def __init__(
-        self,
-        *,
-        solver: str | Solver = "omp",
-        selector: str | Selector = "auto",
-        loss: str | Loss = "logistic",
-        max_nonzero_coefs: int | None = None,
-        criterion: str = "cv",
-        cv: Any = None,
-        scoring: Any = None,
-        fit_intercept: bool = True,
-        normalize: bool = False,
-        max_iter: int | None = None,
-        multi_class: str = "ovr",
-        shared_support: bool = False,
-        ridge: float | None = None,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.solver = solver
-        self.selector = selector
-        self.loss = loss
-        self.max_nonzero_coefs = max_nonzero_coefs
-        self.criterion = criterion
-        self.cv = cv
-        self.scoring = scoring
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.multi_class = multi_class
-        self.shared_support = shared_support
-        self.ridge = ridge
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    solver: str | Solver = "omp"
+    selector: str | Selector = "auto"
+    loss: str | Loss = "logistic"
+    max_nonzero_coefs: int | None = None
+    criterion: str = "cv"
+    cv: Any = None
+    scoring: Any = None
+    fit_intercept: bool = True
+    normalize: bool = False
+    max_iter: int | None = None
+    multi_class: str = "ovr"
+    shared_support: bool = False
+    ridge: float | None = None
+    class_weight: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None

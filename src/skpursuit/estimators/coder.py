@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,7 @@ def check_rows(values: Any, name: str, n_columns: int) -> np.ndarray:
     return array
 
 
+@dataclass(eq=False, repr=False)
 class PursuitCoder(CodesOut, BaseEstimator):
     """Sparse codes of many signals over one dictionary.
 
@@ -148,26 +150,15 @@ class PursuitCoder(CodesOut, BaseEstimator):
     array([[0., 5., 0.]])
     """
 
-    def __init__(
-        self,
-        dictionary: Any,
-        n_nonzero_coefs: int | None = 10,
-        solver: str = "omp",
-        tol: float | None = None,
-        *,
-        max_iter: int | None = None,
-        refit: bool = False,
-        n_jobs: int | None = None,
-        memory_limit: int = 2**30,
-    ) -> None:
-        self.dictionary = dictionary
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.memory_limit = memory_limit
+    dictionary: Any
+    n_nonzero_coefs: int | None = 10
+    solver: str = "omp"
+    tol: float | None = None
+    _: KW_ONLY
+    max_iter: int | None = None
+    refit: bool = False
+    n_jobs: int | None = None
+    memory_limit: int = 2**30
 
     @one_thread()
     def fit(self, X: Any = None, y: Any = None) -> PursuitCoder:

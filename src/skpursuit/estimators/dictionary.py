@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,7 @@ from skpursuit.parameters import check_count, check_seed, check_unmasked
 from skpursuit.problem import sparsity
 
 
+@dataclass(eq=False, repr=False)
 class DictionaryLearner(CodesOut, BaseEstimator):
     """Learn atoms over which signals have sparse codes, from mini-batches (Mairal et al. 2010).
 
@@ -86,30 +88,17 @@ class DictionaryLearner(CodesOut, BaseEstimator):
     (200, 16)
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        n_nonzero_coefs: int | None = None,
-        solver: str = "omp",
-        tol: float | None = None,
-        *,
-        max_iter: int = 10,
-        batch_size: int = 512,
-        forget: float = 2.0,
-        callback: Progress | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.forget = forget
-        self.callback = callback
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_components: int | None = None
+    n_nonzero_coefs: int | None = None
+    solver: str = "omp"
+    tol: float | None = None
+    _: KW_ONLY
+    max_iter: int = 10
+    batch_size: int = 512
+    forget: float = 2.0
+    callback: Progress | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     @one_thread()
     def fit(self, X: Any, y: Any = None) -> DictionaryLearner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from skpursuit.estimators.path_cv import PathCVMixin
 from skpursuit.parameters import as_array, check_count, check_instance, shown
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PathDisplay:
     """Path of a cross-validated pursuit, drawn as scikit-learn's displays are.
 
@@ -52,20 +54,11 @@ class PathDisplay:
     2
     """
 
-    def __init__(
-        self,
-        *,
-        coef_path: Floats,
-        scores: Floats,
-        n_nonzero_coefs: int,
-        feature_names: Any = None,
-        score_name: str = "score",
-    ) -> None:
-        self.coef_path = coef_path
-        self.scores = scores
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.feature_names = feature_names
-        self.score_name = score_name
+    coef_path: Floats
+    scores: Floats
+    n_nonzero_coefs: int
+    feature_names: Any = None
+    score_name: str = "score"
 
     @classmethod
     def from_estimator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -64,6 +65,7 @@ class OMPBase(LinearBase, RegressorMixin):
         self.intercept_ = data.offset - self.coef_ @ data.centre if self.fit_intercept else 0.0
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
     """Orthogonal matching pursuit, a drop-in for `sklearn.linear_model.OrthogonalMatchingPursuit`.
 
@@ -103,20 +105,11 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
     0.9992
     """
 
-    def __init__(
-        self,
-        *,
-        n_nonzero_coefs: int | None = None,
-        tol: float | None = None,
-        fit_intercept: bool = True,
-        precompute: bool | str = "auto",
-        selector: str | Selector = "auto",
-    ) -> None:
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.precompute = precompute
-        self.selector = selector
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    fit_intercept: bool = True
+    precompute: bool | str = "auto"
+    selector: str | Selector = "auto"
 
     @one_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -136,6 +129,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     """Cross-validated orthogonal matching pursuit, a drop-in for scikit-learn's class of the same name.
 
@@ -177,24 +171,13 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     10
     """
 
-    def __init__(
-        self,
-        *,
-        copy: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int | None = None,
-        cv: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool | int = False,
-        selector: str | Selector = "auto",
-    ) -> None:
-        self.copy = copy
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.selector = selector
+    copy: bool = True
+    fit_intercept: bool = True
+    max_iter: int | None = None
+    cv: Any = None
+    n_jobs: int | None = None
+    verbose: bool | int = False
+    selector: str | Selector = "auto"
 
     @one_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:

@@ -13,13 +13,13 @@ from sklearn.utils.validation import check_array
 from skpursuit.data import Design, make_design
 from skpursuit.data.base import Floats
 from skpursuit.estimators.base import FLOATS, trusted
-from skpursuit.estimators.checks import check_precompute
+from skpursuit.estimators.checks import RULES, check_values
 from skpursuit.estimators.gram_omp import FactorPath, gram_omp
 from skpursuit.fit.refit import unpacked
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.sums import scaled_norm
-from skpursuit.parameters import as_array, check_count, check_flag, check_size, shown
+from skpursuit.parameters import as_array, shown
 from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
 from skpursuit.selectors import Selector
@@ -81,10 +81,11 @@ def orthogonal_mp(
     >>> orthogonal_mp(X, y).shape
     (100,)
     """
-    _check_limits(n_nonzero_coefs, tol)
-    check_precompute("precompute", precompute)
-    _check_flags(copy_X=copy_X, return_path=return_path, return_n_iter=return_n_iter)
-    design = make_design(X if isinstance(X, Design) else _checked(X))
+    check_values(RULES, n_nonzero_coefs=n_nonzero_coefs, tol=tol, precompute=precompute, copy_X=copy_X)
+    check_values(RULES, return_path=return_path, return_n_iter=return_n_iter)
+    if not isinstance(X, Design):
+        X = check_array(trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
+    design = make_design(X)
     y = _as_columns("y", y)
     targets = pursue_targets(design, y, n_nonzero_coefs, tol, precompute, selector)
     warn_if_premature(targets)
@@ -134,8 +135,8 @@ def orthogonal_mp_gram(
     >>> orthogonal_mp_gram(np.eye(3), np.array([1.0, -5.0, 2.0]), n_nonzero_coefs=1)
     array([ 0., -5.,  0.])
     """
-    _check_limits(n_nonzero_coefs, tol)
-    _check_flags(copy_Gram=copy_Gram, copy_Xy=copy_Xy, return_path=return_path, return_n_iter=return_n_iter)
+    check_values(RULES, n_nonzero_coefs=n_nonzero_coefs, tol=tol, copy_Gram=copy_Gram, copy_Xy=copy_Xy)
+    check_values(RULES, return_path=return_path, return_n_iter=return_n_iter)
     gram = check_array(as_array("Gram", Gram), dtype=np.float64, input_name="Gram")
     d = len(gram)
     if gram.shape != (d, d):
@@ -223,16 +224,6 @@ def _pursue(design: Design, y: Floats, solver: OMP, selector: str | Selector) ->
     return FactorPath(state.support, L, np.ldexp(np.asarray(state.memory["b"]), run.units.y), premature)
 
 
-def _check_limits(n_nonzero_coefs: int | None, tol: float | None) -> None:
-    check_count("n_nonzero_coefs", n_nonzero_coefs)
-    check_size("tol", tol)
-
-
-def _check_flags(**flags: Any) -> None:
-    for name, value in flags.items():
-        check_flag(name, value)
-
-
 def _as_columns(name: str, values: Any) -> Floats:
     """Targets as the columns of an array."""
     array = as_array(name, values)
@@ -259,10 +250,6 @@ def _checked_energies(norms_squared: Any, targets: int) -> Floats:
     return energies
 
 
-def _checked(X: Any) -> Any:
-    return check_array(trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
-
-
 def checked_sparsity(n_nonzero_coefs: int | None, d: int) -> int:
     """The number of coefficients, at most d."""
     if n_nonzero_coefs is None:
@@ -277,24 +264,14 @@ def warn_if_premature(targets: list[FactorPath]) -> None:
 
 
 def _packed(targets: list[FactorPath], d: int, return_path: bool, return_n_iter: bool) -> Any:
+    """Coefficients (d, targets, steps) without axes of length 1: the steps of the shortest path, or one."""
     sizes = [len(path) for path in targets]
-    if return_path:
-        coef = path_array(targets, d)
-    else:
-        coef = np.zeros((d, len(targets)))
-        for t, path in enumerate(targets):
-            coef[path.support, t] = path.coef(len(path))
+    coef = np.zeros((d, len(targets), min(sizes) if return_path else 1))
+    for t, path in enumerate(targets):
+        for i in range(coef.shape[2]):
+            fit = path.fit(i + 1 if return_path else len(path))
+            coef[fit.columns, t, i] = fit.coef
     coef = np.squeeze(coef)
     if not return_n_iter:
         return coef
     return coef, sizes[0] if len(sizes) == 1 else sizes
-
-
-def path_array(targets: list[FactorPath], d: int) -> Floats:
-    """Coefficients (d, targets, steps), as many steps as the shortest path has."""
-    length = min(len(path) for path in targets)
-    coef = np.zeros((d, len(targets), length))
-    for t, path in enumerate(targets):
-        for i in range(length):
-            coef[path.support[: i + 1], t, i] = path.coef(i + 1)
-    return coef

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -49,6 +50,7 @@ class PursuitRegressorMixin(PursuitBase, RegressorMixin):
         return tags
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PursuitRegressor(PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
     """Linear regression with few non-zero coefficients.
 
@@ -111,38 +113,22 @@ class PursuitRegressor(PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        solver: str | Solver = "omp",
-        selector: str | Selector = "auto",
-        loss: str | Loss = "squared",
-        n_nonzero_coefs: int | None = None,
-        tol: float | None = None,
-        fit_intercept: bool = True,
-        normalize: bool = False,
-        max_iter: int | None = None,
-        shared_support: bool = False,
-        radius: float = 1.0,
-        ridge: float | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.solver = solver
-        self.selector = selector
-        self.loss = loss
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.shared_support = shared_support
-        self.radius = radius
-        self.ridge = ridge
-        self.random_state = random_state
-        self.warm_start = warm_start
+    solver: str | Solver = "omp"
+    selector: str | Selector = "auto"
+    loss: str | Loss = "squared"
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    fit_intercept: bool = True
+    normalize: bool = False
+    max_iter: int | None = None
+    shared_support: bool = False
+    radius: float = 1.0
+    ridge: float | None = None
+    random_state: Any = None
+    warm_start: bool = False
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
     """Linear regression whose number of non-zero coefficients is chosen by the data.
 
@@ -213,33 +199,16 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     5
     """
 
-    def __init__(
-        self,
-        *,
-        solver: str | Solver = "omp",
-        selector: str | Selector = "auto",
-        loss: str | Loss = "squared",
-        max_nonzero_coefs: int | None = None,
-        criterion: str = "cv",
-        cv: Any = None,
-        scoring: Any = None,
-        fit_intercept: bool = True,
-        normalize: bool = False,
-        max_iter: int | None = None,
-        ridge: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.solver = solver
-        self.selector = selector
-        self.loss = loss
-        self.max_nonzero_coefs = max_nonzero_coefs
-        self.criterion = criterion
-        self.cv = cv
-        self.scoring = scoring
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.ridge = ridge
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    solver: str | Solver = "omp"
+    selector: str | Selector = "auto"
+    loss: str | Loss = "squared"
+    max_nonzero_coefs: int | None = None
+    criterion: str = "cv"
+    cv: Any = None
+    scoring: Any = None
+    fit_intercept: bool = True
+    normalize: bool = False
+    max_iter: int | None = None
+    ridge: float | None = None
+    n_jobs: int | None = None
+    random_state: Any = None

@@ -22,31 +22,17 @@ class Solver(ABC):
     """An outer algorithm: `init` makes a state, `step` makes the next one. The loop is elsewhere.
 
     Subclasses are frozen dataclasses. A step sets `state.status` when it is done.
-
-    Attributes
-    ----------
-    asks_many : bool
-        Whether a query is for more than one column.
-    has_sparsity : bool
-        Whether there is a parameter `n_nonzero_coefs`.
-    nested_path : bool
-        Whether the steps of one run pass through models of all sizes, each the solver's answer for its size.
-    can_force_columns : bool
-        Whether there is a parameter `forced`, with columns that stay in the model.
-    can_ridge : bool
-        Whether there is a parameter `ridge`, a penalty on the coefficients.
-    quadratic_only : bool
-        Whether it serves squared loss alone.
+    The class variables say what a solver can do, for estimators and error messages.
     """
 
     max_iter: int | None
     n_nonzero_coefs: int | None = None
-    asks_many: ClassVar[bool] = False
-    has_sparsity: ClassVar[bool] = False
-    nested_path: ClassVar[bool] = False
-    can_force_columns: ClassVar[bool] = False
-    can_ridge: ClassVar[bool] = False
-    quadratic_only: ClassVar[bool] = False
+    asks_many: ClassVar[bool] = False  # a query is for more than one column
+    has_sparsity: ClassVar[bool] = False  # parameter `n_nonzero_coefs`, the columns in the model
+    nested_path: ClassVar[bool] = False  # one run passes through the models of all sizes
+    can_force_columns: ClassVar[bool] = False  # parameter `forced`, columns that stay in the model
+    can_ridge: ClassVar[bool] = False  # parameter `ridge`, a penalty on the coefficients
+    quadratic_only: ClassVar[bool] = False  # serves squared loss alone
 
     @classmethod
     def from_parameters(cls, **given: Any) -> Self:

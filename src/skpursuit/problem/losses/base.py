@@ -18,28 +18,13 @@ NEEDED = ("value", "residual", "curvature")
 
 
 class Loss(ABC):
-    """A loss of predictions z for targets y: the base class of all losses.
+    """A loss of predictions z for targets y: the base class of all losses."""
 
-    Attributes
-    ----------
-    smoothness : float or None
-        The constant c with loss'' <= c everywhere; None where there is none or it is not known.
-    quadratic : bool
-        Whether it is the squared loss, so that least squares and Gram columns apply.
-    couples_targets : bool
-        Whether the loss of a sample depends on several predictions at once; `probabilities` then gives
-        those of its classes.
-    gives_probability : bool
-        Whether predictions stand for probabilities of classes: `probability` or `probabilities` gives them.
-    positive_targets : bool
-        Whether targets must not be negative.
-    """
-
-    smoothness: float | None = None
-    quadratic: bool = False
-    couples_targets: bool = False
-    gives_probability: bool = False
-    positive_targets: bool = False
+    smoothness: float | None = None  # the constant c with loss'' <= c everywhere, where there is one
+    quadratic: bool = False  # it is the squared loss: least squares and Gram columns apply
+    couples_targets: bool = False  # the loss of a sample depends on several predictions at once
+    gives_probability: bool = False  # predictions stand for probabilities of classes
+    positive_targets: bool = False  # targets must not be negative
 
     @abstractmethod
     def value(self, y: Array, z: Array) -> Array:
