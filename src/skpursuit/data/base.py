@@ -45,7 +45,7 @@ class Design(Grams, ABC):
         return other
 
     def for_worker(self) -> Self:
-        """Return the same design with a counter and gathered columns of its own, for one thread."""
+        """Return a view with private column caches and read counter, for one worker."""
         other = self.counted()
         other.column_cache, other.gram_cache = ColumnCache(), ColumnCache()
         return other

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -20,11 +20,11 @@ from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_count, check_unmasked
 from skpursuit.problem import sparsity
 
-Progress = Callable[[int, int | None, float | None], None]
+ProgressCallback = Callable[[int, int | None, float | None], None]
 STREAM_PIECE = 4096  # signals of one piece of a stream: enough for every thread, few enough to report often
 
 
-def checked_sparsity(k: int | None, tol: float | None, shape: tuple[int, int]) -> int:
+def code_sparsity(k: int | None, tol: float | None, shape: tuple[int, int]) -> int:
     """Non-zeros of a code over d atoms of length n; warns where there are fewer atoms."""
     d, n = shape
     if k is None:
@@ -199,7 +199,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
         return self._encoder(atoms, signals.dtype, len(signals)).encode(signals)
 
     def transform_stream(
-        self, source: Any, callback: Progress | None = None, total: int | None = None
+        self, source: Any, callback: ProgressCallback | None = None, total: int | None = None
     ) -> Iterator[csr_array]:
         """Code signals that do not fit in memory, piece by piece.
 
@@ -218,9 +218,11 @@ class PursuitCoder(CodesOut, BaseEstimator):
         csr_array
             Codes of one piece. The first piece decides between float32 and float64.
         """
-        total = len(source) if hasattr(source, "shape") else total
+        if hasattr(source, "shape"):
+            total, rows = len(source), getattr(source, "iloc", source)
+            source = (rows[at : at + STREAM_PIECE] for at in range(0, total, STREAM_PIECE))
         atoms, encoder, done, begun = self._atoms(), None, 0, time.perf_counter()
-        for piece in self._pieces(source):
+        for piece in source:
             signals = check_rows(piece, "signals", atoms.shape[1])
             encoder = encoder or self._encoder(atoms, signals.dtype, total)
             codes = encoder.encode(signals, done)
@@ -228,12 +230,6 @@ class PursuitCoder(CodesOut, BaseEstimator):
             if callback is not None:
                 callback(done, total, seconds_left(begun, done, total))
             yield codes
-
-    def _pieces(self, source: Any) -> Iterable[Any]:
-        if not hasattr(source, "shape"):
-            return iter(source)
-        rows = source.iloc if hasattr(source, "iloc") else source
-        return (rows[at : at + STREAM_PIECE] for at in range(0, len(source), STREAM_PIECE))
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Signals that codes stand for.
@@ -266,7 +262,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
         return check_array(self.dictionary, dtype=FLOATS, input_name="dictionary")
 
     def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> Encoder:
-        k = checked_sparsity(self.n_nonzero_coefs, self.tol, atoms.shape)
+        k = code_sparsity(self.n_nonzero_coefs, self.tol, atoms.shape)
         given = self.tol, self.solver, self.refit, self.max_iter, self.n_jobs, self.memory_limit
         return make_encoder(atoms, dtype, CodingConfig(k, *given), expected)
 

@@ -19,8 +19,8 @@ from skpursuit.coding.encoder import KERNELS, CodingConfig, make_encoder
 from skpursuit.estimators.checks import a_choice, a_count, check_parameters
 from skpursuit.estimators.coder import (
     CodesOut,
-    Progress,
-    checked_sparsity,
+    ProgressCallback,
+    code_sparsity,
     decode,
     refuse_frames,
     seconds_left,
@@ -96,7 +96,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
     max_iter: int = 10
     batch_size: int = 512
     forget: float = 2.0
-    callback: Progress | None = None
+    callback: ProgressCallback | None = None
     n_jobs: int | None = None
     random_state: Any = None
 
@@ -148,7 +148,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         DictionaryLearner
             The learner itself.
         """
-        first = not hasattr(self, "components_")
+        first = "components_" not in vars(self)
         self._check()
         check_unmasked(X=X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=first)
@@ -177,7 +177,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         refuse_frames(get_config()["transform_output"])
         self._check()
-        k = checked_sparsity(self._sparsity(), self.tol, self.components_.shape)
+        k = code_sparsity(self._sparsity(), self.tol, self.components_.shape)
         return make_encoder(self.components_, X.dtype, self._config(k), len(X)).encode(X)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -221,7 +221,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         self._statistics = CodeStatistics(X, d)
         self.n_iter_ = self.n_replaced_ = 0
         self.errors_: list[float] = []
-        checked_sparsity(self._sparsity(), self.tol, self.components_.shape)  # warns once, before any work
+        code_sparsity(self._sparsity(), self.tol, self.components_.shape)  # warns once, before any work
         return rng
 
     def _step(self, batch: np.ndarray) -> np.ndarray:

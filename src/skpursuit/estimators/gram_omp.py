@@ -105,7 +105,7 @@ def gram_omp(
 
 
 class FoldGrams:
-    """X^T X and X^T y of training parts, each the complement of its test part.
+    """X^T X and X^T y of training parts: those of all rows less those of the test rows.
 
     Everything is centred at the means of the whole data, so that the means of a training part, which are
     taken out afterwards, are small and cost no digits.

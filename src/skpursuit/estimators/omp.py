@@ -21,8 +21,8 @@ from skpursuit.estimators.gram_omp import FoldGrams
 from skpursuit.estimators.linear_fit import full_coefs, predictions
 from skpursuit.estimators.omp_functions import (
     PREMATURE,
-    checked_sparsity,
     gram_is_cheaper,
+    omp_sparsity,
     pursue_targets,
     warn_if_premature,
 )
@@ -123,7 +123,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
         """
         check_parameters(self)
         base, y, weights, _ = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
-        k = None if self.tol is not None else checked_sparsity(self.n_nonzero_coefs, base.shape[1])
+        k = None if self.tol is not None else omp_sparsity(self.n_nonzero_coefs, base.shape[1])
         self.n_nonzero_coefs_ = k
         self._fit_design(base, y, weights, k, self.tol, self.precompute)
         return self

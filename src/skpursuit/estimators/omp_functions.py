@@ -149,7 +149,7 @@ def orthogonal_mp_gram(
             "Gram OMP needs the squared norms of the targets to evaluate tol: give norms_squared"
         )
     energies = _checked_energies(norms_squared, xty.shape[1])
-    k = d if tol is not None else checked_sparsity(n_nonzero_coefs, d)
+    k = d if tol is not None else omp_sparsity(n_nonzero_coefs, d)
     targets = [
         gram_omp(gram, column, *_limits(k, tol, energy), energy) for column, energy in zip(xty.T, energies)
     ]
@@ -166,7 +166,7 @@ def pursue_targets(
     selector: str | Selector = "auto",
 ) -> list[FactorPath]:
     """The path of each column of y."""
-    k = design.shape[1] if tol is not None else checked_sparsity(n_nonzero_coefs, design.shape[1])
+    k = design.shape[1] if tol is not None else omp_sparsity(n_nonzero_coefs, design.shape[1])
     steps = y.shape[1] * (k if tol is None else min(design.shape) // 4 + 1)
     by_gram = gram_is_cheaper(design, steps, selector) if precompute == "auto" else precompute
     with np.errstate(over="ignore"):  # inf sends huge targets to the loop, which squares nothing
@@ -250,7 +250,7 @@ def _checked_energies(norms_squared: Any, targets: int) -> Floats:
     return energies
 
 
-def checked_sparsity(n_nonzero_coefs: int | None, d: int) -> int:
+def omp_sparsity(n_nonzero_coefs: int | None, d: int) -> int:
     """The number of coefficients, at most d."""
     if n_nonzero_coefs is None:
         return sparsity.for_omp(d)
