@@ -56,8 +56,8 @@ NEEDED = {
     "scores": np.ones((5, 3)),
     "n_nonzero_coefs": 2,
 }
-# Results are not made by callers; data are for other tests.
-NOT_MADE = {"Result", "Status"}
+# Results and questions are not made by callers, base classes by nobody; data are for other tests.
+NOT_MADE = {"Result", "Status", "Query", "Selection", "Selector", "Solver", "Loss"}
 DATA = {"orthogonal_mp": {"X", "y"}, "orthogonal_mp_gram": {"Gram", "Xy"}}
 
 

@@ -40,8 +40,9 @@ def described(name, value):
     if isinstance(value, type) and issubclass(value, Enum):
         return [f"enumeration {name}", *(f"    {member.name}" for member in value), *members(value)]
     if isinstance(value, type):
-        # Dataclasses are set up and handed over; what the package then calls on them is its own affair.
-        return [f"class {name}", *parameters(value), *([] if is_dataclass(value) else members(value))]
+        # Values are set up and handed over; what the package then calls on them is its own affair.
+        is_value = is_dataclass(value) and value.__dataclass_params__.eq
+        return [f"class {name}", *parameters(value), *([] if is_value else members(value))]
     return [f"function {name}", *parameters(value)]
 
 

@@ -220,7 +220,7 @@ def test_zero_signals_and_no_signals():
 
 def test_more_coefficients_than_atoms_warns():
     atoms, signals = gaussian(4, 6, 3)
-    with pytest.warns(UserWarning, match="n_nonzero_coefs=9 is more than the 4 atoms"):
+    with pytest.warns(UserWarning, match="n_nonzero_coefs is 9 but the dictionary has 4 atoms"):
         codes = PursuitCoder(atoms, 9).transform(signals)
     assert np.all(np.diff(codes.indptr) == 4)
 

@@ -32,6 +32,24 @@ SHOWN = 30  # features, and columns, of a table on the terminal
 FILE = click.Path(path_type=Path, allow_dash=True)
 
 
+class SolverName(click.Choice):
+    """The solvers that can be told a number of coefficients, looked up for help and checked when they run."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Their names."""
+        from skpursuit.solvers import solver_names
+
+        return tuple(solver_names(lambda kind: kind.has_sparsity))
+
+    @choices.setter
+    def choices(self, names: tuple[str, ...]) -> None:
+        """Names given beforehand are not used."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+
 def read_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options on how a file is read."""
     for option in (
@@ -143,9 +161,7 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
 )
 @click.option("--schema", type=FILE, help="Take columns for what this file says.")
 @click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
-@click.option(
-    "--solver", type=click.Choice(("omp", "mp", "cosamp", "grasp")), default="omp", show_default=True
-)
+@click.option("--solver", type=SolverName(()), default="omp", show_default=True)
 @click.option("--selector", default="auto", show_default=True, help="How features are found; see the demo.")
 @click.option("--no-normalize", is_flag=True, help="Features compete by their own scale.")
 @click.option(
@@ -211,6 +227,11 @@ def _fit(
     if given["selector"] not in NAMES:
         raise Refusal(
             f"--selector {given['selector']!r} is not known; use one of {', '.join(NAMES)}", (), "--selector"
+        )
+    solvers = SolverName(()).choices
+    if given["solver"] not in solvers:
+        raise Refusal(
+            f"--solver {given['solver']!r} is not known; use one of {', '.join(solvers)}", (), "--solver"
         )
     names = ("k", "most", "task", "solver", "selector", "test_share", "seed")
     options = FitOptions(

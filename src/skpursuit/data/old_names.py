@@ -130,9 +130,6 @@ class OldNames(Grams):
     def counted(self: Any) -> Any:
         return self.for_run()
 
-    def for_worker(self: Any) -> Any:
-        return self.for_run(private=True)
-
     @property
     def cache(self: Any) -> dict[Any, Any]:
         return vars(self.kept).setdefault("_old_cache", {})

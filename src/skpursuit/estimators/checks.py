@@ -26,12 +26,10 @@ from skpursuit.parameters import (
 )
 from skpursuit.problem.losses import as_loss
 from skpursuit.selectors import as_selector
-from skpursuit.solvers.base import Solver
+from skpursuit.solvers import SOLVERS, Solver, solver_names
 
 Rule = Callable[[str, Any], object]  # raises, or all is well
 
-SOLVERS = ("omp", "mp", "cosamp", "grasp", "fw")
-PATH_SOLVERS = SOLVERS[:-1]
 CRITERIA = ("cv", "aic", "bic", "ebic")
 MULTI_CLASS = ("ovr", "multinomial")
 
@@ -45,8 +43,12 @@ def a_choice(*known: str) -> Rule:
 
 def check_parameters(estimator: Any, **other: Rule) -> None:
     """Check all parameters of an estimator; `other` has the rules that differ from those of their names."""
-    rules = RULES | other
-    for name, value in estimator.get_params(deep=False).items():
+    check_values(RULES | other, **estimator.get_params(deep=False))
+
+
+def check_values(rules: Mapping[str, Rule], **given: Any) -> None:
+    """Check values by the rules of their names."""
+    for name, value in given.items():
         rules[name](name, value)
 
 
@@ -54,6 +56,17 @@ def check_solver(name: str, value: Any) -> None:
     """A name of a solver, or a Solver."""
     if not isinstance(value, Solver):
         check_choice(name, value, SOLVERS)
+
+
+def check_path_solver(name: str, value: Any) -> None:
+    """A solver, or the name of one, that can be told its number of coefficients."""
+    able = solver_names(lambda kind: kind.has_sparsity)
+    if not isinstance(value, Solver):
+        check_choice(name, value, able)
+    elif not value.has_sparsity:
+        raise ValueError(
+            f"{name} needs a number of coefficients, as {', '.join(able)} have; got {shown(value)}"
+        )
 
 
 def check_precompute(name: str, value: Any) -> None:
@@ -106,7 +119,12 @@ def check_verbose(name: str, value: Any) -> None:
         check_count(name, value, optional=False, least=0)
 
 
+FLAGS = (
+    *("fit_intercept", "normalize", "shared_support", "warm_start", "refit"),
+    *("copy", "copy_X", "copy_Gram", "copy_Xy", "return_path", "return_n_iter"),
+)
 RULES: dict[str, Rule] = {
+    **dict.fromkeys(FLAGS, check_flag),
     "solver": check_solver,
     "selector": lambda name, value: as_selector(value),
     "loss": lambda name, value: as_loss(value),
@@ -120,12 +138,6 @@ RULES: dict[str, Rule] = {
     "radius": partial(check_number, interval="(0, inf)"),
     "ridge": check_size,
     "forget": partial(check_size, optional=False),
-    "fit_intercept": check_flag,
-    "normalize": check_flag,
-    "shared_support": check_flag,
-    "warm_start": check_flag,
-    "refit": check_flag,
-    "copy": check_flag,
     "verbose": check_verbose,
     "precompute": check_precompute,
     "multi_class": a_choice(*MULTI_CLASS),

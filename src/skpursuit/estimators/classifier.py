@@ -1,8 +1,9 @@
-"""`PursuitClassifier`: sparse linear classification, two classes or many."""
+"""`PursuitClassifier` and `PursuitClassifierCV`: sparse linear classification, two classes or many."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -10,36 +11,36 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from skpursuit.data.base import Design, Floats, Indices
-from skpursuit.estimators.checks import check_parameters
-from skpursuit.estimators.fitted import FittedMixin
-from skpursuit.estimators.linear import Samples, read_data
-from skpursuit.estimators.recipe import Fit, Recipe
-from skpursuit.numerics.blas import one_thread
-from skpursuit.problem.losses import Logistic, Loss, as_loss
-from skpursuit.problem.losses.multinomial import Multinomial
+from skpursuit.data.base import Design, Floats
+from skpursuit.estimators.base import Problems, PursuitBase, Samples
+from skpursuit.estimators.linear_fit import FitConfig, LinearFit
+from skpursuit.estimators.path_cv import PathCVMixin
+from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.selectors import Selector
-from skpursuit.solvers.base import Solver
+from skpursuit.solvers import Solver, solver_names
 
 
 def _has_probabilities(estimator: Any) -> bool:
     """Whether the loss is one that gives probabilities; raises AttributeError otherwise."""
-    if not hasattr(as_loss(estimator.loss), "probability"):
-        raise AttributeError(f"predict_proba needs loss='logistic'; loss {estimator.loss!r} gives no chances")
+    if not as_loss(estimator.loss).gives_probability:
+        raise AttributeError(
+            f"predict_proba needs loss='logistic'; loss {estimator.loss!r} defines no probabilities"
+        )
     return True
 
 
-class ClassifierPredictMixin(FittedMixin, ClassifierMixin):
+class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
     """Reading labels, and predictions of a classifier."""
 
     loss: str | Loss
     multi_class: str
+    shared_support: bool
     class_weight: Any
     classes_: Any
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         """Checked data, with class codes 0, 1, ... for y and the class weights in the sample weights."""
-        samples = read_data(self, X, y, sample_weight)
+        samples = self._check_samples(X, y, sample_weight)
         check_classification_targets(samples.y)
         if self.class_weight is not None:
             balance = compute_sample_weight(self.class_weight, samples.y)
@@ -51,7 +52,36 @@ class ClassifierPredictMixin(FittedMixin, ClassifierMixin):
             raise ValueError(f"y has one class only{weighted}; a classifier needs at least two")
         return samples._replace(y=codes)
 
-    def _keep(self, fits: list[Fit], base: Design, joint: bool) -> None:
+    def _labels(self, y: Any) -> Any:
+        return self.classes_[y]
+
+    def _problems(self, y: Any, **changes: Any) -> Problems:
+        """Targets are labels -1 and +1 of one class or of all, or class numbers."""
+        n_classes = len(self.classes_)
+        config = FitConfig.of(self, loss=self._loss(n_classes), **changes)
+        if n_classes == 2:
+            return Problems(config, [2.0 * y - 1.0], joint=True)
+        if self.multi_class == "multinomial":
+            if not config.kind.can_force_columns:
+                able = " or ".join(solver_names(lambda kind: kind.can_force_columns))
+                raise ValueError(
+                    f"multi_class='multinomial' needs solver={able!r}; use 'ovr' with other solvers"
+                )
+            return Problems(config, [y], joint=True)
+        signs = np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
+        return Problems(config, [signs] if self.shared_support else list(signs.T), self.shared_support)
+
+    def _loss(self, n_classes: int) -> Loss:
+        """The loss of the problems: that of two labels, or the one of all classes that extends it."""
+        loss = as_loss(self.loss)
+        if n_classes == 2 or self.multi_class != "multinomial":
+            return loss
+        together = loss.for_classes()
+        if together is None:
+            raise ValueError("multi_class='multinomial' needs loss='logistic'; use 'ovr' with other losses")
+        return together
+
+    def _keep(self, fits: list[LinearFit], base: Design, joint: bool) -> None:
         super()._keep(fits, base, joint)
         self.coef_, self.intercept_ = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
 
@@ -67,11 +97,11 @@ class ClassifierPredictMixin(FittedMixin, ClassifierMixin):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities, shape (n_samples, n_classes); one-vs-rest chances are made to sum to one."""
+        """Class probabilities, shape (n_samples, n_classes); those of one-vs-rest are made to sum to one."""
         z = self._linear(X)
-        if z.shape[1] > 1 and self.multi_class == "multinomial":
-            return Multinomial().probabilities(z)
-        loss: Any = as_loss(self.loss)
+        loss = self._loss(len(self.classes_))
+        if loss.couples_targets:
+            return loss.probabilities(z)
         p = loss.probability(z)
         if p.shape[1] == 1:
             return np.hstack([1.0 - p, p])
@@ -85,7 +115,8 @@ class ClassifierPredictMixin(FittedMixin, ClassifierMixin):
             return np.log(self.predict_proba(X))
 
 
-class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PursuitClassifier(PursuitClassifierMixin, BaseEstimator):
     """Linear classification with few non-zero coefficients.
 
     Parameters
@@ -97,9 +128,8 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
     loss : {"logistic", "squared", "huber"} or Loss
         A loss of labels -1 and +1.
     n_nonzero_coefs : int, optional
-        Features of each support. Default: a tenth of the features or 10, whichever is more, but not more than
-        there are samples or features, which is the limit with `tol`. More than there are features is clipped
-        with a warning.
+        Features of each support. Default: ``min(n_samples, n_features, max(10, n_features // 10))``, or
+        ``min(n_samples, n_features)`` with `tol`. More than there are features is clipped with a warning.
     tol : float, optional
         Smallest relative decrease of the objective; for squared loss the largest squared norm of the
         residual; duality gap for "fw".
@@ -111,7 +141,7 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
         Limit on iterations; the default is the solver's.
     multi_class : {"ovr", "multinomial"}
         With three classes or more: one problem for each class against the rest, or one multinomial logistic
-        problem, whose classes share their features ("omp" only).
+        problem, whose classes share their features ("omp" or an `OMP` object).
     shared_support : bool
         Whether the problems of "ovr" share their features.
     radius : float
@@ -154,78 +184,106 @@ class PursuitClassifier(ClassifierPredictMixin, BaseEstimator):
     ((3, 4), 2, True)
     """
 
-    def __init__(
-        self,
-        *,
-        solver: str | Solver = "omp",
-        selector: str | Selector = "auto",
-        loss: str | Loss = "logistic",
-        n_nonzero_coefs: int | None = None,
-        tol: float | None = None,
-        fit_intercept: bool = True,
-        normalize: bool = False,
-        max_iter: int | None = None,
-        multi_class: str = "ovr",
-        shared_support: bool = False,
-        radius: float = 1.0,
-        ridge: float | None = None,
-        class_weight: Any = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.solver = solver
-        self.selector = selector
-        self.loss = loss
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.multi_class = multi_class
-        self.shared_support = shared_support
-        self.radius = radius
-        self.ridge = ridge
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.warm_start = warm_start
-
-    @one_thread()
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse array of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), optional
-        """
-        check_parameters(self)
-        base, codes, weights, _ = self._read(X, y, sample_weight)
-        recipe = class_recipe(self, len(self.classes_))
-        problems = class_problems(self, codes, len(self.classes_))
-        starts = self._starts(problems, (1 if len(self.classes_) == 2 else len(self.classes_), base.shape[1]))
-        fits = [recipe.fit(base, target, weights, start) for target, start in zip(problems, starts)]
-        self._keep(fits, base, joint=len(problems) == 1)
-        return self
+    solver: str | Solver = "omp"
+    selector: str | Selector = "auto"
+    loss: str | Loss = "logistic"
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    fit_intercept: bool = True
+    normalize: bool = False
+    max_iter: int | None = None
+    multi_class: str = "ovr"
+    shared_support: bool = False
+    radius: float = 1.0
+    ridge: float | None = None
+    class_weight: Any = None
+    random_state: Any = None
+    warm_start: bool = False
 
 
-def class_recipe(estimator: Any, n_classes: int, **changes: Any) -> Recipe:
-    """The recipe for one of the problems a classifier solves."""
-    if n_classes > 2 and estimator.multi_class == "multinomial":
-        if estimator.solver != "omp":
-            raise ValueError("multi_class='multinomial' needs solver='omp'; use 'ovr' with other solvers")
-        if not isinstance(as_loss(estimator.loss), Logistic):
-            raise ValueError("multi_class='multinomial' needs loss='logistic'; use 'ovr' with other losses")
-        return Recipe.of(estimator, loss=Multinomial(), **changes)
-    return Recipe.of(estimator, **changes)
+@dataclass(kw_only=True, eq=False, repr=False)
+class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
+    """Linear classification whose number of non-zero coefficients is chosen by the data.
 
+    All numbers 1, 2, ..., K come from one run on each fold; the folds share one design (norms, codes).
 
-def class_problems(estimator: Any, codes: Indices, n_classes: int) -> list[Any]:
-    """Targets of the problems: labels -1 and +1 of one class or of all, or class numbers."""
-    if n_classes == 2:
-        return [2.0 * codes - 1.0]
-    if estimator.multi_class == "multinomial":
-        return [codes]
-    signs = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
-    return [signs] if estimator.shared_support else list(signs.T)
+    Parameters
+    ----------
+    solver : {"omp", "mp", "cosamp", "grasp"} or Solver
+        The outer algorithm; the last two need a run for each number. A `Solver` object brings its own limits,
+        except for the number of coefficients.
+    selector : str or Selector
+        How the best columns are found; see `minimize`.
+    loss : {"logistic", "squared", "huber"} or Loss
+    max_nonzero_coefs : int, optional
+        K. Default: ``min(n_features, max(10, n_features // 10), max(1, n_samples // 2))``.
+    criterion : {"cv", "aic", "bic", "ebic"}
+        What chooses: cross-validation, or an information criterion of one run on all samples.
+    cv : int, splitter or iterable, optional
+        Default: 5 stratified folds. It splits the samples with a weight above zero.
+    scoring : str or callable, optional
+        A scikit-learn scorer such as "accuracy", or a function ``scorer(estimator, X, y)``, that judges each
+        number on the folds. It is given the test rows of X and an estimator fitted to the others, and the
+        weights of the test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
+    fit_intercept, normalize : bool
+        As in `PursuitClassifier`.
+    max_iter : int, optional
+        Limit on iterations of a run; the default is the solver's.
+    multi_class, shared_support, ridge, class_weight
+        As in `PursuitClassifier`; one number of coefficients serves all classes.
+    n_jobs : int, optional
+        Folds fitted at once, in threads.
+    random_state : int, RandomState, Generator or None
+        Seed of randomised selectors.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_nonzero_coefs_ : int
+        The chosen number.
+    scores_ : ndarray of shape (n_folds, K)
+        The larger the better; for an information criterion one row, minus the criterion.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    support_ : ndarray of int, or list of them
+        Features of the chosen model in order of selection; a list when each class has its own.
+    path_features_ : ndarray of int
+        All features that occur on the path of the whole data.
+    coef_path_ : ndarray of shape (K, n_path_features) or (K, n_classes, n_path_features)
+        Their coefficients for each number.
+    n_iter_, status_, entries_read_, history_
+        As in `PursuitClassifier`, of the runs on all samples.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when X has column names.
+
+    See Also
+    --------
+    PathDisplay : Draws the path, the scores and the choice.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from skpursuit import PursuitClassifierCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = PursuitClassifierCV(normalize=True, scoring="accuracy").fit(X, y)
+    >>> model.n_nonzero_coefs_ == len(model.support_), model.score(X, y) > 0.95
+    (True, True)
+    """
+
+    solver: str | Solver = "omp"
+    selector: str | Selector = "auto"
+    loss: str | Loss = "logistic"
+    max_nonzero_coefs: int | None = None
+    criterion: str = "cv"
+    cv: Any = None
+    scoring: Any = None
+    fit_intercept: bool = True
+    normalize: bool = False
+    max_iter: int | None = None
+    multi_class: str = "ovr"
+    shared_support: bool = False
+    ridge: float | None = None
+    class_weight: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None

@@ -1,54 +1,77 @@
-"""Sparse codes of signals over a given dictionary."""
+"""`PursuitCoder`: sparse codes of signals over a given dictionary, and what returning codes asks for."""
 
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn import get_config
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array
 
-from skpursuit.coding.batch import KERNELS, Encoder, Plan
+from skpursuit.coding.encoder import KERNELS, CodingConfig, Encoder, make_encoder
+from skpursuit.estimators.base import FLOATS, trusted
 from skpursuit.estimators.checks import a_choice, check_parameters
-from skpursuit.estimators.codes import CodesOut, decode, refuse_frames
 from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_count, check_unmasked
+from skpursuit.problem import sparsity
 
-Progress = Callable[[int, int | None, float | None], None]
+ProgressCallback = Callable[[int, int | None, float | None], None]
 STREAM_PIECE = 4096  # signals of one piece of a stream: enough for every thread, few enough to report often
 
 
-def make_plan(coder: Any, d: int, n: int) -> Plan:
-    """The (checked) parameters of a coder for a dictionary of ``d`` atoms of length ``n``."""
-    k, tol = coder.n_nonzero_coefs, coder.tol
+def code_sparsity(k: int | None, tol: float | None, shape: tuple[int, int]) -> int:
+    """Non-zeros of a code over d atoms of length n; warns where there are fewer atoms."""
+    d, n = shape
     if k is None:
-        k = min(n, max(1, d // 10) if tol is None else d)
-    elif k > d:
-        warnings.warn(
-            f"n_nonzero_coefs={k} is more than the {d} atoms of the dictionary; {d} is used",
-            UserWarning,
-            stacklevel=3,
-        )
-    k = min(int(k), d)
-    return Plan(
-        k=k,
-        tol=float(tol or 0.0),
-        solver=coder.solver,
-        refit=bool(coder.refit),
-        max_iter=int(coder.max_iter or k),
-        n_threads=None if coder.n_jobs is None else int(coder.n_jobs),
-        memory_limit=int(coder.memory_limit),
+        return sparsity.for_codes(n, d, tol is not None)
+    return sparsity.clipped("n_nonzero_coefs", k, d, "the dictionary", "atoms")
+
+
+class CodesOut(ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """What transformers that return sparse codes share: names of outputs, and no data frames."""
+
+    def set_output(self, *, transform: str | None = None) -> Any:
+        """Accept only the default container.
+
+        Parameters
+        ----------
+        transform : {"default"} or None
+            Data frames cannot hold sparse codes and are refused.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+        """
+        refuse_frames(transform)
+        return self
+
+
+def refuse_frames(container: str | None) -> None:
+    """Raise if output is wanted in a data frame."""
+    if container in (None, "default"):
+        return
+    kind = str(container).capitalize()
+    raise ValueError(
+        f"{kind} output does not support sparse data. The codes are a scipy csr_array: keep "
+        "transform='default', and call .toarray() on the codes where a dense table is needed"
     )
 
 
-def working_dtype(dtype: np.dtype) -> np.dtype:
-    """Float32 stays float32; everything else is coded in float64."""
-    return np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
+def decode(codes: Any, atoms: np.ndarray) -> np.ndarray:
+    """``codes @ atoms`` as a dense array, after a check of shapes and values."""
+    codes = check_array(trusted(codes), accept_sparse="csr", dtype=FLOATS, input_name="codes")
+    if codes.shape[1] != len(atoms):
+        raise ValueError(
+            f"codes have {codes.shape[1]} columns, expected one for each of the {len(atoms)} atoms"
+        )
+    product = codes @ atoms.astype(codes.dtype, copy=False)
+    return product.toarray() if issparse(product) else np.asarray(product)
 
 
 def check_table(values: Any, name: str) -> None:
@@ -74,6 +97,7 @@ def check_rows(values: Any, name: str, n_columns: int) -> np.ndarray:
     return array
 
 
+@dataclass(eq=False, repr=False)
 class PursuitCoder(CodesOut, BaseEstimator):
     """Sparse codes of many signals over one dictionary.
 
@@ -126,26 +150,15 @@ class PursuitCoder(CodesOut, BaseEstimator):
     array([[0., 5., 0.]])
     """
 
-    def __init__(
-        self,
-        dictionary: Any,
-        n_nonzero_coefs: int | None = 10,
-        solver: str = "omp",
-        tol: float | None = None,
-        *,
-        max_iter: int | None = None,
-        refit: bool = False,
-        n_jobs: int | None = None,
-        memory_limit: int = 2**30,
-    ) -> None:
-        self.dictionary = dictionary
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.memory_limit = memory_limit
+    dictionary: Any
+    n_nonzero_coefs: int | None = 10
+    solver: str = "omp"
+    tol: float | None = None
+    _: KW_ONLY
+    max_iter: int | None = None
+    refit: bool = False
+    n_jobs: int | None = None
+    memory_limit: int = 2**30
 
     @one_thread()
     def fit(self, X: Any = None, y: Any = None) -> PursuitCoder:
@@ -186,7 +199,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
         return self._encoder(atoms, signals.dtype, len(signals)).encode(signals)
 
     def transform_stream(
-        self, source: Any, callback: Progress | None = None, total: int | None = None
+        self, source: Any, callback: ProgressCallback | None = None, total: int | None = None
     ) -> Iterator[csr_array]:
         """Code signals that do not fit in memory, piece by piece.
 
@@ -205,9 +218,11 @@ class PursuitCoder(CodesOut, BaseEstimator):
         csr_array
             Codes of one piece. The first piece decides between float32 and float64.
         """
-        total = len(source) if hasattr(source, "shape") else total
+        if hasattr(source, "shape"):
+            total, rows = len(source), getattr(source, "iloc", source)
+            source = (rows[at : at + STREAM_PIECE] for at in range(0, total, STREAM_PIECE))
         atoms, encoder, done, begun = self._atoms(), None, 0, time.perf_counter()
-        for piece in self._pieces(source):
+        for piece in source:
             signals = check_rows(piece, "signals", atoms.shape[1])
             encoder = encoder or self._encoder(atoms, signals.dtype, total)
             codes = encoder.encode(signals, done)
@@ -215,12 +230,6 @@ class PursuitCoder(CodesOut, BaseEstimator):
             if callback is not None:
                 callback(done, total, seconds_left(begun, done, total))
             yield codes
-
-    def _pieces(self, source: Any) -> Iterable[Any]:
-        if not hasattr(source, "shape"):
-            return iter(source)
-        rows = source.iloc if hasattr(source, "iloc") else source
-        return (rows[at : at + STREAM_PIECE] for at in range(0, len(source), STREAM_PIECE))
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Signals that codes stand for.
@@ -250,16 +259,12 @@ class PursuitCoder(CodesOut, BaseEstimator):
         check_unmasked(dictionary=self.dictionary)
         if 0 in np.shape(self.dictionary):
             raise ValueError("dictionary is empty; it needs at least one atom of at least one feature")
-        return check_array(self.dictionary, dtype=[np.float64, np.float32], input_name="dictionary")
+        return check_array(self.dictionary, dtype=FLOATS, input_name="dictionary")
 
     def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> Encoder:
-        with np.errstate(over="ignore", under="ignore"):
-            cast = atoms.astype(working_dtype(dtype), copy=False)
-        if not np.isfinite(cast).all() or not np.array_equal(cast.any(axis=1), atoms.any(axis=1)):
-            raise ValueError(
-                "dictionary leaves the range of float32, the signals' dtype; scale it, or use float64 signals"
-            )
-        return Encoder(cast, make_plan(self, *cast.shape), expected)
+        k = code_sparsity(self.n_nonzero_coefs, self.tol, atoms.shape)
+        given = self.tol, self.solver, self.refit, self.max_iter, self.n_jobs, self.memory_limit
+        return make_encoder(atoms, dtype, CodingConfig(k, *given), expected)
 
     @property
     def n_features_in_(self) -> int:

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import time
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skpursuit.coding import atoms as update_rule
-from skpursuit.coding.batch import KERNELS, Encoder
+from skpursuit.coding.dictionary import CodeStatistics, from_signals
+from skpursuit.coding.encoder import KERNELS, CodingConfig, make_encoder
 from skpursuit.estimators.checks import a_choice, a_count, check_parameters
-from skpursuit.estimators.coder import Progress, PursuitCoder, make_plan, seconds_left
-from skpursuit.estimators.codes import CodesOut, decode
+from skpursuit.estimators.coder import (
+    CodesOut,
+    ProgressCallback,
+    code_sparsity,
+    decode,
+    refuse_frames,
+    seconds_left,
+)
 from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_count, check_seed, check_unmasked
-
-# An atom is replaced once it was not used while on average every atom was used this many times.
-PATIENCE = 8
+from skpursuit.problem import sparsity
 
 
+@dataclass(eq=False, repr=False)
 class DictionaryLearner(CodesOut, BaseEstimator):
     """Learn atoms over which signals have sparse codes, from mini-batches (Mairal et al. 2010).
 
-    Each batch is coded by `PursuitCoder`; products of codes and signals are summed, old batches counting
+    Each batch is coded as by `PursuitCoder`; products of codes and signals are summed, old batches counting
     less and less; one pass of block coordinate descent moves the atoms. Atoms that stay unused are replaced
     by the signals of the batch that are coded worst.
 
@@ -67,9 +74,9 @@ class DictionaryLearner(CodesOut, BaseEstimator):
     n_replaced_ : int
         Atoms replaced so far.
     n_features_in_ : int
+        Length of an atom.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when the signals have column names.
-        Length of an atom.
 
     Examples
     --------
@@ -81,30 +88,17 @@ class DictionaryLearner(CodesOut, BaseEstimator):
     (200, 16)
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        n_nonzero_coefs: int | None = None,
-        solver: str = "omp",
-        tol: float | None = None,
-        *,
-        max_iter: int = 10,
-        batch_size: int = 512,
-        forget: float = 2.0,
-        callback: Progress | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.forget = forget
-        self.callback = callback
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_components: int | None = None
+    n_nonzero_coefs: int | None = None
+    solver: str = "omp"
+    tol: float | None = None
+    _: KW_ONLY
+    max_iter: int = 10
+    batch_size: int = 512
+    forget: float = 2.0
+    callback: ProgressCallback | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     @one_thread()
     def fit(self, X: Any, y: Any = None) -> DictionaryLearner:
@@ -154,7 +148,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         DictionaryLearner
             The learner itself.
         """
-        first = not hasattr(self, "components_")
+        first = "components_" not in vars(self)
         self._check()
         check_unmasked(X=X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=first)
@@ -181,7 +175,10 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         check_is_fitted(self)
         check_unmasked(X=X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return self._coder().transform(X)
+        refuse_frames(get_config()["transform_output"])
+        self._check()
+        k = code_sparsity(self._sparsity(), self.tol, self.components_.shape)
+        return make_encoder(self.components_, X.dtype, self._config(k), len(X)).encode(X)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Signals that codes stand for.
@@ -208,69 +205,33 @@ class DictionaryLearner(CodesOut, BaseEstimator):
             random_state=partial(check_seed, generator=False),
         )
 
-    def _coder(self) -> PursuitCoder:
+    def _sparsity(self) -> int:
         k = self.n_nonzero_coefs
-        return PursuitCoder(
-            self.components_,
-            n_nonzero_coefs=min(10, len(self.components_)) if k is None else k,
-            solver=self.solver,
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-        )
+        return sparsity.for_learned_codes(len(self.components_)) if k is None else k
+
+    def _config(self, k: int) -> CodingConfig:
+        return CodingConfig(k, self.tol, self.solver, n_jobs=self.n_jobs)
 
     def _start(self, X: np.ndarray) -> np.random.Generator:
         """First atoms, empty statistics."""
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         rng = np.random.default_rng(seed)
-        d, n = self.n_components or X.shape[1], X.shape[1]
-        self.components_ = update_rule.from_signals(X, d, rng)
-        # A power of two that keeps products of signals away from overflow; atoms have unit norm anyway.
-        most = 120 if X.dtype == np.float32 else 1000
-        self._scale = X.dtype.type(2.0 ** -int(np.clip(np.frexp(np.abs(X).max())[1], -most, most)))
-        self._A, self._B = np.zeros((d, d), X.dtype), np.zeros((d, n), X.dtype)
-        self._idle = np.zeros(d, np.int64)
-        self._steps = self.n_iter_ = self.n_replaced_ = 0
+        d = self.n_components or X.shape[1]
+        self.components_ = from_signals(X, d, rng)
+        self._statistics = CodeStatistics(X, d)
+        self.n_iter_ = self.n_replaced_ = 0
         self.errors_: list[float] = []
-        make_plan(self._coder(), d, n)  # its warnings, once and before any work
+        code_sparsity(self._sparsity(), self.tol, self.components_.shape)  # warns once, before any work
         return rng
+
+    def _step(self, batch: np.ndarray) -> np.ndarray:
+        config = self._config(min(self._sparsity(), len(self.components_)))
+        return self._statistics.step(self.components_, batch, config, self.forget)
 
     def _end_pass(self, sums: np.ndarray) -> None:
         self.n_iter_ += 1
+        self.n_replaced_ = self._statistics.replaced
         self.errors_.append(float(sums[0] / sums[1]) if sums[1] > 0 else 0.0)
-
-    def _step(self, batch: np.ndarray) -> np.ndarray:
-        """Code a batch and move the atoms; returns the squared residuals and signals, summed."""
-        coder = self._coder()
-        d, n = self.components_.shape
-        coder.n_nonzero_coefs = min(coder.n_nonzero_coefs or d, d)
-        codes = Encoder(self.components_, make_plan(coder, d, n), len(batch)).encode(batch)
-        signals, codes = batch * self._scale, codes * self._scale
-        residual = signals - codes @ self.components_
-        self._steps += 1
-        keep = self.components_.dtype.type((1 - 1 / self._steps) ** self.forget)
-        self._A *= keep
-        self._B *= keep
-        self._A += (codes.T @ codes).toarray()
-        self._B += codes.T @ signals
-        update_rule.update(self.components_, self._A, self._B, self.n_jobs)
-        self._replace(codes, signals, residual)
-        return np.array([np.vdot(residual, residual), np.vdot(signals, signals)], dtype=np.float64)
-
-    def _replace(self, codes: csr_array, signals: np.ndarray, residual: np.ndarray) -> None:
-        """Give the places of idle atoms to the signals that are coded worst."""
-        self._idle += len(signals)
-        self._idle[codes.indices] = 0
-        per_signal = max(1.0, codes.nnz / len(signals))
-        idle = np.flatnonzero(self._idle > PATIENCE * len(self._idle) / per_signal)
-        left = np.einsum("ij,ij->i", residual, residual)
-        worst = np.argsort(-left, kind="stable")[: len(idle)]
-        worst = worst[left[worst] > 0]
-        idle = idle[: len(worst)]
-        norms = np.linalg.norm(signals[worst], axis=1, keepdims=True)
-        self.components_[idle] = signals[worst] / norms
-        self._A[idle] = self._A[:, idle] = self._B[idle] = 0
-        self._idle[idle] = 0
-        self.n_replaced_ += len(idle)
 
     @property
     def _n_features_out(self) -> int:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skpursuit.data.base import Floats
+from skpursuit.estimators.path_cv import PathCVMixin
 from skpursuit.parameters import as_array, check_count, check_instance, shown
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PathDisplay:
     """Path of a cross-validated pursuit, drawn as scikit-learn's displays are.
 
@@ -51,20 +54,11 @@ class PathDisplay:
     2
     """
 
-    def __init__(
-        self,
-        *,
-        coef_path: Floats,
-        scores: Floats,
-        n_nonzero_coefs: int,
-        feature_names: Any = None,
-        score_name: str = "score",
-    ) -> None:
-        self.coef_path = coef_path
-        self.scores = scores
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.feature_names = feature_names
-        self.score_name = score_name
+    coef_path: Floats
+    scores: Floats
+    n_nonzero_coefs: int
+    feature_names: Any = None
+    score_name: str = "score"
 
     @classmethod
     def from_estimator(
@@ -81,7 +75,7 @@ class PathDisplay:
         n_labels : int
             Features named in the figure: those with the largest chosen coefficients.
         """
-        if not hasattr(type(estimator), "_keep_path"):
+        if not isinstance(estimator, PathCVMixin):
             raise TypeError(f"a path needs PursuitRegressorCV or PursuitClassifierCV, got {estimator!r}")
         check_is_fitted(estimator, "coef_path_")
         names = feature_names if feature_names is not None else getattr(estimator, "feature_names_in_", None)

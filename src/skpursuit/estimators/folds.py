@@ -1,4 +1,7 @@
-"""Cross-validation on one design: a fold is a set of row weights, so norms and twins of X serve them all."""
+"""Cross-validation on one design.
+
+A fold is a set of row weights, so that norms, codes and layouts of X are made once and serve all folds.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import PredefinedSplit, check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from skpursuit.data import Design
 from skpursuit.data.base import Floats, Indices
-
-Model = tuple[Indices, Floats, Any]  # columns, their coefficients, intercept
 
 
 class SplitterRoutingMixin:
@@ -36,7 +36,8 @@ class SplitterRoutingMixin:
         names rows of X itself: rows that are not kept are taken out of its parts.
         """
         splitter = check_cv(self.cv, y, classifier=classifier)
-        named = isinstance(splitter, PredefinedSplit) or not (_counted(self.cv) or hasattr(self.cv, "split"))
+        counted = self.cv is None or isinstance(self.cv, Integral)
+        named = isinstance(splitter, PredefinedSplit) or not (counted or splitter is self.cv)
         shown = np.ones_like(kept) if named else kept
         routed: dict[str, Any] = {}
         if params:
@@ -56,11 +57,6 @@ class SplitterRoutingMixin:
         if not splits:
             raise ValueError("cv gives no split; it needs at least one pair of training and test rows")
         return [(_positions(train, kept[shown]), _positions(test, kept[shown])) for train, test in splits]
-
-
-def _counted(cv: Any) -> bool:
-    """Whether cv is a number of folds, or the default one."""
-    return cv is None or isinstance(cv, Integral)
 
 
 def _shown(value: Any, rows: NDArray[np.bool_]) -> Any:
@@ -88,20 +84,3 @@ def fold_weights(train: Indices, n: int, weights: Floats | None) -> Floats:
     """Weights of the rows in a training part: zero off it, multiples where an index is repeated."""
     counts = np.bincount(train, minlength=n).astype(float)
     return counts if weights is None else counts * weights
-
-
-def alone(base: Design) -> Design:
-    """View with private caches and read counter, for one worker."""
-    return base.for_run(private=True)
-
-
-def predictions(base: Design, models: list[Model], rows: Any) -> list[Floats]:
-    """X w + b of each model on some rows; X is read once for all of them."""
-    used = np.unique(np.concatenate([columns for columns, _, _ in models])).astype(np.intp)
-    if len(used) == 0:
-        size = len(np.arange(base.shape[0])[rows])
-        return [np.zeros((size, *coef.shape[1:])) + intercept for _, coef, intercept in models]
-    gathered = base.columns(used)[:, rows].T
-    return [
-        gathered[:, np.searchsorted(used, columns)] @ coef + intercept for columns, coef, intercept in models
-    ]

@@ -1,29 +1,77 @@
-"""`OrthogonalMatchingPursuit`, used as scikit-learn's."""
+"""`OrthogonalMatchingPursuit` and `OrthogonalMatchingPursuitCV`, used as scikit-learn's."""
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
 from skpursuit.data.base import Floats
+from skpursuit.data.grams import GATHERED_ENTRIES
+from skpursuit.estimators.base import LinearBase
 from skpursuit.estimators.checks import check_parameters
-from skpursuit.estimators.gram_omp import FactorPath
-from skpursuit.estimators.linear import LinearMixin, clipped, make_frame, model_dtype, read_data
-from skpursuit.estimators.omp_functions import default_sparsity, pursue_targets, warn_if_premature
+from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
+from skpursuit.estimators.gram_omp import FoldGrams
+from skpursuit.estimators.linear_fit import full_coefs, predictions
+from skpursuit.estimators.omp_functions import (
+    PREMATURE,
+    gram_is_cheaper,
+    omp_sparsity,
+    pursue_targets,
+    warn_if_premature,
+)
+from skpursuit.estimators.standardized import standardize
 from skpursuit.numerics.blas import one_thread
-from skpursuit.problem.losses import Squared
+from skpursuit.numerics.threads import limited
+from skpursuit.parameters import check_count
+from skpursuit.problem import sparsity
 from skpursuit.selectors import Selector
 
 
-class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, BaseEstimator):
+class OMPBase(LinearBase, RegressorMixin):
+    """Predictions, and the fit to all samples, of both estimators."""
+
+    fit_intercept: bool
+    selector: str | Selector
+
+    def predict(self, X: Any) -> Floats:
+        """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
+        return self._linear(X)
+
+    def _fit_design(
+        self,
+        base: Design,
+        y: Floats,
+        weights: Floats | None,
+        k: int | None,
+        tol: float | None = None,
+        precompute: bool | str = "auto",
+    ) -> None:
+        data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept)
+        columns = data.y.reshape(len(data.y), -1)
+        paths = pursue_targets(data.design, columns, k, tol, precompute, self.selector)
+        warn_if_premature(paths)
+        coefs = full_coefs(base, [path.fit(len(path)) for path in paths])
+        sizes = [len(path) for path in paths]
+        one = len(paths) == 1
+        self.coef_ = coefs[0] if one else np.stack(coefs)
+        self.n_iter_ = sizes[0] if one else sizes
+        self.intercept_ = data.offset - self.coef_ @ data.centre if self.fit_intercept else 0.0
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
     """Orthogonal matching pursuit, a drop-in for `sklearn.linear_model.OrthogonalMatchingPursuit`.
 
-    The same parameters, attributes and coefficients, and beside them: `selector`, sparse X, sample
-    weights, and a number of coefficients beyond the number of columns is clipped with a warning. Atoms are
-    not lost when y is small, and a dependent atom is skipped where scikit-learn stops.
+    Same results as scikit-learn's class. Adds `selector`, sparse X and sample weights; clips a number of
+    coefficients beyond the number of columns, with a warning; skips a dependent atom where scikit-learn
+    stops; keeps atoms that it loses when y is small.
 
     Parameters
     ----------
@@ -57,20 +105,11 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, B
     0.9992
     """
 
-    def __init__(
-        self,
-        *,
-        n_nonzero_coefs: int | None = None,
-        tol: float | None = None,
-        fit_intercept: bool = True,
-        precompute: bool | str = "auto",
-        selector: str | Selector = "auto",
-    ) -> None:
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.precompute = precompute
-        self.selector = selector
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    fit_intercept: bool = True
+    precompute: bool | str = "auto"
+    selector: str | Selector = "auto"
 
     @one_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -83,38 +122,115 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, LinearMixin, RegressorMixin, B
         sample_weight : array-like of shape (n_samples,), optional
         """
         check_parameters(self)
-        base, y, weights, _ = read_data(self, X, y, sample_weight, multi_output=True, y_numeric=True)
-        return self._fit_design(base, y, weights)
-
-    def _fit_design(self, base: Design, y: Floats, weights: Floats | None) -> Self:
-        self.n_nonzero_coefs_ = self._sparsity(base.shape[1])
-        frame = make_frame(base, y, Squared(), weights, self.fit_intercept)
-        columns = frame.y.reshape(len(frame.y), -1)
-        paths = pursue_targets(
-            frame.design, columns, self.n_nonzero_coefs_, self.tol, self.precompute, self.selector
-        )
-        warn_if_premature(paths)
-        self._set(paths, base, frame.centre, frame.offset)
+        base, y, weights, _ = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
+        k = None if self.tol is not None else omp_sparsity(self.n_nonzero_coefs, base.shape[1])
+        self.n_nonzero_coefs_ = k
+        self._fit_design(base, y, weights, k, self.tol, self.precompute)
         return self
 
-    def _sparsity(self, d: int) -> int | None:
-        if self.tol is not None:
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
+    """Cross-validated orthogonal matching pursuit, a drop-in for scikit-learn's class of the same name.
+
+    One run per fold gives all numbers of coefficients. All folds share one design.
+
+    Parameters
+    ----------
+    copy : bool
+        Of no effect: X is never changed nor copied.
+    fit_intercept : bool
+    max_iter : int, optional
+        The largest number of coefficients tried. Default, and 0:
+        ``min(n_features, max(5, n_features // 10))``.
+    cv : int, splitter or iterable, optional
+        Default: 5 folds. It splits the samples with a weight above zero.
+    n_jobs : int, optional
+        Folds fitted at once, in threads.
+    verbose : bool or int
+    selector : str or Selector
+        How the best atom is found; see `minimize`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+    n_nonzero_coefs_ : int
+        The number of coefficients with the smallest mean squared error over the folds.
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when X has column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from skpursuit import OrthogonalMatchingPursuitCV
+    >>> X, y = make_regression(n_features=100, n_informative=10, noise=4, random_state=0)
+    >>> int(OrthogonalMatchingPursuitCV(cv=5).fit(X, y).n_nonzero_coefs_)
+    10
+    """
+
+    copy: bool = True
+    fit_intercept: bool = True
+    max_iter: int | None = None
+    cv: Any = None
+    n_jobs: int | None = None
+    verbose: bool | int = False
+    selector: str | Selector = "auto"
+
+    @one_thread()
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Choose the number of coefficients by cross-validation, then fit on all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+        **fit_params : dict
+            For the splitter; needs scikit-learn's metadata routing.
+        """
+        check_parameters(self, max_iter=partial(check_count, least=0))
+        base, y, weights, kept = self._check_samples(
+            X, y, sample_weight, y_numeric=True, ensure_min_features=2
+        )
+        d = base.shape[1]
+        most = sparsity.clipped("max_iter", self.max_iter, d) if self.max_iter else sparsity.for_omp_cv(d)
+        splits = self._splits(y, kept, fit_params)
+        with limited(self.n_jobs):
+            grams = self._grams(base, y, weights, most * len(splits))
+            errors = Parallel(n_jobs=self.n_jobs, verbose=int(self.verbose), require="sharedmem")(
+                delayed(self._errors)(base.for_run(private=True), y, weights, (*split, grams), most)
+                for split in splits
+            )
+        shortest = min(len(fold) for fold in errors)
+        mean = np.mean([fold[:shortest] for fold in errors], axis=0)
+        self.n_nonzero_coefs_ = np.argmin(mean) + 1
+        self._fit_design(base, y, weights, int(self.n_nonzero_coefs_))
+        return self
+
+    def _grams(self, base: Design, y: Floats, weights: Floats | None, steps: int) -> FoldGrams | None:
+        """Gram matrices of the folds, where X is small and they are cheaper than products with X."""
+        small = base.shape[0] * base.shape[1] <= GATHERED_ENTRIES
+        cheaper = small and gram_is_cheaper(base, steps // 2, self.selector)
+        if not (cheaper and base.squares_fit()):
             return None
-        if self.n_nonzero_coefs is None:
-            return default_sparsity(d)
-        return clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
+        return FoldGrams(base, y, weights, self.fit_intercept)
 
-    def _set(self, paths: list[FactorPath], base: Design, centre: Floats, offset: Floats) -> None:
-        models = [(path.support, path.coef(len(path))) for path in paths]
-        coef = np.zeros((len(paths), base.shape[1]), dtype=model_dtype(base, models))
-        for row, (support, some) in zip(coef, models):
-            row[support] = some
-        sizes = [len(path) for path in paths]
-        one = len(paths) == 1
-        self.coef_ = coef[0] if one else coef
-        self.n_iter_ = sizes[0] if one else sizes
-        self.intercept_ = offset - self.coef_ @ centre if self.fit_intercept else 0.0
-
-    def predict(self, X: Any) -> Floats:
-        """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
-        return self._linear(X)
+    def _errors(self, base: Design, y: Floats, weights: Floats | None, split: Any, most: int) -> Floats:
+        """Mean squared error on the test part, for 1, 2, ... coefficients."""
+        train, test, grams = split
+        if grams is not None and grams.is_complement(train, test):
+            path, centre, offset = grams.path(test, most)
+        else:
+            weighted = fold_weights(train, len(y), weights)
+            data = standardize(base, y, weights=weighted, fit_intercept=self.fit_intercept)
+            path = pursue_targets(data.design, data.y[:, None], most, None, selector=self.selector)[0]
+            centre, offset = data.centre, data.offset
+        if path.premature:
+            warnings.warn(PREMATURE, RuntimeWarning, stacklevel=2)
+        sizes = range(min(1, len(path)), len(path) + 1)
+        fits = [path.fit(k, centre, offset) for k in sizes]
+        part = None if weights is None else weights[test]
+        return np.array([np.average((y[test] - z) ** 2, weights=part) for z in predictions(base, fits, test)])

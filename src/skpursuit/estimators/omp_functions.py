@@ -12,18 +12,19 @@ from sklearn.utils.validation import check_array
 
 from skpursuit.data import Design, make_design
 from skpursuit.data.base import Floats
-from skpursuit.estimators.checks import check_precompute
+from skpursuit.estimators.base import FLOATS, trusted
+from skpursuit.estimators.checks import RULES, check_values
 from skpursuit.estimators.gram_omp import FactorPath, gram_omp
-from skpursuit.estimators.linear import FLOATS, clipped, trusted
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.sums import scaled_norm
-from skpursuit.parameters import as_array, check_count, check_flag, check_size, shown
+from skpursuit.parameters import as_array, shown
+from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
 from skpursuit.selectors import Selector
 from skpursuit.solvers.pursuit import OMP
 
-SHARP = 1e-2  # squared share of a column left over by the others, above which X^T X loses no digits
+SHARP = 1e-2  # X^T X loses no digits while this fraction of a column's square is left by the others
 REFINEMENTS = 8
 PREMATURE = (
     "Orthogonal matching pursuit ended prematurely due to linear dependence in the dictionary. "
@@ -79,10 +80,11 @@ def orthogonal_mp(
     >>> orthogonal_mp(X, y).shape
     (100,)
     """
-    _check_limits(n_nonzero_coefs, tol)
-    check_precompute("precompute", precompute)
-    _check_flags(copy_X=copy_X, return_path=return_path, return_n_iter=return_n_iter)
-    design = make_design(X if isinstance(X, Design) else _checked(X))
+    check_values(RULES, n_nonzero_coefs=n_nonzero_coefs, tol=tol, precompute=precompute, copy_X=copy_X)
+    check_values(RULES, return_path=return_path, return_n_iter=return_n_iter)
+    if not isinstance(X, Design):
+        X = check_array(trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
+    design = make_design(X)
     y = _as_columns("y", y)
     targets = pursue_targets(design, y, n_nonzero_coefs, tol, precompute, selector)
     warn_if_premature(targets)
@@ -132,8 +134,8 @@ def orthogonal_mp_gram(
     >>> orthogonal_mp_gram(np.eye(3), np.array([1.0, -5.0, 2.0]), n_nonzero_coefs=1)
     array([ 0., -5.,  0.])
     """
-    _check_limits(n_nonzero_coefs, tol)
-    _check_flags(copy_Gram=copy_Gram, copy_Xy=copy_Xy, return_path=return_path, return_n_iter=return_n_iter)
+    check_values(RULES, n_nonzero_coefs=n_nonzero_coefs, tol=tol, copy_Gram=copy_Gram, copy_Xy=copy_Xy)
+    check_values(RULES, return_path=return_path, return_n_iter=return_n_iter)
     gram = check_array(as_array("Gram", Gram), dtype=np.float64, input_name="Gram")
     d = len(gram)
     if gram.shape != (d, d):
@@ -146,7 +148,7 @@ def orthogonal_mp_gram(
             "Gram OMP needs the squared norms of the targets to evaluate tol: give norms_squared"
         )
     energies = _checked_energies(norms_squared, xty.shape[1])
-    k = _sparsity(n_nonzero_coefs, tol, d)
+    k = d if tol is not None else omp_sparsity(n_nonzero_coefs, d)
     targets = [
         gram_omp(gram, column, *_limits(k, tol, energy), energy) for column, energy in zip(xty.T, energies)
     ]
@@ -163,10 +165,10 @@ def pursue_targets(
     selector: str | Selector = "auto",
 ) -> list[FactorPath]:
     """The path of each column of y."""
-    k = _sparsity(n_nonzero_coefs, tol, design.shape[1])
+    k = design.shape[1] if tol is not None else omp_sparsity(n_nonzero_coefs, design.shape[1])
     steps = y.shape[1] * (k if tol is None else min(design.shape) // 4 + 1)
     by_gram = gram_is_cheaper(design, steps, selector) if precompute == "auto" else precompute
-    with np.errstate(over="ignore"):  # infinite for huge targets, which then go the way of many digits
+    with np.errstate(over="ignore"):  # inf sends huge targets to the loop, which squares nothing
         energies = np.sum(y * y, axis=0)
     limits = [(*_limits(k, tol, energy), energy) for energy in energies.tolist()]
     if not (by_gram and design.squares_fit() and np.isfinite(energies).all()):
@@ -179,7 +181,7 @@ def pursue_targets(
 
 
 def refined(path: FactorPath, design: Design, y: Floats) -> FactorPath:
-    """The path with its largest model fitted again on what it leaves of y, where digits were lost."""
+    """The path with its largest model refined on its residual, where the Gram matrix lost digits."""
     sharp = not (np.diag(path.L) ** 2 < SHARP * np.sum(path.L**2, axis=1)).any()
     if len(path) == 0 or (sharp and design.dtype == np.float64):
         return path
@@ -221,16 +223,6 @@ def _pursue(design: Design, y: Floats, solver: OMP, selector: str | Selector) ->
     return FactorPath(state.support, L, np.ldexp(state.factor.b, run.units.y), premature)
 
 
-def _check_limits(n_nonzero_coefs: int | None, tol: float | None) -> None:
-    check_count("n_nonzero_coefs", n_nonzero_coefs)
-    check_size("tol", tol)
-
-
-def _check_flags(**flags: Any) -> None:
-    for name, value in flags.items():
-        check_flag(name, value)
-
-
 def _as_columns(name: str, values: Any) -> Floats:
     """Targets as the columns of an array."""
     array = as_array(name, values)
@@ -257,19 +249,11 @@ def _checked_energies(norms_squared: Any, targets: int) -> Floats:
     return energies
 
 
-def _checked(X: Any) -> Any:
-    return check_array(trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
-
-
-def default_sparsity(d: int) -> int:
-    """A tenth of the columns, but at least one."""
-    return max(int(0.1 * d), 1)
-
-
-def _sparsity(n_nonzero_coefs: int | None, tol: float | None, d: int) -> int:
-    if tol is not None:
-        return d
-    return default_sparsity(d) if n_nonzero_coefs is None else clipped("n_nonzero_coefs", n_nonzero_coefs, d)
+def omp_sparsity(n_nonzero_coefs: int | None, d: int) -> int:
+    """The number of coefficients, at most d."""
+    if n_nonzero_coefs is None:
+        return sparsity.for_omp(d)
+    return sparsity.clipped("n_nonzero_coefs", n_nonzero_coefs, d)
 
 
 def warn_if_premature(targets: list[FactorPath]) -> None:
@@ -279,24 +263,14 @@ def warn_if_premature(targets: list[FactorPath]) -> None:
 
 
 def _packed(targets: list[FactorPath], d: int, return_path: bool, return_n_iter: bool) -> Any:
+    """Coefficients (d, targets, steps) without axes of length 1: the steps of the shortest path, or one."""
     sizes = [len(path) for path in targets]
-    if return_path:
-        coef = path_array(targets, d)
-    else:
-        coef = np.zeros((d, len(targets)))
-        for t, path in enumerate(targets):
-            coef[path.support, t] = path.coef(len(path))
+    coef = np.zeros((d, len(targets), min(sizes) if return_path else 1))
+    for t, path in enumerate(targets):
+        for i in range(coef.shape[2]):
+            fit = path.fit(i + 1 if return_path else len(path))
+            coef[fit.columns, t, i] = fit.coef
     coef = np.squeeze(coef)
     if not return_n_iter:
         return coef
     return coef, sizes[0] if len(sizes) == 1 else sizes
-
-
-def path_array(targets: list[FactorPath], d: int) -> Floats:
-    """Coefficients (d, targets, steps), as many steps as the shortest path has."""
-    length = min(len(path) for path in targets)
-    coef = np.zeros((d, len(targets), length))
-    for t, path in enumerate(targets):
-        for i in range(length):
-            coef[path.support[: i + 1], t, i] = path.coef(i + 1)
-    return coef

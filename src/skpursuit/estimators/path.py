@@ -1,46 +1,57 @@
-"""All models with 1, 2, ... coefficients, from one run, and what each of them is worth."""
+"""All models with 1, 2, ... coefficients, and what each of them is worth."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
 from skpursuit.data import Design
-from skpursuit.data.base import Floats
-from skpursuit.estimators.folds import Model
-from skpursuit.estimators.recipe import Fit, Recipe
-from skpursuit.problem.losses import Squared
-from skpursuit.problem.state import Result
+from skpursuit.data.base import Floats, Indices
+from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, predictions
+from skpursuit.problem.losses import Loss
 
 
 @dataclass(frozen=True)
-class Path:
-    """Models of one problem by their number of columns, from 1, and the run that gave the largest."""
+class CoefficientPath:
+    """Models of one problem by their number of columns, from 1 upwards."""
 
-    models: list[Model]
-    result: Result
+    fits: list[LinearFit]
 
-    def fit(self, k: int) -> Fit:
+    @classmethod
+    def of(
+        cls, config: FitConfig, base: Design, y: Any, weights: Floats | None, most: int
+    ) -> CoefficientPath:
+        """Models with 1 to `most` columns: from one run where the solver passes through all sizes.
+
+        All have the result of the run that gave the largest.
+        """
+        if config.kind.nested_path:
+            steps: list[LinearFit] = []
+            last = fit_linear(config.sized(most), base, y, weights, steps=steps)
+            by_size = {len(fit.columns): fit for fit in steps if len(fit.columns)}
+            fits = [by_size[k] for k in sorted(by_size)] or [last]
+        else:
+            fits = [fit_linear(config.sized(k), base, y, weights) for k in range(1, most + 1)]
+            last = fits[-1]
+        return cls([fit._replace(result=last.result) for fit in fits])
+
+    def __len__(self) -> int:
+        return len(self.fits)
+
+    def at(self, k: int) -> LinearFit:
         """The model with k columns, or the largest if there are fewer."""
-        return Fit(*self.models[min(k, len(self.models)) - 1], self.result)
+        return self.fits[min(k, len(self)) - 1]
+
+    def predict(self, base: Design, rows: Indices, length: int) -> list[Floats]:
+        """Predictions by the models with 1, ..., length columns; a path that ended early repeats its last."""
+        found = predictions(base, self.fits, rows)
+        return found + [found[-1]] * (length - len(found))
 
 
-def find_path(recipe: Recipe, base: Design, y: Any, weights: Floats | None, most: int) -> Path:
-    """Models with 1 to `most` columns: one run of a pursuit, or one run for each size of other solvers."""
-    if recipe.solver not in ("omp", "mp"):
-        fits = [replace(recipe, n_nonzero_coefs=k).fit(base, y, weights) for k in range(1, most + 1)]
-        return Path([(fit.columns, fit.coef, fit.intercept) for fit in fits], fits[-1].result)
-    steps: list[Model] = []
-    fit = replace(recipe, n_nonzero_coefs=most).fit(base, y, weights, steps=steps)
-    by_size = {len(model[0]): model for model in steps if len(model[0])}
-    last = (fit.columns, fit.coef, fit.intercept)
-    return Path([by_size[k] for k in sorted(by_size)] or [last], fit.result)
-
-
-def mean_loss(loss: Any, y: Any, z: Floats, weights: Floats | None = None) -> float:
+def mean_loss(loss: Loss, y: Any, z: Floats, weights: Floats | None = None) -> float:
     """(Weighted) mean over the samples of their loss, summed over targets."""
     losses = loss.value(y, z)
     losses = losses if losses.ndim == 1 else losses.sum(axis=1)
@@ -48,7 +59,7 @@ def mean_loss(loss: Any, y: Any, z: Floats, weights: Floats | None = None) -> fl
 
 
 def information(
-    criterion: str, loss: Any, problem: tuple[Any, Floats | None], z: Floats, sizes: tuple[int, int]
+    criterion: str, loss: Loss, problem: tuple[Any, Floats | None], z: Floats, sizes: tuple[int, int]
 ) -> float:
     """AIC, BIC or EBIC of predictions z, the smaller the better.
 
@@ -61,7 +72,7 @@ def information(
     n = float(len(z) if weights is None else weights.sum())
     targets = int(np.prod(z.shape[1:], dtype=int))
     total = n * mean_loss(loss, y, z, weights)
-    if isinstance(loss, Squared):
+    if loss.quadratic:
         floor = np.finfo(float).eps * n * max(mean_loss(loss, y, np.zeros_like(z), weights), 1e-300)
         deviance = n * targets * np.log(2 * max(total, floor) / (n * targets))
     else:

@@ -1,4 +1,4 @@
-"""Choosing the number of coefficients: what both cross-validated estimators share.
+"""Choosing the number of coefficients: what both cross-validated pursuit estimators share.
 
 A scorer judges a fitted model of each size on the test rows. One that scikit-learn knows by name looks at
 nothing but predictions. Those of all sizes come from one gathering of the columns that occur, so they are
@@ -12,136 +12,150 @@ from __future__ import annotations
 import copy
 import inspect
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
 from skpursuit.data.base import Floats, Indices
-from skpursuit.estimators.fitted import FittedMixin
-from skpursuit.estimators.folds import SplitterRoutingMixin, alone, fold_weights, predictions
-from skpursuit.estimators.linear import Samples, clipped, some_rows
-from skpursuit.estimators.path import Path, find_path, information, mean_loss
-from skpursuit.estimators.recipe import Fit, Recipe
+from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows
+from skpursuit.estimators.checks import check_parameters, check_path_solver
+from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
+from skpursuit.estimators.linear_fit import LinearFit
+from skpursuit.estimators.path import CoefficientPath, information, mean_loss
+from skpursuit.loop.run import seed_of
+from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.threads import limited
+from skpursuit.problem import sparsity
 
 
 @dataclass(frozen=True)
-class Study:
-    """The data and problems on which numbers of coefficients compete; X is as it was given to `fit`."""
+class PathData:
+    """Training data, one target per problem; X is as it was given to `fit`, labels as a scorer wants them."""
 
     X: Any
     samples: Samples
     labels: Any
-    problems: list[Any]
-    recipe: Recipe
+    problems: Problems
     most: int
-    joint: bool
-
-    @property
-    def base(self) -> Design:
-        """The design of the samples."""
-        return self.samples.base
-
-    @property
-    def weights(self) -> Floats | None:
-        """Their weights."""
-        return self.samples.weights
 
     def given_rows(self, rows: Indices) -> Any:
         """Rows of X as it was given, by their places among the samples."""
         return some_rows(self.X, np.flatnonzero(self.samples.kept)[rows])
 
-    def paths(self, base: Design, weights: Floats | None) -> list[Path]:
+    def paths(self, base: Design, weights: Floats | None) -> list[CoefficientPath]:
         """One path for each problem."""
-        return [find_path(self.recipe, base, y, weights, self.most) for y in self.problems]
+        config, targets, _ = self.problems
+        return [CoefficientPath.of(config, base, y, weights, self.most) for y in targets]
 
 
-class PathCVMixin(SplitterRoutingMixin, FittedMixin):
+class PathCVMixin(SplitterRoutingMixin, PursuitBase):
     """Fits the path on each fold, or only on all data, and keeps the best number of coefficients."""
 
     criterion: str
     scoring: Any
     n_jobs: int | None
     max_nonzero_coefs: int | None
-    warm_start = False
+    random_state: Any
 
-    def _most(self, base: Design) -> int:
-        """The largest number of coefficients tried."""
-        n, d = base.shape
-        if self.max_nonzero_coefs is not None:
-            return clipped("max_nonzero_coefs", self.max_nonzero_coefs, d)
-        return min(d, max(10, d // 10), max(1, n // 2))
+    @one_thread()
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Choose the number of coefficients and fit it on all samples.
 
-    def _choose(self, study: Study, splits: list[Any]) -> None:
+        Parameters
+        ----------
+        X : array-like or sparse array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets, or the class labels of a classifier.
+        sample_weight : array-like of shape (n_samples,), optional
+        **fit_params : dict
+            For the splitter; needs scikit-learn's metadata routing.
+        """
+        check_parameters(self, solver=check_path_solver)
+        samples = self._read(X, y, sample_weight)
+        problems = self._problems(samples.y, random_state=seed_of(self.random_state))
+        n, d = samples.base.shape
+        if self.max_nonzero_coefs is None:
+            most = sparsity.for_pursuit_cv(n, d)
+        else:
+            most = sparsity.clipped("max_nonzero_coefs", self.max_nonzero_coefs, d)
+        data = PathData(X, samples, self._labels(samples.y), problems, most)
+        splits = []
+        if self.criterion == "cv":
+            splits = self._splits(data.labels, samples.kept, fit_params, is_classifier(self))
+        self._choose(data, splits)
+        return self
+
+    def _choose(self, data: PathData, splits: list[Any]) -> None:
         """Score every size, take the best, and keep its model of all the data."""
         scorer = None if self.scoring is None else check_scoring(self, scoring=self.scoring)
         with limited(self.n_jobs):
-            paths = study.paths(study.base, study.weights)
+            paths = data.paths(data.samples.base, data.samples.weights)
             if splits:
                 scores = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-                    delayed(self._fold_scores)(study, split, scorer) for split in splits
+                    delayed(self._fold_scores)(data, split, scorer) for split in splits
                 )
             else:
-                scores = [self._information(study, paths)]
-        length = min(min(len(s) for s in scores), max(len(path.models) for path in paths))
+                scores = [self._information(data, paths)]
+        length = min(min(len(s) for s in scores), max(len(path) for path in paths))
         self.scores_ = np.array([s[:length] for s in scores])
         self.n_nonzero_coefs_ = best_size(self.scores_)
-        self._keep([path.fit(self.n_nonzero_coefs_) for path in paths], study.base, study.joint)
-        self._keep_path(paths, length, study.joint)
+        self._keep([path.at(self.n_nonzero_coefs_) for path in paths], data.samples.base, data.problems.joint)
+        self._keep_path(paths, length, data.problems.joint)
 
-    def _keep_path(self, paths: list[Path], length: int, joint: bool) -> None:
-        used = [columns for path in paths for columns, _, _ in path.models[:length]]
+    def _keep_path(self, paths: list[CoefficientPath], length: int, joint: bool) -> None:
+        used = [fit.columns for path in paths for fit in path.fits[:length]]
         self.path_features_ = np.unique(np.concatenate(used)).astype(np.intp)
         tables = []
         for path in paths:
-            shape = path.models[0][1].shape[1:]
+            shape = path.fits[0].coef.shape[1:]
             table = np.zeros((length, *shape, len(self.path_features_)))
             for k in range(length):
-                fit = path.fit(k + 1)
+                fit = path.at(k + 1)
                 table[k][..., np.searchsorted(self.path_features_, fit.columns)] = fit.coef.T
             tables.append(table)
         self.coef_path_ = tables[0] if joint else np.stack(tables, axis=1)
 
-    def _fold_scores(self, study: Study, split: tuple[Indices, Indices], scorer: Any) -> list[float]:
+    def _fold_scores(self, data: PathData, split: tuple[Indices, Indices], scorer: Any) -> list[float]:
         """Scores on the test part of the models with 1, 2, ... coefficients."""
         train, test = split
-        base = alone(study.base)
-        paths = study.paths(base, fold_weights(train, base.shape[0], study.weights))
-        length = max(len(path.models) for path in paths)
-        weights = None if study.weights is None else study.weights[test]
+        base = data.samples.base.for_run(private=True)
+        paths = data.paths(base, fold_weights(train, base.shape[0], data.samples.weights))
+        length = max(len(path) for path in paths)
+        weights = None if data.samples.weights is None else data.samples.weights[test]
         if scorer is None:
-            loss, tables = study.recipe.loss, [_predicted(path, base, test, length) for path in paths]
-            parts = [(y[test], table) for y, table in zip(study.problems, tables)]
+            loss, tables = data.problems.config.loss, [path.predict(base, test, length) for path in paths]
+            parts = [(y[test], table) for y, table in zip(data.problems.targets, tables)]
             return [-sum(mean_loss(loss, y, z[k], weights) for y, z in parts) for k in range(length)]
-        models = (self._fitted([path.fit(k + 1) for path in paths], study) for k in range(length))
+        models = (self._fitted([path.at(k + 1) for path in paths], data) for k in range(length))
         X = None
         if isinstance(self.scoring, str):
-            tables = [_predicted(path, base, test, length) for path in paths]
+            tables = [path.predict(base, test, length) for path in paths]
             models = (_predicting(model, list(z)) for model, *z in zip(models, *tables))
         else:
-            X = study.given_rows(test)
+            X = data.given_rows(test)
         given = {"sample_weight": weights} if weights is not None and _takes_weights(scorer) else {}
-        return [float(scorer(model, X, study.labels[test], **given)) for model in models]
+        return [float(scorer(model, X, data.labels[test], **given)) for model in models]
 
-    def _fitted(self, fits: list[Fit], study: Study) -> Any:
+    def _fitted(self, fits: list[LinearFit], data: PathData) -> Any:
         """A copy of this estimator with these coefficients."""
         model: Any = copy.copy(self)
-        model._keep(fits, study.base, study.joint)
+        model._keep(fits, data.samples.base, data.problems.joint)
         model.n_nonzero_coefs_ = max(len(fit.columns) for fit in fits)
         return model
 
-    def _information(self, study: Study, paths: list[Path]) -> list[float]:
-        length = max(len(path.models) for path in paths)
-        totals = np.zeros(length)
-        d = study.base.shape[1]
-        for path, y in zip(paths, study.problems):
-            every = np.arange(study.base.shape[0])
-            for k, z in enumerate(_predicted(path, study.base, every, length)):
-                used = len(path.fit(k + 1).columns)
-                totals[k] -= information(self.criterion, study.recipe.loss, (y, study.weights), z, (used, d))
+    def _information(self, data: PathData, paths: list[CoefficientPath]) -> list[float]:
+        """Minus the information criterion of the models with 1, 2, ... coefficients."""
+        base, weights, loss = data.samples.base, data.samples.weights, data.problems.config.loss
+        n, d = base.shape
+        totals = np.zeros(max(len(path) for path in paths))
+        for path, y in zip(paths, data.problems.targets):
+            for k, z in enumerate(path.predict(base, np.arange(n), len(totals))):
+                sizes = len(path.at(k + 1).columns), d
+                totals[k] -= information(self.criterion, loss, (y, weights), z, sizes)
         return totals.tolist()
 
 
@@ -156,12 +170,6 @@ def best_size(scores: Floats) -> int:
             "entry"
         )
     return int(np.argmax(np.where(finite, mean, -np.inf))) + 1
-
-
-def _predicted(path: Path, base: Design, rows: Any, length: int) -> list[Floats]:
-    """Predictions by the models with 1, 2, ... coefficients; a path that ended early repeats its last."""
-    found = predictions(base, path.models, rows)
-    return found + [found[-1]] * (length - len(found))
 
 
 def _predicting(model: Any, z: list[Floats]) -> Any:

@@ -1,55 +1,57 @@
-"""`PursuitRegressor`: sparse regression by any solver, selector and loss of the library."""
+"""`PursuitRegressor` and `PursuitRegressorCV`: sparse regression by any solver, selector and loss."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
 from skpursuit.data.base import Floats
-from skpursuit.estimators.checks import check_parameters
-from skpursuit.estimators.fitted import FittedMixin
-from skpursuit.estimators.linear import Samples, read_data
-from skpursuit.estimators.recipe import Recipe
-from skpursuit.numerics.blas import one_thread
-from skpursuit.problem.losses import Loss, Poisson, as_loss
+from skpursuit.estimators.base import Problems, PursuitBase, Samples
+from skpursuit.estimators.linear_fit import FitConfig
+from skpursuit.estimators.path_cv import PathCVMixin
+from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.selectors import Selector
-from skpursuit.solvers.base import Solver
+from skpursuit.solvers import Solver
 
 
-class RegressorPredictMixin(FittedMixin, RegressorMixin):
+class PursuitRegressorMixin(PursuitBase, RegressorMixin):
     """Reading targets, and predictions of a regressor: the mean that its loss gives to X w + b."""
 
     loss: str | Loss
+    shared_support: bool = True
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         """Checked data; one column of counts is a vector, as in scikit-learn's Poisson regression."""
-        samples = read_data(self, X, y, sample_weight, multi_output=True, y_numeric=True)
-        if _counts(self.loss) and samples.y.ndim == 2 and samples.y.shape[1] == 1:
+        samples = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
+        if as_loss(self.loss).positive_targets and samples.y.ndim == 2 and samples.y.shape[1] == 1:
             return samples._replace(y=column_or_1d(samples.y, warn=True))
         return samples
 
+    def _problems(self, y: Any, **changes: Any) -> Problems:
+        joint = y.ndim == 1 or self.shared_support
+        return Problems(FitConfig.of(self, **changes), [y] if joint else list(y.T), joint)
+
     def predict(self, X: Any) -> Floats:
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
-        z = self._linear(X)
-        loss = as_loss(self.loss)
-        return loss.mean(z) if hasattr(loss, "mean") else z
+        return as_loss(self.loss).mean(self._linear(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if _counts(self.loss):
-            tags.target_tags.positive_only = True
+        try:
+            tags.target_tags.positive_only = as_loss(self.loss).positive_targets
+        except (TypeError, ValueError):
+            return tags  # `fit` says what is wrong with the loss
+        if tags.target_tags.positive_only:
             # Several targets are fine, but to scikit-learn the tag means targets of any sign.
             tags.target_tags.multi_output = False
         return tags
 
 
-def _counts(loss: Any) -> bool:
-    return loss == "poisson" or isinstance(loss, Poisson)
-
-
-class PursuitRegressor(RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PursuitRegressor(PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
     """Linear regression with few non-zero coefficients.
 
     Parameters
@@ -60,8 +62,8 @@ class PursuitRegressor(RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
         How the best columns are found; see `minimize`.
     loss : {"squared", "huber", "poisson"} or Loss
     n_nonzero_coefs : int, optional
-        Default: a tenth of the features or 10, whichever is more, but not more than there are samples or
-        features, which is the limit with `tol`. More than there are features is clipped with a warning.
+        Default: ``min(n_samples, n_features, max(10, n_features // 10))``, or ``min(n_samples, n_features)``
+        with `tol`. More than there are features is clipped with a warning.
     tol : float, optional
         Largest squared norm of the residual for squared loss; smallest relative decrease of the objective
         for others; duality gap for "fw".
@@ -111,52 +113,102 @@ class PursuitRegressor(RegressorPredictMixin, MultiOutputMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        solver: str | Solver = "omp",
-        selector: str | Selector = "auto",
-        loss: str | Loss = "squared",
-        n_nonzero_coefs: int | None = None,
-        tol: float | None = None,
-        fit_intercept: bool = True,
-        normalize: bool = False,
-        max_iter: int | None = None,
-        shared_support: bool = False,
-        radius: float = 1.0,
-        ridge: float | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.solver = solver
-        self.selector = selector
-        self.loss = loss
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.shared_support = shared_support
-        self.radius = radius
-        self.ridge = ridge
-        self.random_state = random_state
-        self.warm_start = warm_start
+    solver: str | Solver = "omp"
+    selector: str | Selector = "auto"
+    loss: str | Loss = "squared"
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    fit_intercept: bool = True
+    normalize: bool = False
+    max_iter: int | None = None
+    shared_support: bool = False
+    radius: float = 1.0
+    ridge: float | None = None
+    random_state: Any = None
+    warm_start: bool = False
 
-    @one_thread()
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
 
-        Parameters
-        ----------
-        X : array-like or sparse array of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : array-like of shape (n_samples,), optional
-        """
-        check_parameters(self)
-        recipe = Recipe.of(self)
-        base, y, weights, _ = self._read(X, y, sample_weight)
-        targets = [y] if y.ndim == 1 or self.shared_support else list(y.T)
-        starts = self._starts(targets, (y.size // len(y), base.shape[1]))
-        fits = [recipe.fit(base, t, weights, start) for t, start in zip(targets, starts)]
-        self._keep(fits, base, joint=targets[0] is y)
-        return self
+@dataclass(kw_only=True, eq=False, repr=False)
+class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
+    """Linear regression whose number of non-zero coefficients is chosen by the data.
+
+    All numbers 1, 2, ..., K come from one run on each fold; the folds share one design (norms, codes).
+
+    Parameters
+    ----------
+    solver : {"omp", "mp", "cosamp", "grasp"} or Solver
+        The outer algorithm; the last two need a run for each number. A `Solver` object brings its own limits,
+        except for the number of coefficients.
+    selector : str or Selector
+        How the best columns are found; see `minimize`.
+    loss : {"squared", "huber", "poisson"} or Loss
+    max_nonzero_coefs : int, optional
+        K. Default: ``min(n_features, max(10, n_features // 10), max(1, n_samples // 2))``.
+    criterion : {"cv", "aic", "bic", "ebic"}
+        What chooses: cross-validation, or an information criterion of one run on all samples.
+    cv : int, splitter or iterable, optional
+        Default: 5 folds. It splits the samples with a weight above zero.
+    scoring : str or callable, optional
+        A scikit-learn scorer, or a function ``scorer(estimator, X, y)``, that judges each number on the
+        folds. It is given the test rows of X and an estimator fitted to the others, and the weights of the
+        test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
+    fit_intercept, normalize : bool
+        As in `PursuitRegressor`.
+    max_iter : int, optional
+        Limit on iterations of a run; the default is the solver's.
+    ridge : float, optional
+        Penalty of ridge / 2 times the squared coefficients, with `normalize` those of the scaled features,
+        and never of the intercept. For "omp" and "grasp" with other losses than squared; refused where it
+        would have no effect. Default: 0.03 for losses that give probabilities, where it keeps separable
+        classes finite, else none.
+    n_jobs : int, optional
+        Folds fitted at once, in threads.
+    random_state : int, RandomState, Generator or None
+        Seed of randomised selectors.
+
+    Attributes
+    ----------
+    n_nonzero_coefs_ : int
+        The chosen number.
+    scores_ : ndarray of shape (n_folds, K)
+        The larger the better; for an information criterion one row, minus the criterion.
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Several targets share their features.
+    intercept_ : float or ndarray of shape (n_targets,)
+    support_ : ndarray of int
+        Features of the chosen model in order of selection.
+    path_features_ : ndarray of int
+        All features that occur on the path of the whole data.
+    coef_path_ : ndarray of shape (K, n_path_features) or (K, n_targets, n_path_features)
+        Their coefficients for each number.
+    n_iter_, status_, entries_read_, history_
+        As in `PursuitRegressor`, of the run on all samples.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when X has column names.
+
+    See Also
+    --------
+    PathDisplay : Draws the path, the scores and the choice.
+
+    Examples
+    --------
+    >>> from skpursuit import PursuitRegressorCV, datasets
+    >>> X, y, w = datasets.make_sparse_signal(200, 400, 5, snr=20.0, random_state=0)
+    >>> PursuitRegressorCV(criterion="ebic").fit(X, y).n_nonzero_coefs_
+    5
+    """
+
+    solver: str | Solver = "omp"
+    selector: str | Selector = "auto"
+    loss: str | Loss = "squared"
+    max_nonzero_coefs: int | None = None
+    criterion: str = "cv"
+    cv: Any = None
+    scoring: Any = None
+    fit_intercept: bool = True
+    normalize: bool = False
+    max_iter: int | None = None
+    ridge: float | None = None
+    n_jobs: int | None = None
+    random_state: Any = None

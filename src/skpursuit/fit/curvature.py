@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,8 +46,7 @@ def coupled_curvature(problem: Problem, A: Floats, z: Floats, penalty: Floats) -
     Block (i, j) of two columns is a sum over the samples that have both, for all pairs of classes at once:
     the price follows the non-zeros of the sparser column.
     """
-    loss: Any = problem.loss
-    p = loss.probabilities(z)
+    p = problem.loss.probabilities(z)
     shape = m, k = p.shape[1], len(A)
     first, second = np.triu_indices(m)
     blocks = np.zeros((len(first), k, k))
@@ -96,7 +95,7 @@ def centred(w: Floats, penalty: Floats) -> Floats:
 
 def couples(problem: Problem) -> bool:
     """Whether the loss of a sample depends on several predictions at once, as multinomial loss does."""
-    return hasattr(problem.loss, "probabilities")
+    return problem.loss.couples_targets
 
 
 def factor(H: Floats, penalty: Floats) -> tuple[Callable[[Floats], Floats], float]:

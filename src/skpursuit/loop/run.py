@@ -56,7 +56,7 @@ def minimize(
         How the top entries of the gradient are found: "auto" (the fastest exact way), "exact", "gram",
         "certified", "sketch", "halving", "halving-random", "greedy", "uniform", "importance", "reject".
     loss : str or Loss
-        "squared", "logistic", "huber" or "poisson".
+        "squared", "logistic", "huber", "poisson" or "multinomial".
     sample_weight : array-like of shape (n,), optional
         A row of weight zero is as good as not there.
     random_state : int, Generator or None

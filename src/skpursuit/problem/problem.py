@@ -14,10 +14,10 @@ from skpursuit.data.base import Floats, Indices
 from skpursuit.data.grams import GRAM_WIDTH
 from skpursuit.numerics.bounds import outer_bound
 from skpursuit.numerics.sums import dot, scaled_norm
-from skpursuit.parameters import as_array, shown
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.problem.score import Absolute, Group, Score, top
 from skpursuit.problem.state import State
+from skpursuit.problem.targets import checked_targets, checked_weights
 from skpursuit.selectors.ahead import Ahead
 from skpursuit.selectors.base import Query, exclude
 
@@ -41,7 +41,7 @@ class Problem:
     @cached_property
     def quadratic(self) -> bool:
         """Whether the loss is squared, so that least squares and Gram columns apply."""
-        return isinstance(self.loss, Squared)
+        return self.loss.quadratic
 
     def value(self, z: Floats) -> float:
         """The objective at predictions z; +inf where the loss overflows."""
@@ -64,17 +64,15 @@ class Problem:
 
     def majorant(self, z: Floats) -> Floats | None:
         """Curvature of a parabola above the losses that touches them at z; None where the loss has none."""
-        of: Any = getattr(self.loss, "majorant", None)
-        if of is None:
-            return None
-        c = of(self.y, z)
-        return c if self.weights is None else _scaled(c, self.weights)
+        c = self.loss.majorant(self.y, z)
+        return c if c is None or self.weights is None else _scaled(c, self.weights)
 
     def single_targets(self) -> list[Problem]:
         """One problem for each target, for losses that do not couple them."""
-        of: Any = getattr(self.loss, "for_target", lambda t: self.loss)
         return [
-            replace(self, y=np.ascontiguousarray(y), loss=of(t), targets=(), score=Absolute())
+            replace(
+                self, y=np.ascontiguousarray(y), loss=self.loss.for_target(t), targets=(), score=Absolute()
+            )
             for t, y in enumerate(self.y.T)
         ]
 
@@ -165,42 +163,12 @@ def _scaled(values: Floats, weights: Floats) -> Floats:
 def make_problem(design: Design, y: Any, loss: str | Loss, sample_weight: Any = None) -> Problem:
     """Check y, loss and weights against the design."""
     loss = as_loss(loss)
-    y = _checked_targets(design, y)
+    y = checked_targets(y, design.shape[0])
     weights = None if sample_weight is None else checked_weights(sample_weight, design.shape[0])
     design, y, weights = rows_that_count(design, y, weights)
     y = loss.check_targets(y)
-    if weights is not None and isinstance(loss, Squared):
+    if weights is not None and loss.quadratic:
         root = np.sqrt(weights)
         design, y, weights = AffineDesign(design, root=root), _scaled(y, root), None
-    targets = loss.outputs(y) if hasattr(loss, "outputs") else y.shape[1:]
+    targets = loss.outputs(y)
     return Problem(design, y, loss, weights, Group() if targets else Absolute(), targets)
-
-
-def _checked_targets(design: Design, y: Any) -> Floats:
-    y = as_array("y", y)
-    if y.dtype.kind not in "fiub":
-        raise TypeError(f"y has dtype {y.dtype}; it needs numbers: encode labels first")
-    if y.ndim not in (1, 2) or y.size == 0:
-        raise ValueError(f"y must have shape (n,) or (n, targets), got {y.shape}")
-    if len(y) != design.shape[0]:
-        raise ValueError(f"y has {len(y)} rows and X has {design.shape[0]}; they must be the same samples")
-    y = y.astype(np.float64)
-    if not np.isfinite(y).all():
-        raise ValueError("y contains NaN or infinity; drop those samples")
-    return y
-
-
-def checked_weights(sample_weight: Any, n: int) -> Floats:
-    """Sample weights as float64: finite, not negative, not all zero."""
-    weights = as_array("sample_weight", sample_weight)
-    try:
-        weights = weights.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"sample_weight must be an array of numbers, got {shown(sample_weight)}") from None
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}")
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight must be finite and not negative")
-    if not weights.any():
-        raise ValueError("sample_weight is zero for every sample; give at least one a positive weight")
-    return weights

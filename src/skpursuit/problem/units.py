@@ -26,6 +26,7 @@ import numpy as np
 
 from skpursuit.data import Design
 from skpursuit.data.base import Floats
+from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import Record, State
 
@@ -48,12 +49,13 @@ class Units:
 
     def problem(self, problem: Problem) -> Problem:
         """The same problem in these units."""
-        loss: Any = problem.loss
+        loss = problem.loss.scaled(self.y) if self.y else problem.loss
+        assert loss is not None  # `choose_units` leaves y as it is where the loss cannot be scaled
         return replace(
             problem,
             design=_divided(problem.design, self.x) if self.x else problem.design,
             y=np.ldexp(problem.y, -self.y) if self.y else problem.y,
-            loss=loss.scaled(self.y) if self.y else loss,
+            loss=loss,
         )
 
     def coef(self, support: Any, coef: Floats, back: bool = True) -> Floats:
@@ -104,7 +106,7 @@ def _exponent_of_columns(design: Design) -> int:
 
 def _exponent_of_targets(problem: Problem, reach: int | None) -> int:
     """The power of two for y; `reach` is that of the predictions that a constraint allows."""
-    if not _scales(problem.loss):
+    if problem.loss.scaled(0) is None:
         if reach is None or abs(reach) < ORDINARY:
             return 0
         raise ValueError(
@@ -125,16 +127,10 @@ def _exponent_of_targets(problem: Problem, reach: int | None) -> int:
     return (_exponent(peak) + reach) // 2
 
 
-def exponent_of(loss: Any, y: Floats, most: float) -> int:
+def exponent_of(loss: Loss, y: Floats, most: float) -> int:
     """The power of two for y alone; 0 for sizes between 1 / most and most, and where the loss fixes it."""
     peak = float(np.abs(y).max(initial=0.0))
-    return 0 if 1 / most <= peak <= most or not _scales(loss) else _exponent(peak)
-
-
-def _scales(loss: Any) -> bool:
-    """Whether the loss can be had in other units of y."""
-    scaled = getattr(loss, "scaled", None)
-    return scaled is not None and scaled(0) is not None
+    return 0 if 1 / most <= peak <= most or loss.scaled(0) is None else _exponent(peak)
 
 
 def _ordinary(size: float) -> bool:

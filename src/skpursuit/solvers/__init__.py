@@ -1,1 +1,36 @@
-"""The outer algorithms."""
+"""The outer algorithms: each is a frozen dataclass with `init` and `step`; the loop is in `loop/`.
+
+`base.Solver` says what a solver must give and what it can do. `SOLVERS` has the names that estimators, the
+command line and error messages know; a new solver is one file and one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from skpursuit.solvers.base import Solver
+
+__all__ = ["SOLVERS", "Solver", "solver_kind", "solver_names"]
+
+# Names callers may write, and the module and class of each solver. Modules load when they are used.
+SOLVERS: dict[str, tuple[str, str]] = {
+    "omp": ("pursuit", "OMP"),
+    "mp": ("pursuit", "MatchingPursuit"),
+    "cosamp": ("cosamp", "CoSaMP"),
+    "grasp": ("cosamp", "GraSP"),
+    "fw": ("frank_wolfe", "FrankWolfe"),
+}
+
+
+def solver_kind(solver: str | Solver) -> type[Solver]:
+    """The class of a solver, given by name or as an object."""
+    if isinstance(solver, Solver):
+        return type(solver)
+    module, name = SOLVERS[solver]
+    return getattr(import_module(f"skpursuit.solvers.{module}"), name)
+
+
+def solver_names(able: Callable[[type[Solver]], bool]) -> list[str]:
+    """Names of the solvers that can do something."""
+    return [name for name in SOLVERS if able(solver_kind(name))]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import sqrt
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from skpursuit.data.base import Floats
 from skpursuit.numerics.scaling import LEAST_OBJECTIVE, MOST_OBJECTIVE
+from skpursuit.problem import sparsity
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import Oracle
@@ -22,10 +23,23 @@ class Solver(ABC):
     """An outer algorithm: `init` makes a state, `step` makes the next one. The loop is elsewhere.
 
     Subclasses are frozen dataclasses. A step sets `state.status` when it is done.
+    The class variables say what a solver can do, for estimators and error messages.
     """
 
     max_iter: int | None
-    asks_many: ClassVar[bool] = False  # whether a query is for more than one column
+    n_nonzero_coefs: int | None = None
+    asks_many: ClassVar[bool] = False  # a query is for more than one column
+    has_sparsity: ClassVar[bool] = False  # parameter `n_nonzero_coefs`, the columns in the model
+    nested_path: ClassVar[bool] = False  # one run passes through the models of all sizes
+    can_force_columns: ClassVar[bool] = False  # parameter `forced`, columns that stay in the model
+    can_ridge: ClassVar[bool] = False  # parameter `ridge`, a penalty on the coefficients
+    quadratic_only: ClassVar[bool] = False  # serves squared loss alone
+
+    @classmethod
+    def from_parameters(cls, **given: Any) -> Self:
+        """The solver of an estimator's parameters: those it has not are left out, None means its default."""
+        known = {part.name for part in fields(cls)}  # type: ignore[arg-type]
+        return cls(**{name: value for name, value in given.items() if name in known and value is not None})
 
     @abstractmethod
     def init(self, problem: Problem) -> State:
@@ -35,10 +49,13 @@ class Solver(ABC):
     def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
         """One iteration."""
 
+    def forcing(self, columns: tuple[int, ...]) -> Solver:
+        """The same solver with these columns in the model beside those it may choose."""
+        raise TypeError(f"{type(self).__name__} cannot force columns into the model")
+
     def admits(self, coef: Floats) -> bool:
         """Whether a run may begin with these coefficients."""
-        k = getattr(self, "n_nonzero_coefs", None)
-        return k is None or len(coef) <= k
+        return self.n_nonzero_coefs is None or len(coef) <= self.n_nonzero_coefs
 
     def scaled(self, x: int, y: int, quadratic: bool) -> Solver | None:
         """Return the solver of X / 2^x and y / 2^y; None where it knows no units. See `units.py`."""
@@ -101,8 +118,7 @@ def check_sparsity(problem: Problem, k: int) -> None:
 
 def default_sparsity(problem: Problem) -> int:
     """A tenth of the columns, but no more than there are rows: more cannot be independent."""
-    n, d = problem.design.shape
-    return max(1, min(n, d // 10))
+    return sparsity.for_solver(*problem.design.shape)
 
 
 def check_ridge(problem: Problem, ridge: float) -> None:

@@ -60,6 +60,8 @@ class CoSaMP(Solver):
     """
 
     asks_many: ClassVar[bool] = True
+    has_sparsity: ClassVar[bool] = True
+    quadratic_only: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None
@@ -117,7 +119,7 @@ class CoSaMP(Solver):
         return select(problem.query(state, k, exclude=NO_COLUMNS, rng=rng, ordered=False)).indices
 
     def _check(self, problem: Problem) -> None:
-        if not problem.quadratic:
+        if self.quadratic_only and not problem.quadratic:
             raise ValueError("CoSaMP is least squares; use GraSP for other losses than squared")
 
     def _refit(self, problem: Problem) -> NormalEquations | NewtonMerged:
@@ -170,6 +172,8 @@ class GraSP(CoSaMP):
     1.0
     """
 
+    can_ridge: ClassVar[bool] = True
+    quadratic_only: ClassVar[bool] = False
     ridge: float = 0.0
 
     def __post_init__(self) -> None:

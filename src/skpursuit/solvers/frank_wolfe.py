@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field, fields, replace
 from math import frexp, isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -94,6 +94,11 @@ class FrankWolfe(Solver):
         shown = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
         shown = {"constraint": self.constraint, "max_iter": self.max_iter, "step": self.rule, **shown}
         return f"FrankWolfe({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    @classmethod
+    def from_parameters(cls, radius: float = 1.0, **given: Any) -> Self:
+        """Frank-Wolfe on the l1 ball of this radius."""
+        return super().from_parameters(constraint=L1Ball(radius), **given)
 
     def work(self, problem: Problem) -> tuple[int, int]:
         """Vertices are visited again and again; Gram columns come in blocks, four times as cheap."""
@@ -189,7 +194,7 @@ class FrankWolfe(Solver):
 
 def tolerated_error(problem: Problem, constraint: ConvexSet, t: int) -> float | None:
     """gamma_t C_f / (4 radius): delta times this gradient error costs the rate a factor 1 + delta."""
-    smoothness = getattr(problem.loss, "smoothness", None)
+    smoothness = problem.loss.smoothness
     if smoothness is None:
         return None
     if problem.weights is not None:

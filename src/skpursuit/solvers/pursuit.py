@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import ClassVar
 
 import numpy as np
 
@@ -68,6 +69,10 @@ class OMP(Solver):
     True
     """
 
+    has_sparsity: ClassVar[bool] = True
+    nested_path: ClassVar[bool] = True
+    can_force_columns: ClassVar[bool] = True
+    can_ridge: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None
@@ -89,6 +94,10 @@ class OMP(Solver):
         tol = scaled_tol(self.tol, -2 * y if quadratic else 0)
         ridge = 0.0 if quadratic else scaled_ridge(self.ridge, -2 * x)
         return replace(self, tol=tol, ridge=ridge)
+
+    def forcing(self, columns: tuple[int, ...]) -> OMP:
+        k = None if self.n_nonzero_coefs is None else self.n_nonzero_coefs + len(columns)
+        return replace(self, forced=(*columns, *self.forced), n_nonzero_coefs=k)
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns this run may use."""
@@ -224,6 +233,8 @@ class MatchingPursuit(Solver):
         Limit on steps; a column can be moved many times.
     """
 
+    has_sparsity: ClassVar[bool] = True
+    nested_path: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None

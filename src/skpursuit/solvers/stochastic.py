@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -66,6 +67,7 @@ class StoIHT(Solver):
         The step gamma. Default: b / n, for columns of unit norm.
     """
 
+    has_sparsity: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None

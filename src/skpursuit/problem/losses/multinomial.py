@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpursuit.problem.losses.targets import Array, finite_targets
+from skpursuit.problem.losses.base import Loss
+from skpursuit.problem.targets import Array, finite_targets
 
 
 @dataclass(frozen=True)
-class Multinomial:
+class Multinomial(Loss):
     """Multinomial logistic loss log(sum_k exp(z_k)) - z_y for labels y in 0..K-1 and z of shape (n, K).
 
     The loss of a row couples its K predictions: its second derivatives are diag(p) - p p^T of the class
@@ -20,7 +20,9 @@ class Multinomial:
     nothing: they are singular, and Newton needs a ridge or a reference class.
     """
 
-    smoothness: ClassVar[float | None] = 0.5
+    smoothness = 0.5
+    couples_targets = True
+    gives_probability = True
 
     def value(self, y: Array, z: Array) -> Array:
         """log(sum_k exp(z_k)) - z_y of each row, shape (n,)."""

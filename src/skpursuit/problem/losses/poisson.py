@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpursuit.problem.losses.targets import Array, finite_targets
+from skpursuit.problem.losses.base import Loss
+from skpursuit.problem.targets import Array, finite_targets
 
 # log(2) in two parts. The first has 32 significant bits, so that its product with a binary exponent is exact.
 _LN2_HIGH = float.fromhex("0x1.62e42feep-1")
@@ -16,18 +17,17 @@ _LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 
 
 @dataclass(frozen=True)
-class Poisson:
+class Poisson(Loss):
     """Poisson loss with log link: exp(z) - y z + (y log y - y), half the deviance, for y >= 0.
 
     The constant makes the loss non-negative, zero where exp(z) = y. The curvature exp(z) has no bound,
     so there is no smoothness constant.
 
-    Value and residual are accurate to a few units in their last place, or else what they are at a z that is
-    less than one unit in its own last place away. The latter is where exp(z) and y cancel: there the relative
-    error of an ulp of z is without bound, so that no more is to be had of predictions that are rounded.
+    Value and residual are accurate to a few ulp, or exact for a z within one ulp. The latter is where exp(z)
+    and y cancel: there one ulp of z changes them by an unbounded relative amount.
     """
 
-    smoothness: ClassVar[float | None] = None
+    positive_targets = True
 
     def value(self, y: Array, z: Array) -> Array:
         """exp(z) - y z + (y log y - y)."""

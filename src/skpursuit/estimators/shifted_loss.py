@@ -1,4 +1,8 @@
-"""An intercept for solvers that cannot keep a column of ones in their model."""
+"""An intercept for solvers that cannot keep a column of ones in their model.
+
+The best constant prediction is found first. The solver then minimises the loss of predictions that are all
+moved by this constant, and once it is done the constant is fitted again beside its model.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +19,14 @@ MOST = 1e3  # targets up to this are reached by steps of a hundred units
 
 
 @dataclass(frozen=True)
-class Shifted:
-    """A loss of predictions that are all moved by a constant: the intercept of the empty model."""
+class ShiftedLoss(Loss):
+    """A loss of predictions that are all moved by a constant, one per target."""
 
     loss: Loss
     shift: Any
 
     @property
-    def smoothness(self) -> float | None:
+    def smoothness(self) -> float | None:  # type: ignore[override]
         """That of the loss."""
         return self.loss.smoothness
 
@@ -38,20 +42,18 @@ class Shifted:
         """Curvature at z + shift."""
         return self.loss.curvature(y, z + self.shift)
 
-    @property
-    def majorant(self) -> Any:
-        """That of the loss at z + shift, where it has one."""
-        of: Any = getattr(self.loss, "majorant", None)
-        return None if of is None else lambda y, z: of(y, z + self.shift)
+    def majorant(self, y: Floats, z: Floats) -> Floats | None:
+        """That of the loss at z + shift."""
+        return self.loss.majorant(y, z + self.shift)
 
-    def scaled(self, exponent: int) -> Shifted | None:
-        """Return the loss in other units of y and z, where it can be had."""
-        scaled: Any = getattr(self.loss, "scaled", None)
-        return None if scaled is None else Shifted(scaled(exponent), np.ldexp(self.shift, -exponent))
+    def scaled(self, exponent: int) -> ShiftedLoss | None:
+        """The loss and its shift in other units of y and z."""
+        scaled = self.loss.scaled(exponent)
+        return None if scaled is None else ShiftedLoss(scaled, np.ldexp(self.shift, -exponent))
 
-    def for_target(self, t: int) -> Shifted:
+    def for_target(self, t: int) -> ShiftedLoss:
         """The loss of one of several targets."""
-        return Shifted(self.loss, self.shift[t])
+        return ShiftedLoss(self.loss, self.shift[t])
 
     def check_targets(self, y: Any) -> Floats:
         """As the loss does."""
@@ -62,10 +64,10 @@ def best_constant(loss: Loss, y: Any, weights: Floats | None = None, z: Any = 0.
     """The b (one per target) that minimises the sum of weighted losses at z + b, by damped Newton."""
     y = np.asarray(y, dtype=np.float64)
     exponent = exponent_of(loss, y, MOST)
-    if exponent:
-        scaled: Any = loss
+    scaled = loss.scaled(exponent) if exponent else None
+    if scaled is not None:
         y, z, start = (np.ldexp(part, -exponent) for part in (y, z, start))
-        return np.ldexp(best_constant(scaled.scaled(exponent), y, weights, z, start), exponent)
+        return np.ldexp(best_constant(scaled, y, weights, z, start), exponent)
     w = np.ones(len(y)) if weights is None else weights
     w = w if y.ndim == 1 else w[:, None]
     z = np.broadcast_to(z, y.shape)

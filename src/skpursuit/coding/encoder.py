@@ -1,6 +1,9 @@
-"""Codes of many signals over one dictionary: fixed blocks, bounded memory, threads over blocks.
+"""Codes of many signals over one dictionary.
 
-The one sanctioned loop beside `minimize`: it works on blocks of signals that share a Gram matrix.
+Signals are coded in blocks whose size follows from the shapes alone: one matrix product gives the
+correlations of a whole block, a kernel codes its signals one by one, and threads share the blocks, so that
+their number changes no bit. The signals share Gram rows of the atoms: all of them where they fit the memory
+limit, else those that a block asks for. This is the one sanctioned loop beside `minimize`.
 """
 
 from __future__ import annotations
@@ -25,15 +28,15 @@ ROWS = 64  # blocks are multiples of what BLAS packs together
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How signals are coded. All numbers are checked by whoever makes it."""
+class CodingConfig:
+    """Validated coder parameters: those of `PursuitCoder`, with the number of non-zeros k settled."""
 
     k: int
-    tol: float = 0.0
+    tol: float | None = None
     solver: str = "omp"
     refit: bool = False
-    max_iter: int = 10
-    n_threads: int | None = None
+    max_iter: int | None = None
+    n_jobs: int | None = None
     memory_limit: int = 2**30
 
 
@@ -62,15 +65,14 @@ class Encoder:
     ----------
     atoms : ndarray of shape (d, n), float32 or float64
         Finite.
-    plan : Plan
-        How to code.
+    config : CodingConfig
     expected : int, optional
         Number of signals to come. For a few of them only the Gram rows they ask for are computed.
     """
 
-    def __init__(self, atoms: np.ndarray, plan: Plan, expected: int | None = None) -> None:
+    def __init__(self, atoms: np.ndarray, config: CodingConfig, expected: int | None = None) -> None:
         d, n = atoms.shape
-        self.plan, self.dtype, self.shape = plan, atoms.dtype, (d, n)
+        self.config, self.dtype, self.shape = config, atoms.dtype, (d, n)
         self.exponent = int(_exponents(np.abs(atoms).max(initial=0.0), atoms.dtype))
         scaled = np.ascontiguousarray(atoms) * atoms.dtype.type(2.0**-self.exponent)
         reach = int(_exponents(_norms(scaled).max(initial=0.0), atoms.dtype))
@@ -81,33 +83,33 @@ class Encoder:
         nothing = np.empty((0, d), np.float32), np.full(d, -1, np.int64)
         self.dictionary = Dictionary(scaled, coarse, _norms(scaled), *nothing)
         self._spare: list[np.ndarray] = []  # correlations of blocks that are done: fresh memory is slow
-        self.k = min(plan.k, n, d)
+        self.k = min(config.k, n, d)
         eps, fine = float(np.finfo(atoms.dtype).eps), float(np.finfo(np.float64).eps) * 2 * n**0.5
         self.limits = Limits(
             k=self.k,
-            max_iter=plan.max_iter,
+            max_iter=int(config.max_iter or config.k),
             coarse=float(np.finfo(np.float32).eps) * 2 * n**0.5,
             fine=fine,
             floor=max(fine, 4 * eps),
             dependence=max(fine, 256 * eps**2),
-            refit=plan.refit,
+            refit=bool(config.refit),
         )
         few = expected is not None and expected * self.k < d
-        if not few and 4 * d * d <= plan.memory_limit:
+        if not few and 4 * d * d <= config.memory_limit:
             self.dictionary = self._with_all_rows(self.dictionary)
 
     @property
     def _work(self) -> int:
         """Multiply-adds of one signal."""
         d, n = self.shape
-        return d * n + self.k**2 * (d + n) * (1 if self.plan.solver == "omp" else 9)
+        return d * n + self.k**2 * (d + n) * (1 if self.config.solver == "omp" else 9)
 
     @property
     def block(self) -> int:
         """Signals coded together; it depends on shapes alone, so threads cannot change the result."""
         d, per_signal = self.shape[0], self._work
         if len(self.dictionary.gram) < d:
-            per_signal = max(per_signal, BLOCK_WORK * 4 * d * self.k // self.plan.memory_limit)
+            per_signal = max(per_signal, BLOCK_WORK * 4 * d * self.k // self.config.memory_limit)
         most = max(1, min(MAX_BLOCK, BLOCK_WORK // max(1, per_signal)))
         return most - most % ROWS if most > ROWS else most
 
@@ -119,7 +121,7 @@ class Encoder:
             parts[at] = self._part(signals[at : at + self.block], first + at)
 
         starts = range(0, len(signals), self.block)
-        share(fill, [(at,) for at in starts], len(signals) * self._work, self.plan.n_threads)
+        share(fill, [(at,) for at in starts], len(signals) * self._work, self.config.n_jobs)
         return _stack([parts[at] for at in starts], self.shape[0], self.dtype)
 
     def _part(self, rows: np.ndarray, first: int) -> Part:
@@ -144,7 +146,7 @@ class Encoder:
         exponents = _exponents(peak, self.dtype)
         y = y * np.ldexp(1.0, -exponents).astype(self.dtype)[:, None]
         with np.errstate(over="ignore", under="ignore"):
-            tol = np.ldexp(self.plan.tol, -2 * exponents)
+            tol = np.ldexp(float(self.config.tol or 0.0), -2 * exponents)
         coarse = y.astype(np.float32, copy=False)
         energy = np.einsum("ij,ij->i", y, y).astype(np.float64)
         start = self._room(len(y))
@@ -164,11 +166,11 @@ class Encoder:
         codes = Codes(np.zeros((size, self.k), np.int32), np.zeros((size, self.k)), np.full(size, PENDING))
         while True:
             wanted = np.zeros(d, bool)
-            KERNELS[self.plan.solver](block, dictionary, self.limits, codes, wanted)
+            KERNELS[self.config.solver](block, dictionary, self.limits, codes, wanted)
             new = np.flatnonzero(wanted)
             if len(new) == 0:
                 return codes
-            if size > 1 and 4 * d * (len(dictionary.gram) + len(new)) > self.plan.memory_limit:
+            if size > 1 and 4 * d * (len(dictionary.gram) + len(new)) > self.config.memory_limit:
                 halves = (slice(None, size // 2), slice(size // 2, None))
                 parts = [self._codes(Block(*(x[half] for x in block))) for half in halves]
                 return Codes(*(np.concatenate(pair) for pair in zip(*parts)))
@@ -192,8 +194,19 @@ class Encoder:
             np.matmul(coarse[at:end], coarse[:end].T, out=gram[at:end, :end])
             gram[:at, at:end] = gram[at:end, :at].T
 
-        share(fill, [(at,) for at in range(0, d, step)], d * d * n // 2, self.plan.n_threads)
+        share(fill, [(at,) for at in range(0, d, step)], d * d * n // 2, self.config.n_jobs)
         return dictionary._replace(gram=gram, slot=np.arange(d))
+
+
+def make_encoder(atoms: np.ndarray, dtype: np.dtype, config: CodingConfig, expected: int | None) -> Encoder:
+    """The encoder of signals of this dtype: float32 stays float32, everything else is coded in float64."""
+    with np.errstate(over="ignore", under="ignore"):
+        cast = atoms.astype(np.float32 if dtype == np.float32 else np.float64, copy=False)
+    if not np.isfinite(cast).all() or not np.array_equal(cast.any(axis=1), atoms.any(axis=1)):
+        raise ValueError(
+            "dictionary leaves the range of float32, the signals' dtype; scale it, or use float64 signals"
+        )
+    return Encoder(cast, config, expected)
 
 
 def _stack(parts: list[Part], d: int, dtype: np.dtype) -> csr_array:

@@ -1,0 +1,197 @@
+"""What the linear estimators share: checked data, predictions, and the attributes that a fit leaves.
+
+`LinearBase` serves every estimator with `coef_` and `intercept_`. `PursuitBase` adds what the pursuit
+estimators have in common: `fit`, which solves one or several problems (targets or classes) that the estimator
+makes of its data, and what is known of the runs afterwards.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skpursuit.data import Design, make_design, rows_that_count
+from skpursuit.data.base import Floats, Indices
+from skpursuit.data.sparse_input import compressed
+from skpursuit.estimators.checks import check_parameters
+from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, full_coefs
+from skpursuit.numerics.blas import one_thread
+from skpursuit.parameters import check_unmasked
+from skpursuit.problem.state import Record, Status
+from skpursuit.problem.targets import checked_weights
+
+FLOATS = (np.float64, np.float32)
+
+
+def trusted(X: Any) -> Any:
+    """X for scikit-learn's checks, which follow the indices of a sparse matrix without looking at them."""
+    check_unmasked(X=X)
+    return compressed(X) if issparse(X) and X.ndim == 2 else X
+
+
+def some_rows(X: Any, rows: Indices) -> Any:
+    """Rows of a list, an array, a sparse array or a data frame, as one of the same kind."""
+    if isinstance(X, (list, tuple)):
+        return [X[i] for i in rows]
+    return X.tocsr()[rows] if issparse(X) else getattr(X, "iloc", X)[rows]
+
+
+class Samples(NamedTuple):
+    """Checked samples with a weight above zero; `kept` marks the rows of the X given that they are."""
+
+    base: Design
+    y: Any
+    weights: Floats | None
+    kept: NDArray[np.bool_]
+
+    def weighted(self, weights: Floats) -> Samples:
+        """The samples with these weights; those of weight zero are left out."""
+        kept = self.kept.copy()
+        kept[kept] = weights > 0
+        return Samples(*rows_that_count(self.base, self.y, weights), kept)
+
+
+class Problems(NamedTuple):
+    """What an estimator solves: one run for each of the targets; `joint` if one run serves them all."""
+
+    config: FitConfig
+    targets: list[Any]
+    joint: bool
+
+
+class LinearBase:
+    """Predictions X w + b of a model with `coef_` and `intercept_`; sparse X is welcome."""
+
+    coef_: Floats
+    intercept_: Any
+    n_features_in_: int
+
+    def _check_samples(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Samples:
+        """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
+        check_unmasked(y=y)
+        X, y = validate_data(
+            self,
+            trusted(X),
+            y,
+            accept_sparse=["csr", "csc"],
+            dtype=FLOATS,
+            ensure_all_finite=False,  # the column norms tell, and every method needs them anyway
+            **checks,
+        )
+        design = make_design(X)
+        samples = Samples(design, y, None, np.ones(design.shape[0], dtype=bool))
+        if sample_weight is None:
+            return samples
+        if isinstance(sample_weight, Real):
+            sample_weight = np.full(design.shape[0], sample_weight)
+        return samples.weighted(checked_weights(sample_weight, design.shape[0]))
+
+    def _linear(self, X: Any) -> Floats:
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, reset=False)
+        return np.asarray(X @ self.coef_.T) + self.intercept_
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score as scikit-learn's estimators of this kind do; samples of weight zero are not looked at.
+
+        Parameters
+        ----------
+        X : array-like or sparse array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        score : float
+            R squared of a regressor, accuracy of a classifier.
+        """
+        if sample_weight is not None and np.ndim(sample_weight) == 1 and not np.all(sample_weight):
+            rows = np.flatnonzero(sample_weight)
+            X, y, sample_weight = (some_rows(part, rows) for part in (X, y, sample_weight))
+        return super().score(X, y, sample_weight)  # type: ignore[misc]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        return tags
+
+
+class PursuitBase(LinearBase):
+    """Coefficients and what is known of the runs: one for all targets, or one for each."""
+
+    warm_start: bool = False
+    support_: Any
+    history_: list[Record] | list[list[Record]]
+    n_iter_: int
+    entries_read_: int
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+        """Checked data, with targets as numbers."""
+        raise NotImplementedError
+
+    def _problems(self, y: Any, **changes: Any) -> Problems:
+        """The problems to solve for these targets; `changes` of parameters go into the config."""
+        raise NotImplementedError
+
+    def _labels(self, y: Any) -> Any:
+        """Targets as scorers and splitters know them."""
+        return y
+
+    @one_thread()
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets, or the class labels of a classifier.
+        sample_weight : array-like of shape (n_samples,), optional
+        """
+        check_parameters(self)
+        base, y, weights, _ = self._read(X, y, sample_weight)
+        problems = self._problems(y)
+        starts = self._starts(problems, base.shape[1])
+        fits = [
+            fit_linear(problems.config, base, target, weights, start)
+            for target, start in zip(problems.targets, starts)
+        ]
+        self._keep(fits, base, problems.joint)
+        return self
+
+    def _starts(self, problems: Problems, d: int) -> list[LinearFit | None]:
+        """The last fit of each problem, with `warm_start` and if it had coefficients of the same shape."""
+        shapes = [problems.config.loss.outputs(target) for target in problems.targets]
+        if not (self.warm_start and "support_" in vars(self)):
+            return [None] * len(shapes)
+        joint = not isinstance(self.support_, list)
+        supports, coefs = [self.support_] if joint else self.support_, np.atleast_2d(self.coef_)
+        if len(supports) != len(shapes) or coefs.shape != (sum(int(np.prod(shape)) for shape in shapes), d):
+            return [None] * len(shapes)
+        parts = [coefs.T if shapes[0] else coefs[0]] if joint else coefs
+        return [LinearFit(s, np.asarray(c[s], dtype=np.float64), 0.0) for s, c in zip(supports, parts)]
+
+    def _keep(self, fits: list[LinearFit], base: Design, joint: bool) -> None:
+        coefs, results = full_coefs(base, fits), [fit.result for fit in fits]
+
+        def one_or_all(values: list[Any]) -> Any:
+            return values[0] if joint else values
+
+        self.coef_ = coefs[0] if joint else np.stack(coefs)
+        self.intercept_ = fits[0].intercept if joint else np.array([fit.intercept for fit in fits])
+        self.support_ = one_or_all([fit.columns for fit in fits])
+        self._stopped = one_or_all([result.status.name for result in results])
+        self.history_ = one_or_all([result.history for result in results])
+        self.n_iter_ = max(result.n_iter for result in results)
+        self.entries_read_ = sum(result.entries_read for result in results)
+
+    @property
+    def status_(self) -> Status | list[Status]:
+        """Why the run stopped, or each of the runs."""
+        stopped = self._stopped  # stored as strings because skops cannot store Enum members
+        return [Status[name] for name in stopped] if isinstance(stopped, list) else Status[stopped]

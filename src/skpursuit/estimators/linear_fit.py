@@ -1,0 +1,166 @@
+"""From the parameters of an estimator to a run, and from the run to a linear model.
+
+`FitConfig` holds the parameters that all pursuit estimators share. `fit_linear` standardizes the data, makes
+the solver, runs it and gives a `LinearFit`: coefficients of X as it was given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from skpursuit.data import Design
+from skpursuit.data.base import Floats, Indices
+from skpursuit.estimators.standardized import standardize
+from skpursuit.loop.run import make_run
+from skpursuit.problem import sparsity
+from skpursuit.problem.losses import Loss, Squared, as_loss
+from skpursuit.problem.state import State, dtype_for
+from skpursuit.selectors import Selector
+from skpursuit.solvers import Solver, solver_kind, solver_names
+
+CLASS_RIDGE = 0.03  # chosen on text collections, see the README
+
+
+class LinearFit(NamedTuple):
+    """A linear model: columns in order of selection, their coefficients, intercept, and the run's result."""
+
+    columns: Indices
+    coef: Floats
+    intercept: Any
+    result: Any = None
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """What the pursuit estimators are asked to do, whatever the data. The values are checked before."""
+
+    solver: str | Solver = "omp"
+    selector: str | Selector = "auto"
+    loss: Loss = field(default_factory=Squared)
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    fit_intercept: bool = True
+    normalize: bool = False
+    max_iter: int | None = None
+    radius: float = 1.0
+    ridge: float | None = None
+    random_state: Any = None
+
+    @classmethod
+    def of(cls, estimator: Any, **changes: Any) -> Self:
+        """Take the parameters an estimator has under these names."""
+        given = estimator.get_params(deep=False) | changes
+        given["loss"] = as_loss(given["loss"])
+        return cls(**{part.name: given[part.name] for part in fields(cls) if part.name in given})
+
+    def __post_init__(self) -> None:
+        """Refuse a ridge that was given and would have no effect."""
+        if not self.ridge:
+            return
+        useless = f"ridge={self.ridge:g} has no effect with"
+        if isinstance(self.solver, Solver):
+            raise ValueError(f"{useless} a solver object; give it to the solver, as in OMP(ridge=0.1)")
+        if not self.kind.can_ridge:
+            able = " or ".join(solver_names(lambda kind: kind.can_ridge))
+            raise ValueError(f"{useless} solver {self.solver!r}; leave it out or use {able}")
+        if self.loss.quadratic:
+            raise ValueError(f"{useless} squared loss; leave it out")
+
+    @property
+    def kind(self) -> type[Solver]:
+        """The class of the solver, which says what it can do."""
+        return solver_kind(self.solver)
+
+    def sized(self, k: int) -> FitConfig:
+        """The same for k coefficients; a solver object then has this limit instead of its own."""
+        if isinstance(self.solver, Solver):
+            limited: Any = self.solver
+            return replace(self, solver=replace(limited, n_nonzero_coefs=k))
+        return replace(self, n_nonzero_coefs=k)
+
+    def sparsity(self, base: Design, weights: Floats | None) -> int:
+        """The number of coefficients, by default that of `sparsity.for_pursuit`."""
+        n, d = base.shape
+        if self.n_nonzero_coefs is not None:
+            return sparsity.clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
+        return sparsity.for_pursuit(n, d, self.tol is not None, weights)
+
+    def make_solver(self, k: int, forced: tuple[int, ...], start: LinearFit | None) -> Solver:
+        """The solver object, with the column of ones forced into the model, and those of an earlier fit."""
+        solver = self.solver
+        if not isinstance(solver, Solver):
+            ridge = self.ridge
+            if ridge is None:  # classes may be separable
+                ridge = CLASS_RIDGE if self.loss.gives_probability else 0.0
+            solver = self.kind.from_parameters(
+                n_nonzero_coefs=k,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                forced=() if start is None else tuple(int(j) for j in start.columns[:k]),
+                ridge=ridge,
+                radius=self.radius,
+            )
+        return solver.forcing(forced) if forced else solver
+
+
+def fit_linear(
+    config: FitConfig,
+    base: Design,
+    y: Any,
+    weights: Floats | None = None,
+    start: LinearFit | None = None,
+    steps: list[LinearFit] | None = None,
+) -> LinearFit:
+    """Fit one problem, from an earlier fit if there is one; `steps` receives the model of every iteration."""
+    can_force = config.kind.can_force_columns
+    data = standardize(base, y, config.loss, weights, config.fit_intercept, config.normalize, can_force)
+    solver = config.make_solver(config.sparsity(base, weights), data.forced, start)
+    run = make_run(data.design, data.y, solver, config.selector, data.loss, data.weights, config.random_state)
+    if start is not None and not can_force:
+        coef = data.standardized(start.columns, start.coef)
+        if solver.admits(coef):
+            run.start_from(start.columns, coef)
+
+    def fit_of(state: State) -> LinearFit:
+        return LinearFit(*data.original(run.units.state(state)))
+
+    if steps is not None:
+        run.watch = lambda state: steps.append(fit_of(run.solver.finish(run.problem, state)))
+    run.go()
+    return fit_of(run.state)._replace(result=run.result())
+
+
+def coef_dtype(base: Design, fits: list[LinearFit]) -> np.dtype[Any]:
+    """The dtype of X if it keeps all its digits in coefficients and predictions, else float64."""
+    if base.dtype == np.float64:
+        return base.dtype
+    eps = float(np.finfo(base.dtype).eps)
+    for fit in fits:
+        sizes = np.abs(base.columns(fit.columns)).max(axis=1, initial=0.0)
+        parts = np.abs(fit.coef.T) * sizes
+        reach = [eps * parts.max(initial=0.0), parts.sum()]
+        if dtype_for(np.append(fit.coef, reach), base.dtype) != base.dtype:
+            return np.dtype(np.float64)
+    return base.dtype
+
+
+def full_coefs(base: Design, fits: list[LinearFit]) -> list[Floats]:
+    """Coefficients of all d columns, shape (d,) or (targets, d), of each fit; all of one dtype."""
+    d, dtype, coefs = base.shape[1], coef_dtype(base, fits), []
+    for fit in fits:
+        full = np.zeros((d, *fit.coef.shape[1:]), dtype=dtype)
+        full[fit.columns] = fit.coef
+        coefs.append(np.ascontiguousarray(full.T))
+    return coefs
+
+
+def predictions(base: Design, fits: list[LinearFit], rows: Indices) -> list[Floats]:
+    """X w + b of each fit on some rows; X is read once for all of them."""
+    used = np.unique(np.concatenate([fit.columns for fit in fits])).astype(np.intp)
+    if len(used) == 0:
+        return [np.zeros((len(rows), *fit.coef.shape[1:])) + fit.intercept for fit in fits]
+    gathered = base.columns(used)[:, rows].T
+    return [gathered[:, np.searchsorted(used, fit.columns)] @ fit.coef + fit.intercept for fit in fits]

@@ -1,0 +1,109 @@
+"""The data as a solver sees them, and the way back.
+
+Users give X, y, weights and wish for an intercept or for columns of equal norm. A solver knows nothing of
+that: it gets a view of X that is centred, scaled and weighted without being copied, targets to match, and a
+loss. `StandardizedData` holds these, and turns what the solver found into coefficients of X as it was given.
+
+The intercept is kept in one of three ways. Squared loss needs none once X and y are centred. With other
+losses a last column of ones is always in the model, where the solver can force columns into it; else the
+predictions of the loss are shifted (`shifted_loss.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data import AffineDesign, Design, InterceptDesign, check_finite, rows_that_count
+from skpursuit.data.base import Floats, Indices
+from skpursuit.estimators.shifted_loss import ShiftedLoss, best_constant
+from skpursuit.problem.losses import Loss, Squared
+from skpursuit.problem.state import State
+
+SQUARED = Squared()
+
+
+@dataclass(frozen=True)
+class StandardizedData:
+    """Design, targets, loss and weights of a run; means, norms and offset that lead back to X and y.
+
+    `forced` has the column of ones, if there is one.
+    """
+
+    design: Design
+    y: Any
+    loss: Loss
+    weights: Floats | None
+    centre: Floats
+    scale: Floats
+    offset: Any
+    forced: tuple[int, ...] = ()
+
+    def original(self, state: State) -> tuple[Indices, Floats, Any]:
+        """Columns of X in order of selection, their coefficients, and the intercept."""
+        real = np.asarray(state.support) < len(self.centre)
+        columns, constant = state.support[real], state.coef[~real]
+        coef = state.coef[real] / self._per_row(columns, state.coef)
+        intercept = self.offset - self.centre[columns] @ coef + constant.sum(axis=0)
+        if isinstance(self.loss, ShiftedLoss):
+            shifted = self.loss
+            intercept += best_constant(shifted.loss, self.y, self.weights, state.z, shifted.shift)
+        return columns, coef, intercept
+
+    def standardized(self, columns: Indices, coef: Floats) -> Floats:
+        """Coefficients of X as coefficients of the view."""
+        return coef * self._per_row(columns, coef)
+
+    def _per_row(self, columns: Indices, coef: Floats) -> Floats:
+        scale = self.scale[columns]
+        return scale if coef.ndim == 1 else scale[:, None]
+
+
+def standardize(
+    base: Design,
+    y: Any,
+    loss: Loss = SQUARED,
+    weights: Floats | None = None,
+    fit_intercept: bool = True,
+    normalize: bool = False,
+    can_force: bool = True,
+) -> StandardizedData:
+    """Centre, scale and weight without touching X; rows of weight zero are left out."""
+    d = base.shape[1]
+    check_finite(base)
+    base, y, weights = rows_that_count(base, y, weights)
+    has_column = fit_intercept and can_force and not loss.quadratic
+    centred = (fit_intercept and loss.quadratic) or (has_column and normalize)
+    centre = base.means(weights) if centred else np.zeros(d)
+    root = None if weights is None else np.sqrt(weights)
+    scale = _norms(base, centre, root) if normalize else np.ones(d)
+    if loss.quadratic:
+        offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
+        plain = not (fit_intercept or normalize) and root is None
+        view = base if plain else AffineDesign(base, centre, scale, root)
+        y = _centred(np.asarray(y, dtype=np.float64), offset)
+        y = y if root is None else y * (root if y.ndim == 1 else root[:, None])
+        return StandardizedData(view, y, loss, None, centre, scale, offset)
+    view = AffineDesign(base, centre, scale) if normalize else base
+    if has_column:
+        view = InterceptDesign(view)
+    elif fit_intercept:
+        loss = ShiftedLoss(loss, best_constant(loss, y, weights))
+    forced = (d,) if has_column else ()
+    return StandardizedData(view, y, loss, weights, centre, scale, 0.0, forced)
+
+
+def _centred(y: Floats, offset: Any) -> Floats:
+    """Targets less their means; those that are constant to working precision become 0."""
+    rest = y - offset
+    tiny = 64 * np.finfo(np.float64).eps * np.abs(offset)
+    return np.where(np.abs(rest).max(axis=0) > tiny, rest, 0.0)
+
+
+def _norms(base: Design, centre: Floats, root: Floats | None) -> Floats:
+    """Norms of the centred and weighted columns, 1 for those that are constant to working precision."""
+    view = AffineDesign(base, centre, root=root)
+    norms = view.norms(0)
+    return np.where(norms > view.lost(np.arange(len(norms))), norms, 1.0)

@@ -1,0 +1,102 @@
+"""What a loss is, and what it can do.
+
+A loss must give its value, its slope (`residual`) and its curvature in the predictions. Everything else has a
+default here that says "no": a loss that can do more overrides it, and code that needs it asks the loss, never
+for its class or its name. `UserLoss` makes a loss of any object that has the three methods.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from skpursuit.problem.targets import Array, finite_targets
+
+NEEDED = ("value", "residual", "curvature")
+
+
+class Loss(ABC):
+    """A loss of predictions z for targets y: the base class of all losses."""
+
+    smoothness: float | None = None  # the constant c with loss'' <= c everywhere, where there is one
+    quadratic: bool = False  # it is the squared loss: least squares and Gram columns apply
+    couples_targets: bool = False  # the loss of a sample depends on several predictions at once
+    gives_probability: bool = False  # predictions stand for probabilities of classes
+    positive_targets: bool = False  # targets must not be negative
+
+    @abstractmethod
+    def value(self, y: Array, z: Array) -> Array:
+        """Loss of each prediction."""
+
+    @abstractmethod
+    def residual(self, y: Array, z: Array) -> Array:
+        """Slope of the loss in z."""
+
+    @abstractmethod
+    def curvature(self, y: Array, z: Array) -> Array:
+        """Second derivative of the loss in z."""
+
+    def check_targets(self, y: ArrayLike) -> Array:
+        """Return y as a float array, or raise ValueError if it is no target of this loss."""
+        return finite_targets(y)
+
+    def outputs(self, y: Array) -> tuple[int, ...]:
+        """Trailing shape of the predictions for targets y: () for one target, (m,) for several."""
+        return y.shape[1:]
+
+    def mean(self, z: Array) -> Array:
+        """The expected target at prediction z."""
+        return z
+
+    def probability(self, z: Array) -> Array:
+        """Probability of the label +1 at prediction z, where the loss `gives_probability`."""
+        raise TypeError(f"{self!r} defines no probability of the label +1")
+
+    def probabilities(self, z: Array) -> Array:
+        """Probabilities of all classes, one row for each sample, where the loss `couples_targets`."""
+        raise TypeError(f"{self!r} defines no probabilities of several classes")
+
+    def for_classes(self) -> Loss | None:
+        """The loss that fits three classes or more together; None where there is none."""
+        return None
+
+    def for_target(self, t: int) -> Loss:
+        """The loss of one of several targets."""
+        return self
+
+    def majorant(self, y: Array, z: Array) -> Array | None:
+        """Curvature of a parabola that touches the loss at z and lies above it; None where it has none."""
+        return None
+
+    def scaled(self, exponent: int) -> Loss | None:
+        """The loss of y / 2^exponent and z / 2^exponent, times 4^exponent that of y and z.
+
+        None where predictions have a size that is not free.
+        """
+        return None
+
+
+class UserLoss(Loss):
+    """A loss made of an object with `value`, `residual` and `curvature`, and what else of a loss it has."""
+
+    def __init__(self, loss: Any) -> None:
+        self.loss = loss
+        given = {name for name in dir(Loss) if not name.startswith("_") and hasattr(loss, name)}
+        self.couples_targets = "probabilities" in given
+        self.gives_probability = bool(given & {"probability", "probabilities"})
+        for name in given:
+            setattr(self, name, getattr(loss, name))
+
+    def __repr__(self) -> str:
+        return f"UserLoss({self.loss!r})"
+
+    def value(self, y: Array, z: Array) -> Array:
+        return self.loss.value(y, z)
+
+    def residual(self, y: Array, z: Array) -> Array:
+        return self.loss.residual(y, z)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        return self.loss.curvature(y, z)

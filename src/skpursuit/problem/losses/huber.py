@@ -1,0 +1,58 @@
+"""The Huber loss: squared near the target, linear far from it, so that outliers pull with a bounded force."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skpursuit.parameters import check_number
+from skpursuit.problem.losses.base import Loss
+from skpursuit.problem.targets import Array
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """Huber loss: (y - z)^2 / 2 up to |y - z| = delta, then linear with slope delta.
+
+    Parameters
+    ----------
+    delta : float, default 1.35
+        Residuals larger than this count as outliers. At exactly delta the curvature is 1.
+    """
+
+    delta: float = 1.35
+    smoothness = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("delta", self.delta, "(0, inf)")
+        # A NumPy scalar would turn float32 predictions into float64.
+        object.__setattr__(self, "delta", float(self.delta))
+
+    def value(self, y: Array, z: Array) -> Array:
+        """With a = |z - y| and c = min(a, delta): c (a - c / 2)."""
+        with np.errstate(over="ignore", under="ignore"):
+            a = np.abs(z - y)
+            c = np.minimum(a, self.delta)
+            return c * (a - 0.5 * c)
+
+    def residual(self, y: Array, z: Array) -> Array:
+        """Slope z - y, clipped to [-delta, delta]."""
+        with np.errstate(over="ignore"):
+            return np.clip(z - y, -self.delta, self.delta)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """One where |z - y| <= delta, else zero."""
+        with np.errstate(over="ignore"):
+            r = z - y
+        return (np.abs(r) <= self.delta).astype(r.dtype)
+
+    def scaled(self, exponent: int) -> Huber:
+        """Return the loss of y / 2^exponent and z / 2^exponent, times 4^exponent that of y and z."""
+        with np.errstate(over="ignore", under="ignore"):
+            return Huber(float(np.clip(np.ldexp(self.delta, -exponent), 1e-300, 1e300)))
+
+    def majorant(self, y: Array, z: Array) -> Array:
+        """Curvature min(1, delta / |z - y|) of the parabola that touches the loss at z and lies above it."""
+        with np.errstate(over="ignore"):
+            return self.delta / np.maximum(np.abs(z - y), self.delta)

@@ -1,0 +1,66 @@
+"""The logistic loss of labels -1 and +1, without overflow and without loss of digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skpursuit.problem.losses.base import Loss
+from skpursuit.problem.losses.multinomial import Multinomial
+from skpursuit.problem.targets import Array, finite_targets
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """Logistic loss log(1 + exp(-y z)) for labels y in {-1, +1}."""
+
+    smoothness = 0.25
+    gives_probability = True
+
+    def value(self, y: Array, z: Array) -> Array:
+        """log(1 + exp(-y z)), as max(-y z, 0) + log1p(exp(-|z|))."""
+        margin, e = self._margin(y, z)
+        return np.maximum(-margin, 0) + np.log1p(e)
+
+    def residual(self, y: Array, z: Array) -> Array:
+        """-y / (1 + exp(y z))."""
+        margin, e = self._margin(y, z)
+        with np.errstate(under="ignore"):
+            return -y * (np.where(margin > 0, e, 1) / (1 + e))
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """exp(-|z|) / (1 + exp(-|z|))^2."""
+        _, e = self._margin(y, z)
+        with np.errstate(under="ignore"):
+            return e / np.square(1 + e)
+
+    def majorant(self, y: Array, z: Array) -> Array:
+        """Curvature tanh(z / 2) / (2 z) of the parabola that touches the loss at z and lies above it."""
+        half = np.maximum(0.5 * np.abs(z), 1e-8)  # the limit at zero is 1/4
+        return np.tanh(half) / (4 * half)
+
+    def check_targets(self, y: ArrayLike) -> Array:
+        """Return y as a float array; ValueError unless every label is -1 or +1."""
+        checked = finite_targets(y)
+        wrong = checked[np.abs(checked) != 1]
+        if wrong.size:
+            raise ValueError(f"logistic loss needs labels -1 and +1, got {wrong.flat[0]:g}")
+        return checked
+
+    def probability(self, z: Array) -> Array:
+        """Chance of the label +1, 1 / (1 + exp(-z))."""
+        e = np.exp(-np.abs(z))
+        return np.where(z >= 0, 1.0, e) / (1.0 + e)
+
+    def for_classes(self) -> Multinomial:
+        """The multinomial loss, which is this one for two classes."""
+        return Multinomial()
+
+    @staticmethod
+    def _margin(y: Array, z: Array) -> tuple[Array, Array]:
+        """Margin y z and exp(-|y z|), the only exponential, which cannot overflow."""
+        with np.errstate(under="ignore"):
+            margin = y * z
+            return margin, np.exp(-np.abs(margin))

@@ -1,0 +1,36 @@
+"""The squared loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skpursuit.problem.losses.base import Loss
+from skpursuit.problem.targets import Array
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """Squared loss (y - z)^2 / 2, with residual z - y."""
+
+    smoothness = 1.0
+    quadratic = True
+
+    def value(self, y: Array, z: Array) -> Array:
+        """(y - z)^2 / 2."""
+        with np.errstate(over="ignore", under="ignore"):
+            r = z - y
+            return 0.5 * r * r
+
+    def residual(self, y: Array, z: Array) -> Array:
+        """Slope z - y."""
+        return z - y
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """One everywhere."""
+        return np.ones_like(z - y)
+
+    def scaled(self, exponent: int) -> Squared:
+        """Return the loss of y / 2^exponent and z / 2^exponent, times 4^exponent that of y and z."""
+        return self

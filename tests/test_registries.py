@@ -1,0 +1,117 @@
+"""Losses and solvers say what they can do, and their registries name them."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pytest
+
+from skpursuit import OMP, CoSaMP, FrankWolfe, GraSP, Huber, L1Ball, Loss, MatchingPursuit, Solver, minimize
+from skpursuit.problem.losses import LOSSES, as_loss
+from skpursuit.solvers import SOLVERS, solver_kind, solver_names
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 12))
+Y = X[:, 3] - 2 * X[:, 7] + 0.1 * RNG.standard_normal(60)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_what_a_solver_can_do_is_what_it_has_parameters_for(name):
+    kind = solver_kind(name)
+    has = {part.name for part in fields(kind)}
+    assert kind.has_sparsity == ("n_nonzero_coefs" in has)
+    assert kind.can_ridge == ("ridge" in has)
+    assert kind.can_force_columns == ("forced" in has)
+
+
+def test_parameters_become_the_solver_a_name_stands_for():
+    given = {
+        "n_nonzero_coefs": 3, "tol": 0.5, "max_iter": 7, "forced": (2,), "ridge": 0.1, "radius": 4.0
+    }  # fmt: skip
+    assert {name: solver_kind(name).from_parameters(**given) for name in SOLVERS} == {
+        "omp": OMP(3, 0.5, max_iter=7, forced=(2,), ridge=0.1),
+        "mp": MatchingPursuit(3, 0.5, max_iter=7),
+        "cosamp": CoSaMP(3, 0.5, max_iter=7),
+        "grasp": GraSP(3, 0.5, max_iter=7, ridge=0.1),
+        "fw": FrankWolfe(L1Ball(4.0), max_iter=7, tol=0.5),
+    }
+    assert solver_kind("mp").from_parameters(max_iter=None) == MatchingPursuit()
+
+
+def test_names_by_ability():
+    assert solver_names(lambda kind: kind.can_force_columns) == ["omp"]
+    assert solver_names(lambda kind: kind.has_sparsity) == ["omp", "mp", "cosamp", "grasp"]
+    assert solver_kind(OMP(2)) is OMP
+
+
+def test_forced_columns_come_beside_the_number_of_columns():
+    assert OMP(2, forced=(5,)).forcing((9,)) == OMP(3, forced=(9, 5))
+    assert OMP(tol=1.0).forcing((9,)) == OMP(tol=1.0, forced=(9,))
+    with pytest.raises(TypeError, match="CoSaMP cannot force columns"):
+        CoSaMP(2).forcing((9,))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_by_name_are_losses_with_all_abilities(name):
+    loss = as_loss(name)
+    assert isinstance(loss, Loss)
+    assert loss.quadratic == (name == "squared")
+    assert (loss.scaled(0) is not None) == (name in ("squared", "huber"))
+    y, z = np.ones(4), np.zeros((4, 2) if loss.couples_targets else 4)
+    above = loss.majorant(y, z)
+    assert above is None or (above >= loss.curvature(y, z)).all()
+    if loss.gives_probability:
+        p = loss.probabilities(z) if loss.couples_targets else loss.probability(z)
+        np.testing.assert_array_equal(p, 0.5)
+    if not loss.couples_targets:
+        with pytest.raises(TypeError, match="no probabilities of several classes"):
+            loss.probabilities(z)
+
+
+class Three:
+    """A user's loss with the three methods, and nothing else."""
+
+    def value(self, y, z):
+        return Huber().value(y, z)
+
+    def residual(self, y, z):
+        return Huber().residual(y, z)
+
+    def curvature(self, y, z):
+        return Huber().curvature(y, z)
+
+
+class Four(Three):
+    """One that has a parabola above it as well."""
+
+    smoothness = 1.0
+
+    def majorant(self, y, z):
+        return Huber().majorant(y, z)
+
+
+def test_a_loss_of_three_methods_works_and_what_else_it_has_is_used():
+    wanted = minimize(X, Y, OMP(3), loss="huber")
+    for loss in (Three(), Four()):
+        found = minimize(X, Y, OMP(3), loss=loss)
+        assert found.support.tolist() == wanted.support.tolist()
+        np.testing.assert_allclose(found.coef, wanted.coef, atol=1e-10)
+    three, four = as_loss(Three()), as_loss(Four())
+    assert (three.smoothness, four.smoothness) == (None, 1.0)
+    assert three.majorant(Y, Y) is None
+    np.testing.assert_array_equal(four.majorant(Y, Y), np.ones(60))
+    assert not three.gives_probability
+
+
+def test_a_solver_without_abilities_has_none():
+    @dataclass(frozen=True)
+    class Lazy(Solver):
+        max_iter: int | None = 1
+
+        def init(self, problem): ...
+
+        def step(self, problem, state, select, rng): ...
+
+    abilities = ("has_sparsity", "can_ridge", "can_force_columns", "nested_path", "quadratic_only")
+    assert not any(getattr(Lazy, ability) for ability in abilities)
+    assert Lazy().admits(np.ones(5))
+    assert Lazy.from_parameters(n_nonzero_coefs=3, max_iter=4) == Lazy(4)

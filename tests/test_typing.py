@@ -1,0 +1,55 @@
+"""Public names are real to type checkers: the stub has those of the table, and mypy sees through them."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import skpursuit
+
+from .support.process import ROOT, run_python
+
+STUB = Path(skpursuit.__file__).with_name("__init__.pyi")
+PROGRAM = """import numpy as np
+from skpursuit import OMP, PursuitRegressor, Loss, datasets, minimize
+
+reveal_type(OMP(3))
+reveal_type(minimize(np.eye(3), np.ones(3), OMP(3)).n_iter)
+reveal_type(PursuitRegressor(n_nonzero_coefs=3).fit(np.eye(3), np.ones(3)))
+OMP(n_nonzero_coefs="three")
+PursuitRegressor(coefficients=3)
+from skpursuit import Nothing
+"""
+SAID = {
+    "4: note": 'Revealed type is "skpursuit.solvers.pursuit.OMP"',
+    "5: note": 'Revealed type is "int"',
+    "6: note": 'Revealed type is "skpursuit.estimators.regressor.PursuitRegressor"',
+    "7: error": 'Argument "n_nonzero_coefs" to "OMP" has incompatible type "str"; expected "int | None"',
+    "8: error": 'Unexpected keyword argument "coefficients" for "PursuitRegressor"',
+    "9: error": 'Module "skpursuit" has no attribute "Nothing"',
+}
+
+
+def test_the_stub_has_the_names_of_the_table():
+    imports = [node for node in ast.parse(STUB.read_text()).body if isinstance(node, ast.ImportFrom)]
+    stub = {name.asname: f"{node.module}.{name.name}" for node in imports for name in node.names}
+    table = {name: f"skpursuit.{home}.{name}" for name, home in skpursuit._HOME.items()}
+    assert stub == table | {name: f"skpursuit.{name}" for name in skpursuit._MODULES}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What mypy says of the program, by line."""
+    program = tmp_path_factory.mktemp("typing") / "program.py"
+    program.write_text(PROGRAM)
+    code = f"from mypy import api; print(api.run([{str(program)!r}, '--no-error-summary'])[0])"
+    lines = run_python("-c", code, MYPYPATH=str(ROOT / "src")).splitlines()
+    return [line.partition("program.py:")[2] for line in lines if "program.py:" in line]
+
+
+@pytest.mark.parametrize("place", SAID)
+def test_a_type_checker_sees_through_public_names(told, place):
+    number, kind = place.split(": ")
+    here = [line for line in told if line.startswith(f"{number}: {kind}")]
+    assert len(here) == 1
+    assert SAID[place] in here[0]
