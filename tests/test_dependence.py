@@ -22,6 +22,8 @@ from skpursuit import (
 from skpursuit.fit.dependence import depend, dependent_columns
 from skpursuit.fit.gram_schmidt import orthogonalise
 from skpursuit.loop.run import make_run
+from skpursuit.numerics.remainder import smallest_remainder
+from skpursuit.numerics.sums import row_norms
 from skpursuit.solvers.pursuit import IN_A_ROW
 
 LOSSES = ("squared", "logistic", "huber", "poisson")
@@ -98,7 +100,9 @@ def test_many_columns_are_decided_as_one_is(seed):
     lines = rng.standard_normal((60, k)) @ Q + shares * rng.standard_normal((60, n))
     lost, noise = np.abs(rng.standard_normal(60)) * 1e-9, np.abs(rng.standard_normal(k)) * 1e-8
     lines *= 10.0 ** rng.integers(-160, 160)
-    one_by_one = [orthogonalise(Q, x, b, noise)[0] is None for x, b in zip(lines, lost)]
+    sizes = row_norms(lines)
+    tiny = smallest_remainder(n, sizes, lost)
+    one_by_one = [orthogonalise(Q, *given, noise)[0] is None for given in zip(lines, sizes, tiny)]
     assert depend(Q, lines, lost, noise).tolist() == one_by_one
 
 

@@ -14,6 +14,7 @@ of Q in use have other bits than those of a part of them; the replay therefore g
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,8 @@ class Factor:
         The columns themselves, if the factor keeps them.
     root : ndarray of shape (n,), or None
         What columns are multiplied by before they are split: roots of weights.
+    unit : float
+        The size of a remainder that is rounding, relative to its column.
     b : ndarray of shape (rank,) or (rank, m)
         The products of the rows of Q with the targets, where those were given.
     R : ndarray
@@ -52,6 +55,7 @@ class Factor:
     Q: Stack
     columns: Stack | None
     root: Floats | None
+    unit: float
     b: Floats
     R: Floats = field(default_factory=lambda: np.empty(0))
     noise: Floats = field(default_factory=lambda: np.empty(0))
@@ -69,7 +73,8 @@ class Factor:
         x = column
         if self.root is not None:
             x, lost = column * self.root, lost * self.root.max()
-        q, h, passes = orthogonalise(self.Q.rows, x, lost, self.noise)
+        size = scaled_norm(x)
+        q, h, passes = orthogonalise(self.Q.rows, x, size, max(lost, self.unit * size), self.noise)
         if q is None and not keep_dependent:
             return None
         columns = None if self.columns is None else self.columns.extend(column[None])
@@ -80,6 +85,7 @@ class Factor:
             Q=self.Q.extend(q[None]),
             columns=columns,
             root=self.root,
+            unit=self.unit,
             b=np.concatenate([self.b, np.empty((1, 0)) if rest is None else (q @ rest)[None]]),
             R=np.concatenate([self.R, h]),
             noise=np.append(self.noise, lost / h[-1]),
@@ -98,7 +104,7 @@ class Factor:
         """All that `rebuilt` needs besides the columns: no array of them has a length of n."""
         return {name: getattr(self, name) for name in ("b", "R", "noise", "counts", "passes")}
 
-    def rebuilt(self, numbers: dict[str, np.ndarray], columns: Floats) -> Factor:
+    def rebuilt(self, numbers: dict[str, Any], columns: Floats) -> Factor:
         """The factor of these columns that has these numbers, to the same bits.
 
         It takes its form (targets, weights, whether columns are kept) from this one. Raises ValueError where
@@ -129,8 +135,8 @@ def empty_factor(
 ) -> Factor:
     """A factor without columns, of targets of that trailing shape; by default there are no targets."""
     root = None if weights is None else np.sqrt(weights)
-    none = np.empty((0, n))
-    return Factor(Stack(none), Stack(none) if keeps_columns else None, root, np.empty((0, *targets)))
+    none, b = np.empty((0, n)), np.empty((0, *targets))
+    return Factor(Stack(none), Stack(none) if keeps_columns else None, root, remainder_unit(n), b)
 
 
 def ranks(counts: Indices) -> tuple[Indices, np.ndarray]:
@@ -140,19 +146,17 @@ def ranks(counts: Indices) -> tuple[Indices, np.ndarray]:
 
 
 def orthogonalise(
-    Q: Floats, x: Floats, lost: float, noise: Floats
+    Q: Floats, x: Floats, size: float, tiny: float, noise: Floats
 ) -> tuple[Floats | None, Floats, list[Floats]]:
     """Split x into its coefficients on the rows of Q and a unit remainder; None when it depends on them.
 
-    `lost` is the norm of the rounding that x had before, `noise` the share of the rows of Q that comes from
-    such rounding. Returns the unit remainder; the coefficients with the norm of the remainder behind them;
-    and the coefficients of each pass, of which those are the sum.
+    `size` is the norm of x, `tiny` that of a remainder which is rounding (`numerics/remainder.py`), `noise`
+    the share of the rows of Q that was rounding. Returns the unit remainder; the coefficients with the norm
+    of the remainder behind them; and the coefficients of each pass, of which those are the sum.
     """
-    size = left = scaled_norm(x)
-    tiny = max(lost, remainder_unit(len(x)) * size)
     h: Floats = np.zeros(len(Q) + 1)
     passes: list[Floats] = []
-    v, noisy = x, noise.any()
+    v, left, noisy = x, size, noise.any()
     for _ in range(MOST_PASSES):
         part = Q @ v
         v = v - part @ Q
