@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.data.grams import Grams
-from skpursuit.data.kept import ColumnCache, Floats, Indices, Reads
+from skpursuit.data.kept import ColumnCache, Floats, Indices, ProductCache, Reads
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.bounds import EPS, product_bound
 
@@ -37,11 +37,18 @@ class Design(Grams, ABC):
         self.cache: dict[Any, Any] = {}
         self.column_cache = ColumnCache()
         self.gram_cache = ColumnCache(limit=2**30)
+        self.code_products = ProductCache()
 
     def counted(self) -> Self:
         """Return the same design, sharing its caches, with a counter of its own."""
         other = copy.copy(self)
         other.reads = Reads()
+        return other
+
+    def alone(self) -> Self:
+        """Return the same design with a counter and gathered columns of its own, for one worker."""
+        other = self.counted()
+        other.column_cache, other.gram_cache = ColumnCache(), ColumnCache()
         return other
 
     # -- the verbs ---------------------------------------------------------------------------------
@@ -251,7 +258,7 @@ class Design(Grams, ABC):
         """Bytes a selector would keep beside X on this design."""
         from skpursuit.selectors import as_selector
 
-        return int(as_selector(selector).memory(self))
+        return as_selector(selector).nbytes(self)
 
     def watch(self) -> None:
         """Remember one entry of every row and of every column; an operator has none to look at."""

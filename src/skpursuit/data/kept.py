@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from skpursuit.numerics.arrays import Floats, Indices
 
-Floats = NDArray[np.floating[Any]]
-Indices = NDArray[np.intp]
+__all__ = ["ColumnCache", "Floats", "Indices", "ProductCache", "Reads"]
 
 COLUMN_CACHE_BYTES = 256 * 2**20
 
@@ -82,3 +80,16 @@ class ColumnCache:
         for j in what[0]:
             if self.held.get(j, (0,))[0] == block:
                 self.held.pop(j, None)
+
+
+class ProductCache:
+    """Products of the codes of X with columns, which serve as long as the codes are the same."""
+
+    def __init__(self) -> None:
+        self._held: tuple[Any, ColumnCache] = None, ColumnCache()
+
+    def made_of(self, codes: Any, limit: int) -> ColumnCache:
+        """The products of these codes, bounded in bytes; those of other codes are forgotten."""
+        if codes is not self._held[0]:
+            self._held = codes, ColumnCache(limit)
+        return self._held[1]

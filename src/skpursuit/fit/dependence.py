@@ -12,6 +12,7 @@ good, and a run that has no others left is done.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +21,12 @@ from skpursuit.fit.refit import as_stack, depend, smallest_remainder
 from skpursuit.numerics.blas import one_thread
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
-from skpursuit.selectors.base import Oracle, exclude
 
 IN_A_ROW = 4  # columns rejected one after the other before all are looked at
 SPREAD = 8.0  # |<x, v>| is at most this many times the norm of what the support leaves of x
 
 
-def rejected(problem: Problem, before: State, after: State, select: Oracle) -> State:
+def rejected(problem: Problem, before: State, after: State, select: Any) -> State:
     """The state after a column was rejected; each time a few were in a row, all that depend go with it.
 
     Memory of the state: `rejected`, their number so far. It is forgotten when a column is added.
@@ -43,7 +43,7 @@ def dependent_columns(problem: Problem, state: State) -> Indices:
     """All columns off the support, and not dropped yet, that depend on the support."""
     design, root = problem.design, np.sqrt(problem.row_weights)
     Q, noise = (as_stack(state.memory[name]).rows for name in ("Q", "noise"))
-    gone = exclude(state.support, state.dropped)
+    gone = state.taken
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not depend
         cols = np.setdiff1d(suspects(problem, Q, noise, root), gone, assume_unique=True)
         found = [

@@ -15,7 +15,7 @@ import numpy as np
 
 from skpursuit._files import write_atomically
 from skpursuit.parameters import check_count, check_number, check_path
-from skpursuit.problem.state import Record, State, Status
+from skpursuit.problem.state import Move, Record, State, Status
 
 MAGIC = b"skpursuit checkpoint 3\n"
 
@@ -57,6 +57,9 @@ def save(path: Path, snapshot: Snapshot) -> None:
         f"state.{f.name}": np.asarray(getattr(state, f.name)) for f in fields(state)[:5]
     }
     arrays |= {f"memory.{name}": np.asarray(value) for name, value in state.memory.items()}
+    arrays |= {f"selector.{name}": np.asarray(value) for name, value in state.selector_memory.items()}
+    if state.move is not None:
+        arrays |= {f"move.{name}": np.asarray(value) for name, value in state.move._asdict().items()}
     header = {
         "status": state.status.name if state.status else None,
         "history": [asdict(record) for record in snapshot.history],
@@ -88,15 +91,16 @@ def _parsed(body: bytes) -> Snapshot:
     with np.load(io.BytesIO(body), allow_pickle=False) as file:
         header = json.loads(file["header"].tobytes())
         arrays = {name: file[name] for name in file.files if name != "header"}
+    parts: dict[str, dict[str, Any]] = {"state": {}, "memory": {}, "selector": {}, "move": {}}
+    for name, array in arrays.items():
+        kind, _, rest = name.partition(".")
+        parts[kind][rest] = array
     state = State(
-        **{name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
-        | {"objective": float(arrays["state.objective"])},
-        memory={
-            name.removeprefix("memory."): array
-            for name, array in arrays.items()
-            if name.startswith("memory.")
-        },
+        **parts["state"] | {"objective": float(arrays["state.objective"])},
+        memory=parts["memory"],
         status=Status[header["status"]] if header["status"] else None,
+        move=Move(**parts["move"] | {"factor": float(arrays["move.factor"])}) if parts["move"] else None,
+        selector_memory=parts["selector"],
     )
     history = [Record(**record | {"selected": tuple(record["selected"])}) for record in header["history"]]
     if [record.iteration for record in history] != list(range(len(history))):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.kept import Floats
+from skpursuit.numerics.arrays import Floats
 
 PIECE = 512  # rows of the pieces whose sums are added one after the other, wherever X is cut
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpursuit.data.base import Floats, Indices
-from skpursuit.selectors.base import NO_COLUMNS
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 
 ROOM = 2**22  # entries a stack starts with at most
 
@@ -71,6 +70,14 @@ class Stack:
         return np.array(self.rows) if copy else self.rows
 
 
+class Move(NamedTuple):
+    """How a point came from the one before: w <- factor w + sum of amounts e_columns."""
+
+    factor: float
+    columns: Indices
+    amounts: Floats
+
+
 @dataclass(frozen=True)
 class State:
     """All a run needs to go on: a small immutable value.
@@ -86,9 +93,13 @@ class State:
     dropped : ndarray of int
         Columns found to depend on the support; never asked for again.
     memory : mapping of str to ndarray or Stack
-        What a solver, or a selector with a shortlist, carries from step to step.
+        What a solver carries from step to step.
     status : Status, optional
         Set by the solver when it is done.
+    move : Move, optional
+        How this point came from the last one, where a solver moves instead of fitting.
+    selector_memory : mapping of str to ndarray
+        That of the last answer in the step that led here; empty if nothing was asked.
     """
 
     support: Indices
@@ -98,6 +109,13 @@ class State:
     dropped: Indices = field(default_factory=lambda: NO_COLUMNS)
     memory: Mapping[str, np.ndarray | Stack] = field(default_factory=dict)
     status: Status | None = None
+    move: Move | None = None
+    selector_memory: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> Indices:
+        """The columns that a pursuit must not choose again, ascending where some were dropped."""
+        return np.union1d(self.support, self.dropped) if len(self.dropped) else self.support
 
 
 @dataclass(frozen=True)

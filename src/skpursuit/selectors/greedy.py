@@ -10,10 +10,11 @@ from math import isfinite
 import numpy as np
 
 from skpursuit.data.base import Design, Floats, Indices
+from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.finite import NotFinite
 from skpursuit.parameters import check_instance
 from skpursuit.problem.score import top
-from skpursuit.selectors.base import Query, Selection, Selector, rank
+from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector, settle
 from skpursuit.selectors.stop import Progress, Stability, StopRule
 
 MOST_INDEX = 2**16 - 1  # with longer indices too few bits would be left to tell values apart
@@ -72,10 +73,11 @@ class RowSelector(Selector):
     def __post_init__(self) -> None:
         check_instance("stop", self.stop, StopRule, "Stability(0.02)")
 
-    def prepare(self, design: Design) -> None:
+    def bind(self, design: Design, expect: Expect) -> Bound:
         design.prepare_rows()
+        return Bound(self, design)
 
-    def memory(self, design: Design) -> int:
+    def nbytes(self, design: Design) -> int:
         return design.row_layout_bytes()
 
     @abstractmethod
@@ -131,7 +133,7 @@ class Greedy(RowSelector):
         for used, available, sums in self.accumulate(design, query):  # noqa: B007
             pass
         if used == available:
-            return rank(design, query, sums, design.accumulate_error(query.r))
+            return settle(design, query, Estimate(sums, design.accumulate_error(query.r)))
         best = top(query.scores(sums), query.k)
         return Selection(best, sums[best], "heuristic")
 

@@ -16,9 +16,10 @@ from skpursuit.parameters import check_count, check_flag, check_indices, check_s
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import Score, Signed
 from skpursuit.problem.state import State, Status
-from skpursuit.selectors.base import Oracle, Query
+from skpursuit.selectors.base import Query, Selection
 from skpursuit.solvers.base import (
     EPS,
+    Asks,
     Solver,
     check_ridge,
     check_sparsity,
@@ -127,11 +128,11 @@ class OMP(Solver):
             state = refit.add(problem, state, j)
         return self._judged(problem, state)
 
-    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
         score: Score = Signed() if self.positive else problem.score
         left = self.sparsity(problem) - len(state.support)
-        query = problem.query(state, score=score, left=left, rng=rng)
-        j = best_column(select, query, lambda j: self._useless(problem, query.r, j))
+        query = Query(problem.residual(state.z), 1, score, state.taken, rng, at=state, left=left)
+        j = best_column(problem, select, query, self._descends if self.positive else None)
         if j is None:
             return replace(state, status=Status.OPTIMAL)
         after = self._refit(problem).add(problem, state, j)
@@ -141,13 +142,10 @@ class OMP(Solver):
             after = rejected(problem, state, after, select)
         return after if problem.quadratic else decrease_status(state, after, self.tol)
 
-    def _useless(self, problem: Problem, r: np.ndarray, j: int) -> bool:
-        """Whether the best column has a zero gradient (or, with positive, none that points the right way)."""
-        column = problem.design.columns(np.array([j]))[0]
-        g = column @ r
-        if not self.positive:
-            return not np.any(g)
-        return bool(-g <= 8 * max(16, len(r)) * EPS * scaled_norm(column) * scaled_norm(r))
+    @staticmethod
+    def _descends(column: np.ndarray, r: np.ndarray) -> bool:
+        """Whether a positive coefficient of the column lowers the objective by more than rounding."""
+        return bool(-(column @ r) > 8 * max(16, len(r)) * EPS * scaled_norm(column) * scaled_norm(r))
 
     def _judged(self, problem: Problem, state: State) -> State:
         """The state, done if it fits well enough, has all its columns or spans all that can be spanned."""
@@ -160,16 +158,37 @@ class OMP(Solver):
         return state
 
 
-def best_column(select: Oracle, query: Query, is_useless: Callable[[int], bool]) -> int | None:
-    """The column found, or None where none improves; an answer that proves nothing is made sure of first."""
+def best_column(
+    problem: Problem,
+    select: Asks,
+    query: Query,
+    improves: Callable[[np.ndarray, np.ndarray], bool] | None = None,
+) -> int | None:
+    """The column found, or None where none improves; an answer that proves nothing is made sure of first.
+
+    A column improves where its gradient is not zero, which an exact answer is sure of, or where a function of
+    the column and the residual says so.
+    """
     answer = select(query)
     for _ in range(2):
-        if len(answer.indices) and not is_useless(int(answer.indices[0])):
-            return int(answer.indices[0])
+        if len(answer.columns) and _improves(problem, query, answer, improves):
+            return int(answer.columns[0])
         if answer.certificate == "exact":
             return None
         answer = select.exactly(query)
     return None
+
+
+def _improves(
+    problem: Problem,
+    query: Query,
+    answer: Selection,
+    improves: Callable[[np.ndarray, np.ndarray], bool] | None,
+) -> bool:
+    if improves is None and answer.certificate == "exact":
+        return bool(answer.g.any())
+    column = problem.design.columns(answer.columns)[0]
+    return bool(np.any(column @ query.r)) if improves is None else improves(column, query.r)
 
 
 def checked_forced(forced: Sequence[int], problem: Problem, k: int) -> list[int]:
@@ -213,18 +232,19 @@ class MatchingPursuit(Solver):
     def scaled(self, x: int, y: int, quadratic: bool) -> MatchingPursuit:
         return replace(self, tol=scaled_tol(self.tol, -2 * y if quadratic else 0))
 
+    @property
+    def roundings(self) -> int:
+        """Each move of a coefficient is rounded, and so is every later sum it is in."""
+        return ceil(self.max_iter**1.5)
+
     def init(self, problem: Problem) -> State:
         if self.n_nonzero_coefs is not None:
             check_sparsity(problem, self.n_nonzero_coefs)
         return residual_status(problem, empty_state(problem), self.tol, self.rtol)
 
-    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
-        # Each move of a coefficient is rounded, and so is every later sum it is in.
-        steps = ceil(self.max_iter**1.5)
-        query = problem.query(state, steps=steps, rng=rng, exclude=state.dropped)
-        j = best_column(
-            select, query, lambda j: not np.any(problem.design.columns(np.array([j]))[0] @ query.r)
-        )
+    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
+        query = Query(problem.residual(state.z), 1, problem.score, state.dropped, rng, at=state)
+        j = best_column(problem, select, query)
         if j is None:
             return replace(state, status=Status.OPTIMAL)
         place = np.flatnonzero(state.support == j)
