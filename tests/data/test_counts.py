@@ -120,8 +120,8 @@ def test_stored_columns_of_the_gram_matrix_are_counted_each_time():
 
 
 def test_stored_products_of_codes_are_counted_each_time(monkeypatch):
-    monkeypatch.setattr("skpursuit.selectors.column_sums.CODES_WORTH", 0)
-    monkeypatch.setattr("skpursuit.selectors.column_sums.SUM_TERMS", 0)
+    monkeypatch.setattr("skpursuit.numerics.tuning.CODES_WORTH", 0)
+    monkeypatch.setattr("skpursuit.numerics.tuning.SUM_TERMS", 0)
     read, add_up = [], CodeSums._sum
 
     def spy(self, weights, shape):

@@ -5,7 +5,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, MatchingPursuit, as_design, datasets, minimize
-from skpursuit.selectors.column_sums import CODES_WIDTH, CodeSums
+from skpursuit.numerics.tuning import CODES_WIDTH
+from skpursuit.selectors.column_sums import CodeSums
 
 from ..support import data
 from ..support.asking import Absolute, Group, query_at
@@ -13,8 +14,8 @@ from ..support.asking import Absolute, Group, query_at
 
 @pytest.fixture(autouse=True)
 def small_designs_too(monkeypatch):
-    monkeypatch.setattr("skpursuit.selectors.column_sums.CODES_WORTH", 0)
-    monkeypatch.setattr("skpursuit.selectors.column_sums.SUM_TERMS", 0)
+    monkeypatch.setattr("skpursuit.numerics.tuning.CODES_WORTH", 0)
+    monkeypatch.setattr("skpursuit.numerics.tuning.SUM_TERMS", 0)
     monkeypatch.setattr("skpursuit.numerics.threads.WORTH", 1000)
     with threadpool_limits(1):
         yield

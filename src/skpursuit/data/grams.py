@@ -38,14 +38,6 @@ class Grams(ABC):
     @abstractmethod
     def _gather(self, cols: Indices) -> Floats: ...
 
-    def gram(self, left: Indices | None, right: Indices, weights: Floats | None = None) -> Floats:
-        """X_L^T D X_R; with `left` None all rows of X^T D X_R, counted as selection."""
-        columns = self.columns(right)
-        weighted = columns if weights is None else columns * weights
-        if left is None:
-            return self.correlate(np.ascontiguousarray(weighted.T))
-        return self.columns(left) @ weighted.T
-
     def gram_matrix(self) -> Floats:
         """X^T X, in one symmetric product where X is small, else in blocks of columns. Kept."""
         if "gram" not in self.cache and self.shape[0] * self.shape[1] <= GATHERED_ENTRIES:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.numerics.arrays import NO_COLUMNS
+from skpursuit.numerics.estimate import Estimate
 from skpursuit.selectors import Bound, Query, Selection
 from skpursuit.selectors.base import NOTHING, Memory
 from skpursuit.selectors.exact import Exact
@@ -43,12 +44,12 @@ class Asking:
         self.answers.append(answer)
         return answer
 
-    def look(self, query: Query) -> Selection:
-        """What the selector knows of X^T r without choosing a column."""
-        found = self.bound.look(query, self.given)
-        self.given = self.memory = found.memory
-        self.answers.append(found)
-        return found
+    def look(self, query: Query) -> Estimate | None:
+        """X^T r, where the selector knows it without reading X."""
+        sums = self.bound.sums
+        known = None if sums is None else self.counting(lambda: sums.gradient(query, self.given))
+        self.memory = self.given if known is None else known.memory
+        return None if known is None else known.estimate
 
     def counting(self, look: Callable[[], Any]) -> Any:
         """What a look at X outside a query gives, its reads counted like those of an answer."""

@@ -250,18 +250,6 @@ class Bound:
             bytes_read=reads.bytes - nbytes,
         )
 
-    def look(self, query: Query, memory: Memory = NOTHING) -> Selection:
-        """What is known of X^T r without choosing a column: an answer without columns."""
-        reads = self.design.reads
-        entries, nbytes = reads.entries, reads.bytes
-        known = None if self.sums is None else self.sums.gradient(query, memory)
-        if known is None:
-            return Selection(NO_COLUMNS, np.empty(0), "none", memory=memory)
-        read = reads.entries - entries, reads.bytes - nbytes
-        return Selection(
-            NO_COLUMNS, np.empty(0), "exact", *read, memory=known.memory, estimate=known.estimate
-        )
-
 
 def in_float_range(answer: Selection, r: Floats) -> bool:
     """Whether no sum on the way to an answer can have left the float range, up or down."""

@@ -24,22 +24,14 @@ from scipy.linalg.blas import daxpy
 from skpursuit.data.base import Design
 from skpursuit.data.grams import GRAM_WIDTH
 from skpursuit.data.kept import ColumnCache
+from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import EPS, Estimate, outer_bound
 from skpursuit.numerics.finite import LEAST_WEIGHT, are_ordinary
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.numerics.threads import helpers
-from skpursuit.numerics.tuning import (
-    CODES_WIDTH,
-    CODES_WORTH,
-    PREFETCH,
-    RESTART,
-    SUM_TERMS,
-    TERM_ROWS,
-    WORN,
-)
 from skpursuit.problem.score import Score, top
-from skpursuit.problem.state import Move, Stack, State
+from skpursuit.problem.state import Stack, State
 from skpursuit.selectors.base import NOTHING, Memory, Query
 
 SINGLE_EPS = float(np.finfo(np.float32).eps)
@@ -108,57 +100,47 @@ class GramSums(ColumnSums):
             self.design.gram_matrix()
         sizes = self.design.column_sizes()
         reach = float((np.abs(at.coef.T) * sizes[at.support]).sum())
-        roundings: float = len(at.support)
-        if self.roundings is not None:
-            roundings += self.roundings
-            g = self._added(-self.xty, at.support, at.coef, query.score)
-            memory = NOTHING
+        if self.roundings is None and at.move and "xtz" in memory and memory["roundings"] <= tuning.WORN:
+            factor, columns, amounts = at.move
+            xtz = self._added(factor * memory["xtz"], columns, amounts, query.score, memory["xtz"])
+            roundings = abs(factor) * float(memory["roundings"]) + 4.0
+            reach = max(reach, float(memory["reach"]))
         else:
-            if at.move is not None and "xtz" in memory and memory["roundings"] <= WORN:
-                xtz = self._moved(at.move, memory["xtz"], query.score)
-                roundings = abs(at.move.factor) * float(memory["roundings"]) + 4.0
-                reach = max(reach, float(memory["reach"]))
-            else:
-                xtz = self._added(np.zeros(len(sizes)), at.support, at.coef, query.score, less=self.xty)
-            g = xtz - self.xty
-            memory = {"xtz": xtz, "roundings": np.array(roundings), "reach": np.array(reach)}
+            nothing = np.zeros((len(sizes), *at.coef.shape[1:]))
+            xtz = self._added(nothing, at.support, at.coef, query.score)
+            roundings = len(at.support) + (self.roundings or 0.0)
         unit = self.design.product_unit() + EPS * (roundings + 8)
         error = outer_bound(4 * unit, sizes, self.size + reach)
-        if g.ndim == 2:
-            error = np.repeat(error[:, None], g.shape[1], axis=1)
-        known = Known(Estimate(g, error), memory)
+        if xtz.ndim == 2:
+            error = np.repeat(error[:, None], xtz.shape[1], axis=1)
+        memory = {"xtz": xtz, "roundings": np.array(roundings), "reach": np.array(reach)}
+        known = Known(Estimate(xtz - self.xty, error), memory if self.roundings is None else NOTHING)
         self.last = at, known
         return known
 
-    def _added(self, g: Floats, support: Indices, coef: Floats, score: Score, less: Any = 0.0) -> Floats:
-        """The sum g, to which the Gram columns of a support are added; the gradient is `less` smaller."""
-        for j, amount in zip(support.tolist(), coef):
-            line = self.design.gram_column(j, lambda: self._likely(score, g - less, support))  # noqa: B023
-            g = daxpy(line, g, a=amount) if g.ndim == 1 else g + np.multiply.outer(line, amount)
-        return g
+    def _added(
+        self, xtz: Floats, columns: Indices, amounts: Floats, score: Score, before: Floats | None = None
+    ) -> Floats:
+        """The sum, and Gram columns times amounts.
 
-    def _moved(self, move: Move, before: Floats, score: Score) -> Floats:
-        """X^T z after a move; missing columns come with those that scored high before it."""
+        A missing one is made with those of columns that scored high `before`, or by the sum so far.
+        """
 
         def likely() -> Indices:
-            return self._likely(score, before - self.xty, move.columns)
+            scores = score.of((xtz if before is None else before) - self.xty)
+            scores[self.design.gram_held()] = -np.inf
+            return np.append(columns, top(scores, GRAM_WIDTH))
 
-        xtz = move.factor * before
-        for j, amount in zip(move.columns.tolist(), move.amounts.tolist()):
-            xtz += amount * self.design.gram_column(j, likely)
+        for j, amount in zip(columns.tolist(), amounts):
+            line = self.design.gram_column(j, likely)
+            xtz = daxpy(line, xtz, a=amount) if xtz.ndim == 1 else xtz + np.multiply.outer(line, amount)
         return xtz
-
-    def _likely(self, score: Score, g: Floats, support: Indices) -> Indices:
-        """Columns whose Gram column will soon be asked for: these, and those that score high."""
-        scores = score.of(g)
-        scores[self.design.gram_held()] = -np.inf
-        return np.append(support, top(scores, GRAM_WIDTH))
 
 
 def codes_pay(design: Design, targets: int, terms: float) -> bool:
     """Whether sums of this many products cost less than a pass over the codes for each target."""
     n, d = design.shape
-    return n * d * targets >= CODES_WORTH and TERM_ROWS * (terms + SUM_TERMS) <= n
+    return n * d * targets >= tuning.CODES_WORTH and tuning.TERM_ROWS * (terms + tuning.SUM_TERMS) <= n
 
 
 class Start(NamedTuple):
@@ -238,17 +220,17 @@ class CodeSums(ColumnSums):
             start = Start(self._products(rows)(), np.zeros((len(rows), 0)))
             self.terms = {}, Stack(np.empty((0, start.products.shape[1]), np.float32))
             self.start = start  # last: an interrupt before it leaves no start, and so starts again
-        more = CODES_WIDTH if left is None else max(0, left - 1)
+        more = tuning.CODES_WIDTH if left is None else max(0, left - 1)
         if not self._complete(at.support, at.coef, query.score, more):
             return None
         lost, weights = decoded.lost(r), self._weights(at.support, at.coef)
         g, bound = self._sum(weights, lost.shape)
-        if bound.sum() > RESTART * lost.sum() and weights.any():
+        if bound.sum() > tuning.RESTART * lost.sum() and weights.any():
             rows = r.reshape(len(r), -1).T
             if are_ordinary(rows):
                 self.start = Start(self._products(rows)(), weights)
                 g, bound = self._sum(weights, lost.shape)
-        self._look_ahead(g, query.score, 2 * CODES_WIDTH if left is None else left - 1)
+        self._look_ahead(g, query.score, 2 * tuning.CODES_WIDTH if left is None else left - 1)
         bound = (bound + lost) * (1.0 + 2.0**-40)
         return Known(Estimate(g, bound)) if np.isfinite(bound).all() else None
 
@@ -297,20 +279,20 @@ class CodeSums(ColumnSums):
                 shape = (self.design.shape[1], *self.y.shape[1:])
                 return score.of(self._sum(self._weights(support[known], coef[known]), shape)[0])
 
-            found = self._found(missing[:CODES_WIDTH], scores, more)
+            found = self._found(missing[: tuning.CODES_WIDTH], scores, more)
             if found is None:
                 return False
             places, terms = self.terms
-            rows = np.stack([found[j] for j in missing[:CODES_WIDTH]])
-            new = {j: len(places) + i for i, j in enumerate(missing[:CODES_WIDTH])}
+            rows = np.stack([found[j] for j in missing[: tuning.CODES_WIDTH]])
+            new = {j: len(places) + i for i, j in enumerate(missing[: tuning.CODES_WIDTH])}
             self.terms = places | new, terms.extend(rows)
         return True
 
     def _look_ahead(self, g: Floats, score: Score, left: int) -> None:
         """Begin with the next products while the last ones are used, if other threads can."""
         n, d = self.design.shape
-        guessed_well = self.made <= CODES_WIDTH + PREFETCH * len(self.terms[0])
-        if self.last and guessed_well and self.making is None and helpers(n * d // CODES_WIDTH):
+        guessed_well = self.made <= tuning.CODES_WIDTH + tuning.PREFETCH * len(self.terms[0])
+        if self.last and guessed_well and self.making is None and helpers(n * d // tuning.CODES_WIDTH):
             more = left - sum(j not in self.terms[0] for j in self.last)
             if more > 0:
                 self._begin([], score.of(g), more)
@@ -321,7 +303,7 @@ class CodeSums(ColumnSums):
         found = {j: line for j in wanted if (line := cache.get(j)) is not None}
         while new := [j for j in wanted if j not in found]:
             if self.making is None:
-                in_vain = self.made > 2 * (len(self.terms[0]) + CODES_WIDTH)
+                in_vain = self.made > 2 * (len(self.terms[0]) + tuning.CODES_WIDTH)
                 if in_vain or not self._begin(new, scores(), more):
                     return None
             made = self._end()
@@ -333,8 +315,8 @@ class CodeSums(ColumnSums):
     def _begin(self, new: list[int], scores: Floats, more: int) -> bool:
         """Begin with the products of some columns, and of up to `more` others that score highest."""
         held = self._kept().held
-        likely = [j for j in top(scores, 4 * CODES_WIDTH).tolist() if j not in held]
-        block = list(dict.fromkeys(new + likely))[: min(CODES_WIDTH, len(new) + more)]
+        likely = [j for j in top(scores, 4 * tuning.CODES_WIDTH).tolist() if j not in held]
+        block = list(dict.fromkeys(new + likely))[: min(tuning.CODES_WIDTH, len(new) + more)]
         if not block:  # all that score high are there
             return False
         columns = self.design.columns(np.array(block, dtype=np.intp))

@@ -15,7 +15,7 @@ from skpursuit.numerics.finite import NotFinite
 from skpursuit.parameters import check_instance
 from skpursuit.problem.score import top
 from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector, settle
-from skpursuit.selectors.stop import Progress, Stability, StopRule
+from skpursuit.selectors.stop import RowsSoFar, Stability, StopRule
 
 MOST_INDEX = 2**16 - 1  # with longer indices too few bits would be left to tell values apart
 
@@ -89,15 +89,14 @@ class RowSelector(Selector):
         n = design.shape[0]
         rows, weights = self.draws(design, query)
         sums = empty_sums(design, query.r)
-        watch, used = self.stop.watch(query, n), 0
+        is_enough, used = self.stop.watch(query, n), 0
         while used < len(rows):
             until = min(self.stop.next_look(used, n), len(rows))
             design.accumulate(rows[used:until], weights[used:until], sums)
             used = until
             yield used, len(rows), sums
             estimates = self.scaled(sums, used)
-            progress = Progress(query, n, used, estimates, lambda: self.left(design, query, rows, used))  # noqa: B023
-            if watch.done(progress):
+            if is_enough(RowsSoFar(used, estimates, lambda: self.left(design, query, rows, used))):  # noqa: B023
                 return
 
     def scaled(self, sums: Floats, used: int) -> Floats:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from skpursuit.data.base import Floats
+from skpursuit.numerics.estimate import Estimate
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import Expect, Query, Selection
@@ -27,8 +28,8 @@ class Asks(Protocol):
     def exactly(self, query: Query) -> Selection:
         """The exact answer, where a solver has to be sure of it."""
 
-    def look(self, query: Query) -> Selection:
-        """What the selector knows of X^T r without choosing a column."""
+    def look(self, query: Query) -> Estimate | None:
+        """X^T r, where the selector knows it without reading X."""
 
     def counting(self, look: Callable[[], Any]) -> Any:
         """What a look at X outside a query gives, its reads counted like those of an answer."""

@@ -136,7 +136,7 @@ class FrankWolfe(Solver):
         memory: dict[str, Any] = {"t": np.array(t + 1)}
         toward = None
         if self.lazy:
-            point.estimate = select.look(query).estimate
+            point.estimate = select.look(query)
             toward = self._good_enough(state, point)
         if toward is None:
             toward, gap, status = self._ask(point, query, select)

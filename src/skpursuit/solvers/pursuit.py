@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -132,7 +132,7 @@ class OMP(Solver):
         score: Score = Signed() if self.positive else problem.score
         left = self.sparsity(problem) - len(state.support)
         query = Query(problem.residual(state.z), 1, score, state.taken, rng, at=state, left=left)
-        j = best_column(problem, select, query, self._descends if self.positive else None)
+        j = best_column(problem, select, query, self.positive)
         if j is None:
             return replace(state, status=Status.OPTIMAL)
         after = self._refit(problem).add(problem, state, j)
@@ -141,11 +141,6 @@ class OMP(Solver):
         else:
             after = rejected(problem, state, after, select)
         return after if problem.quadratic else decrease_status(state, after, self.tol)
-
-    @staticmethod
-    def _descends(column: np.ndarray, r: np.ndarray) -> bool:
-        """Whether a positive coefficient of the column lowers the objective by more than rounding."""
-        return bool(-(column @ r) > 8 * max(16, len(r)) * EPS * scaled_norm(column) * scaled_norm(r))
 
     def _judged(self, problem: Problem, state: State) -> State:
         """The state, done if it fits well enough, has all its columns or spans all that can be spanned."""
@@ -158,20 +153,11 @@ class OMP(Solver):
         return state
 
 
-def best_column(
-    problem: Problem,
-    select: Asks,
-    query: Query,
-    improves: Callable[[np.ndarray, np.ndarray], bool] | None = None,
-) -> int | None:
-    """The column found, or None where none improves; an answer that proves nothing is made sure of first.
-
-    A column improves where its gradient is not zero, which an exact answer is sure of, or where a function of
-    the column and the residual says so.
-    """
+def best_column(problem: Problem, select: Asks, query: Query, positive: bool = False) -> int | None:
+    """The column found, or None where none improves; an answer that proves nothing is made sure of first."""
     answer = select(query)
     for _ in range(2):
-        if len(answer.columns) and _improves(problem, query, answer, improves):
+        if len(answer.columns) and improves(problem, query, answer, positive):
             return int(answer.columns[0])
         if answer.certificate == "exact":
             return None
@@ -179,16 +165,17 @@ def best_column(
     return None
 
 
-def _improves(
-    problem: Problem,
-    query: Query,
-    answer: Selection,
-    improves: Callable[[np.ndarray, np.ndarray], bool] | None,
-) -> bool:
-    if improves is None and answer.certificate == "exact":
+def improves(problem: Problem, query: Query, answer: Selection, positive: bool) -> bool:
+    """Whether the column's gradient is not zero or, with `positive`, points the right way beyond rounding.
+
+    Of an exact answer it is certain whether its entry of X^T r is zero.
+    """
+    if answer.certificate == "exact" and not positive:
         return bool(answer.g.any())
-    column = problem.design.columns(answer.columns)[0]
-    return bool(np.any(column @ query.r)) if improves is None else improves(column, query.r)
+    r, column = query.r, problem.design.columns(answer.columns)[0]
+    if not positive:
+        return bool(np.any(column @ r))
+    return bool(-(column @ r) > 8 * max(16, len(r)) * EPS * scaled_norm(column) * scaled_norm(r))
 
 
 def checked_forced(forced: Sequence[int], problem: Problem, k: int) -> list[int]:
