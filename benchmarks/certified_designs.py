@@ -13,9 +13,9 @@ import numpy as np
 from timing import best_times  # limits BLAS and the kernels to one thread
 
 from skpursuit import OMP, Certified, as_design, datasets, minimize
-from skpursuit.data import Design
 from skpursuit.experiments.loaders import DataError, find_audio
-from skpursuit.selectors import Query, Selection
+from skpursuit.selectors import Bound, Query, Selection
+from skpursuit.selectors.base import Memory
 
 K = 50
 DATA = Path(os.environ.get("SKPURSUIT_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -28,8 +28,8 @@ class Watched(Certified):
 
     recomputed: list[int] = field(default_factory=list)
 
-    def find(self, design: Design, query: Query) -> Selection:
-        answer = super().find(design, query)
+    def answer(self, bound: Bound, query: Query, memory: Memory) -> Selection:
+        answer = super().answer(bound, query, memory)
         self.recomputed.append(answer.recomputed)
         return answer
 

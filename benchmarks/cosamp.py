@@ -32,19 +32,18 @@ class Timed(Selector):
     seconds: list[float] = field(default_factory=list)
 
     def find(self, design, query):
+        return self.inner.find(design, query)
+
+    def bind(self, design, expect):
+        bound = self.inner.bind(design, expect)
+        bound.selector = replace(self, inner=bound.selector)
+        return bound
+
+    def answer(self, bound, query, memory):
         began = time.process_time()
-        answer = self.inner.find(design, query)
+        answer = self.inner.answer(bound, query, memory)
         self.seconds.append(time.process_time() - began)
         return answer
-
-    def resolve(self, problem, solver):
-        return replace(self, inner=self.inner.resolve(problem, solver))
-
-    def prepare(self, design):
-        self.inner.prepare(design)
-
-    def wants_known(self, design):
-        return self.inner.wants_known(design)
 
 
 def plain(X, y):

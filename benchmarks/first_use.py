@@ -21,14 +21,14 @@ imported = time.process_time()
 import numpy as np
 import scipy.linalg
 from skpursuit import as_design
-from skpursuit.selectors import Query, as_selector
+from skpursuit.selectors import Expect, Query, as_selector
 rng = np.random.default_rng(0)
 X, r = rng.standard_normal((1200, 1000)), rng.standard_normal(1200)
 def answer():
     started = time.process_time()
     for name in {names}:
         design, selector = as_design(X), as_selector(name)
-        selector.prepare(design)
+        selector.bind(design, Expect())
         selector.select(design, Query(r, rng=np.random.default_rng(0)))
     return time.process_time() - started
 first = answer()

@@ -1,6 +1,6 @@
 """The constants of `auto`'s cost model on this machine: python benchmarks/prices.py [repeats]
 
-Prints what `Prices` in src/skpursuit/selectors/auto.py holds, measured one by one with warm kernels on one
+Prints what `Prices` in src/skpursuit/numerics/tuning.py holds, measured one by one with warm kernels on one
 thread. Nanoseconds an entry (of X, or of what the name says), except where a ratio is meant.
 """
 

@@ -26,6 +26,8 @@ from skpursuit import (
 from skpursuit.data import as_design, check_finite
 from skpursuit.loop.run import make_run
 
+from .support.asking import prepare
+
 MANY = [pytest.param(12, id="few"), pytest.param(500, id="many", marks=pytest.mark.slow)]
 SOLVERS = {
     "omp": lambda radius: OMP(4),
@@ -150,7 +152,7 @@ def test_ordinary_runs_are_left_alone(selector, order):
     if selector in ("certified", "sketch"):  # which refuse NaN themselves
         assert not any(key[0] == "norms" for key in run.problem.design.cache)
     before = as_design(X, check=False)
-    run.selector.prepare(before)
+    prepare(run.selector, before)
     check_finite(before)
     assert run.problem.design.reads.prepared_bytes == before.reads.prepared_bytes
 

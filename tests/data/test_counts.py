@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import OMP, FrankWolfe, L1Ball, as_design, minimize
-from skpursuit.selectors.ahead import Ahead
+from skpursuit.selectors.column_sums import CodeSums
 
 from ..support import data
 from ..support.data import Instrumented, read_by, reads, view, with_intercept
@@ -120,15 +120,15 @@ def test_stored_columns_of_the_gram_matrix_are_counted_each_time():
 
 
 def test_stored_products_of_codes_are_counted_each_time(monkeypatch):
-    monkeypatch.setattr("skpursuit.selectors.ahead.LEAST", 0)
-    monkeypatch.setattr("skpursuit.selectors.ahead.BESIDES", 0)
-    read, add_up = [], Ahead._sum
+    monkeypatch.setattr("skpursuit.numerics.tuning.CODES_WORTH", 0)
+    monkeypatch.setattr("skpursuit.numerics.tuning.SUM_TERMS", 0)
+    read, add_up = [], CodeSums._sum
 
-    def spy(self, weights, shape, steps):
+    def spy(self, weights, shape):
         read.append(4 * weights.shape[1] * self.start.products.shape[1] + self.start.products.nbytes)
-        return add_up(self, weights, shape, steps)
+        return add_up(self, weights, shape)
 
-    monkeypatch.setattr(Ahead, "_sum", spy)
+    monkeypatch.setattr(CodeSums, "_sum", spy)
     rng = np.random.default_rng(6)
     X, y = rng.standard_normal((600, 80)), rng.standard_normal(600)
     result = minimize(X, y, OMP(n_nonzero_coefs=10), "certified")

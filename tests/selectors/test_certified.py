@@ -56,8 +56,8 @@ def test_omp_atoms_are_those_of_exact_on_150_problems_each(make, monkeypatch):
     steps = recomputed = 0
     for trial in range(150):
         if trial == 75:  # half of them by products made ahead, as for large X
-            monkeypatch.setattr("skpursuit.selectors.ahead.LEAST", 0)
-            monkeypatch.setattr("skpursuit.selectors.ahead.BESIDES", 0)
+            monkeypatch.setattr("skpursuit.numerics.tuning.CODES_WORTH", 0)
+            monkeypatch.setattr("skpursuit.numerics.tuning.SUM_TERMS", 0)
         n, d = int(rng.integers(2, 300)), int(rng.integers(2, 200))
         X = layouts(make(rng, n, d))[trial % 4]
         y = rng.standard_normal(n) * 10.0 ** rng.uniform(-100, 100)

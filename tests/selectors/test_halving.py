@@ -72,7 +72,7 @@ class TestTwin:
         self.use(True)
 
     def use(self, yes):
-        self.patch.setattr(halving, "WORTH_CODING", 0 if yes else np.inf)
+        self.patch.setattr(halving, "HALVING_CODES", 0 if yes else np.inf)
 
     @pytest.mark.parametrize(
         "name", ["C", "F", "strided", "float32", "integers", "view", "weighted", "intercept", "rows"]

@@ -23,11 +23,10 @@ from skpursuit import (
     datasets,
     minimize,
 )
-from skpursuit.problem.problem import make_problem
 from skpursuit.selectors import auto
-from skpursuit.selectors.auto import LOAD_KERNELS, Kernels, predict
+from skpursuit.selectors.auto import LOAD_KERNELS, Kernels
 
-from ..support.asking import Group, Question, Signed, ask, picked
+from ..support.asking import Group, Question, Signed, ask, picked, predicted
 from ..support.data import memory_estimate, view
 from ..support.process import run_code
 
@@ -67,7 +66,7 @@ def test_sketch_ranks_all_columns_only_when_the_residual_has_changed():
     X, r, move = planted(n, d, 3)
     design, selector = as_design(X), Sketch(last=10)
     first = ask(selector, design, r)
-    assert len(first.memory.cols) == size
+    assert len(first.memory["cols"]) == size
     assert first.entries_read == n * (d + size + first.recomputed)
     near = ask(selector, design, r + 0.2 * move, memory=first.memory)
     assert near.entries_read == n * (size + near.recomputed)
@@ -86,12 +85,12 @@ def test_sketch_ranks_all_columns_when_those_of_its_shortlist_are_no_longer_ahea
     design, selector = as_design(X), Sketch(last=10)
     first = ask(selector, design, r)
     assert first.indices.tolist() == [7]
-    best = first.memory.cols[np.argsort(-first.memory.scores)[:185]]
+    best = first.memory["cols"][np.argsort(-first.memory["scores"])[:185]]
     answer = ask(selector, design, r, exclude=best, memory=first.memory)
     assert answer.entries_read >= n * d  # 15 of the list were left, and no better than the others
-    behind = first.memory._replace(least=np.inf)
+    behind = {**first.memory, "least": np.array(np.inf)}
     assert ask(selector, design, r, memory=behind).entries_read >= n * d
-    wild = first.memory._replace(scores=first.memory.scores + 1e3)
+    wild = {**first.memory, "scores": first.memory["scores"] + 1e3}
     assert ask(selector, design, r, memory=wild).entries_read >= n * d
 
 
@@ -166,7 +165,7 @@ def test_sketch_is_silent_on_very_large_numbers():
 
 
 def chosen(X, y, solver, **given):
-    return min(costs := predict(make_problem(as_design(X), y, "squared"), solver, **given), key=costs.get)
+    return min(costs := predicted(X, y, solver, **given), key=costs.get)
 
 
 def test_auto_follows_its_cost_model():

@@ -8,7 +8,9 @@ import numpy as np
 from skpursuit import as_design
 from skpursuit.problem.problem import make_problem
 from skpursuit.problem.score import top
-from skpursuit.selectors import Absolute, Group, Query, Selection, Selector, Signed
+from skpursuit.problem.state import State
+from skpursuit.selectors import Absolute, Bound, Expect, Group, Query, Selection, Selector, Signed
+from skpursuit.selectors.auto import predict
 
 __all__ = ["Absolute", "Group", "Question", "Selection", "Selector", "Signed", "ask", "random_question"]
 
@@ -53,16 +55,26 @@ class Answer:
 
 def ask(selector, X, question, **given):
     """The answer to a question, or to that about a residual with the other parts `given`."""
-    answer = selector.select(as_design(X), query_of(question, **given))
+    design, query, memory = as_design(X), query_of(question, **given), memory_of(question, **given)
+    if memory is None:
+        answer = selector.select(design, query)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            answer = Bound(selector, design).select(query, memory)
     return Answer(
-        answer.indices,
-        answer.estimates,
+        answer.columns,
+        answer.g,
         answer.certificate,
         answer.entries_read,
         answer.bytes_read,
         answer.recomputed,
-        answer.shortlist,
+        answer.memory,
     )
+
+
+def memory_of(question, **given):
+    """The memory that a question comes with."""
+    return given.get("memory", question.memory if isinstance(question, Question) else None)
 
 
 def query_of(question, **given):
@@ -76,13 +88,18 @@ def query_of(question, **given):
         question.score,
         np.asarray(question.exclude, dtype=np.intp),
         None if question.seed is None else np.random.default_rng(question.seed),
-        shortlist=question.memory,
     )
+
+
+def query_at(support, coef, r, score, left=None):
+    """The question of a pursuit that has these coefficients."""
+    at = State(np.asarray(support, dtype=np.intp), np.asarray(coef), r, 0.0)
+    return Query(r, 1, score, at.support, at=at, left=left)
 
 
 def prepare(selector, design):
     """Have a selector make what it keeps on a design."""
-    selector.prepare(design)
+    selector.bind(design, Expect())
 
 
 def estimate(selector, X, question, **given):
@@ -97,8 +114,14 @@ def draws(selector, X, question, **given):
 
 def picked(selector, X, y, solver):
     """The selector that really runs for a problem of least squares."""
-    found = selector.resolve(make_problem(as_design(X), y, "squared"), solver)
-    return getattr(found, "inner", found)
+    problem = make_problem(as_design(X), y, "squared")
+    return selector.bind(problem.design, solver.expect(problem)).selector
+
+
+def predicted(X, y, solver, heuristic=False):
+    """Seconds that each selector of `auto` expects to need for a problem of least squares."""
+    problem = make_problem(as_design(X), y, "squared")
+    return predict(problem.design, solver.expect(problem), heuristic)
 
 
 def race(trace, selector, X, question, **given):

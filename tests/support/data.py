@@ -107,9 +107,9 @@ def entries(design, rows, cols):
     return design.pick(rows, cols)
 
 
-def gram(design, others, cols, weights=None):
-    """Products of columns with columns, of all if `others` is None."""
-    return design.gram(others, cols) if weights is None else design.gram(others, cols, weights)
+def gram_column(design, j):
+    """Products of all columns with one."""
+    return design.gram_column(j, lambda: np.empty(0, dtype=np.intp))
 
 
 def gram_matrix(design):

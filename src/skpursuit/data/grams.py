@@ -47,16 +47,6 @@ class Grams(ABC):
     @abstractmethod
     def _gather_columns(self, cols: Indices) -> Floats: ...
 
-    def gram(self, left: Indices | None, right: Indices, weights: Floats | None = None) -> Floats:
-        """X_L^T D X_R; with `left` None the rows of X^T X at `right`, kept and counted as selection."""
-        if left is None and weights is None:
-            return self._gram_columns(right)
-        columns = self.columns(right)
-        weighted = columns if weights is None else columns * weights
-        if left is None:
-            return self.correlate(np.ascontiguousarray(weighted.T))
-        return self.columns(left) @ weighted.T
-
     def gram_matrix(self) -> Floats:
         """X^T X, in one symmetric product where X is small, else in blocks of columns. Kept."""
         if "gram" not in self.cache and self.shape[0] * self.shape[1] <= GATHERED_ENTRIES:
@@ -96,7 +86,7 @@ class Grams(ABC):
         """
         held = self.gram_cache.get(j)
         self.reads.stored_bytes += 8 * self.shape[1]
-        if "gram" in self.cache or (held is None and self._gram_pays(1)):
+        if "gram" in self.cache or (held is None and self._gram_pays()):
             return self.gram_matrix()[j]
         if held is None:
             new = dict.fromkeys([j, *(i for i in guesses().tolist() if i not in self.gram_cache.held)])
@@ -112,21 +102,7 @@ class Grams(ABC):
         """The columns whose column of X^T X is kept."""
         return np.fromiter(self.gram_cache.held, dtype=np.intp)
 
-    def _gram_pays(self, more: int) -> bool:
+    def _gram_pays(self) -> bool:
         """Whether so many columns of X^T X were asked for, and fit, that all of them had better be made."""
-        many = len(self.gram_cache.held) + more >= self.shape[1] // GRAM_SHARE
+        many = len(self.gram_cache.held) + 1 >= self.shape[1] // GRAM_SHARE
         return many and self.shape[1] ** 2 * 8 <= self.gram_cache.limit
-
-    def _gram_columns(self, cols: Indices) -> Floats:
-        """Columns of X^T X, (d, len(cols)); each new one by a product of its own."""
-        self.reads.stored_bytes += 8 * self.shape[1] * len(cols)
-        if "gram" in self.cache or self._gram_pays(len(cols)):
-            return self.gram_matrix()[:, cols]
-        out = np.empty((self.shape[1], len(cols)))
-        for i, j in enumerate(np.asarray(cols).tolist()):
-            held = self.gram_cache.get(j)
-            if held is None:
-                held = self.correlate(self.columns(np.array([j]))[0])
-                self.gram_cache.put([j], held[None])
-            out[:, i] = held
-        return out

@@ -61,6 +61,19 @@ class ColumnCache:
                 self.held.pop(j, None)
 
 
+class ProductCache:
+    """Products of the codes of X with columns, which serve as long as the codes are the same."""
+
+    def __init__(self) -> None:
+        self._held: tuple[Any, ColumnCache] = None, ColumnCache()
+
+    def made_of(self, codes: Any, limit: int) -> ColumnCache:
+        """The products of these codes, bounded in bytes; those of other codes are forgotten."""
+        if codes is not self._held[0]:
+            self._held = codes, ColumnCache(limit)
+        return self._held[1]
+
+
 @dataclass
 class Kept:
     """Caches of one owner: the store of X, or a design for its view.
@@ -84,5 +97,5 @@ class Kept:
     bits: Any = None
     gram: Floats | None = None
     gram_columns: ColumnCache = field(default_factory=lambda: ColumnCache(GRAM_CACHE_BYTES))
-    products: tuple[Any, ColumnCache] | None = None
+    products: ProductCache = field(default_factory=ProductCache)
     finite: bool = False

@@ -119,7 +119,7 @@ class OldNames(Grams):
     def memory_estimate(self: Any, selector: Any = "auto") -> int:
         from skpursuit.selectors import as_selector
 
-        return int(as_selector(selector).memory(self))
+        return as_selector(selector).nbytes(self)
 
     def check_unchanged(self: Any) -> None:
         self.store.check_unchanged()
@@ -141,6 +141,10 @@ class OldNames(Grams):
     @property
     def gram_cache(self: Any) -> ColumnCache:
         return self.kept.gram_columns
+
+    @property
+    def code_products(self: Any) -> Any:
+        return self.kept.products
 
     def _gather_columns(self: Any, cols: Any) -> Any:
         return self._gather(cols, lambda *_: None)

@@ -13,15 +13,16 @@ import numpy as np
 from skpursuit._files import FileError
 from skpursuit.data.base import Design
 from skpursuit.loop.run import minimize
+from skpursuit.numerics.estimate import Estimate
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
-from skpursuit.selectors import Oracle, Query, Selection, Selector, as_selector
-from skpursuit.selectors.base import rank
+from skpursuit.selectors import Bound, Expect, Query, Selection, Selector, as_selector
+from skpursuit.selectors.base import settle
 from skpursuit.selectors.greedy import Greedy, Importance, Uniform, empty_sums
 from skpursuit.selectors.halving import SuccessiveHalving
 from skpursuit.selectors.reject import SuccessiveReject
 from skpursuit.selectors.stop import ErrorBound, Stability
-from skpursuit.solvers.base import Solver
+from skpursuit.solvers.base import Asks, Solver
 from skpursuit.solvers.cosamp import CoSaMP
 
 #: name: (what a reader sees, what the paper calls it)
@@ -99,20 +100,21 @@ def settings_of(method: str) -> tuple[str, ...]:
 class RowExact(Selector):
     """X^T r as the paper's own baseline computes it: row after row. Rows with r_i = 0 are left out."""
 
-    def prepare(self, design: Design) -> None:
+    def bind(self, design: Design, expect: Expect) -> Bound:
         design.prepare_rows()
+        return Bound(self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
         sums = empty_sums(design, query.r)
         rows = np.flatnonzero(query.r if query.r.ndim == 1 else query.r.any(axis=1))
         design.accumulate(rows, query.r[rows], sums)
-        return rank(design, query, sums, design.accumulate_error(query.r))
+        return settle(design, query, Estimate(sums, design.accumulate_error(query.r)))
 
 
 class Untiring(CoSaMP):
     """CoSaMP that makes all its iterations, also once it has settled: the protocol of the paper."""
 
-    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
         memory = {**state.memory, "seen": np.empty(0, dtype=np.int64)}
         return super().step(problem, replace(state, memory=memory), select, rng)
 

@@ -20,7 +20,7 @@ import numpy as np
 from skpursuit._files import write_atomically
 from skpursuit.data.base import Design
 from skpursuit.parameters import check_count, check_number, check_path
-from skpursuit.problem.state import Record, State, Status
+from skpursuit.problem.state import Move, Record, State, Status
 
 KIND = b"skpursuit checkpoint "
 MAGIC = KIND + b"4\n"
@@ -65,6 +65,9 @@ def save(path: Path, snapshot: Snapshot) -> None:
     }
     arrays |= {f"memory.{name}": np.asarray(value) for name, value in state.memory.items()}
     arrays |= {f"factor.{name}": value for name, value in snapshot.factor.items()}
+    arrays |= {f"selector.{name}": np.asarray(value) for name, value in state.selector_memory.items()}
+    if state.move is not None:
+        arrays |= {f"move.{name}": np.asarray(value) for name, value in state.move._asdict().items()}
     header = {
         "status": state.status.name if state.status else None,
         "history": [asdict(record) for record in snapshot.history],
@@ -102,10 +105,13 @@ def _parsed(body: bytes) -> Snapshot:
     def group(kind: str) -> dict[str, Any]:
         return {name.removeprefix(kind): part for name, part in arrays.items() if name.startswith(kind)}
 
+    move = group("move.")
     state = State(
         **group("state.") | {"objective": float(arrays["state.objective"])},
         memory=group("memory."),
         status=Status[header["status"]] if header["status"] else None,
+        move=Move(**move | {"factor": float(move["factor"])}) if move else None,
+        selector_memory=group("selector."),
     )
     history = [Record(**record | {"selected": tuple(record["selected"])}) for record in header["history"]]
     if [record.iteration for record in history] != list(range(len(history))):

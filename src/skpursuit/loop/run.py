@@ -14,6 +14,7 @@ import numpy as np
 from skpursuit.data import check_finite, make_design
 from skpursuit.data.base import Floats, Indices
 from skpursuit.loop import checkpoint as files
+from skpursuit.loop.asking import Asking
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
 from skpursuit.loop.consistency import is_consistent
 from skpursuit.numerics.blas import one_thread
@@ -23,8 +24,7 @@ from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
 from skpursuit.problem.state import Record, Result, State, Status, dtype_for
 from skpursuit.problem.units import Units, choose_units
-from skpursuit.selectors import Oracle, Selection, Selector, as_selector
-from skpursuit.selectors.base import Shortlist
+from skpursuit.selectors import Bound, Selection, Selector, as_selector
 from skpursuit.solvers.base import Solver
 
 QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}  # a run ends at what is not finite anyway
@@ -107,19 +107,17 @@ def make_run(
     chosen, seed = as_selector(selector), seed_of(random_state)
     base = make_design(X, check=False).counted()
     problem = make_problem(base, y, loss, sample_weight)
-    asked, chosen = chosen, chosen.resolve(problem, solver)
     try:
-        chosen.prepare(problem.design)
-    finally:  # what cannot be prepared is often not finite, and this says where
+        bound = chosen.bind(problem.design, solver.expect(problem))
+    finally:  # prefer the error that names the non-finite column
         check_finite(base)
     units = choose_units(problem, solver)
     scaled = solver.scaled(units.x, units.y, problem.quadratic) if units else None
     if scaled is None:
-        return Run(problem, solver, chosen, seed)
+        return Run(problem, solver, chosen, bound, seed)
     problem = units.problem(problem)
-    chosen = asked.resolve(problem, scaled)
-    chosen.prepare(problem.design)
-    return Run(problem, scaled, chosen, seed, units)
+    bound = chosen.bind(problem.design, scaled.expect(problem))
+    return Run(problem, scaled, chosen, bound, seed, units)
 
 
 def seed_of(random_state: Any) -> int:
@@ -156,6 +154,7 @@ class Run:
     problem: Problem
     solver: Solver
     selector: Selector
+    bound: Bound
     seed: int
     units: Units = field(default_factory=Units)
     callback: Callable[[Record], Any] | None = None
@@ -168,7 +167,7 @@ class Run:
     stopped: Status | None = None
 
     def __post_init__(self) -> None:
-        self.oracle = Oracle(self.selector, self.problem.design)
+        self.asking = Asking(self.bound)
         self.state = self.solver.init(self.problem)
 
     def start_from(self, support: Indices, coef: Floats) -> None:
@@ -205,21 +204,22 @@ class Run:
         """One iteration; the state and the history change together, or not at all."""
         iteration, began = len(self.history), time.perf_counter()
         rng = cast(np.random.Generator, Draws([self.seed, iteration]))
-        self.oracle.shortlist = recalled(self.state)
+        self.asking.begin(self.state.selector_memory)
         try:
             with np.errstate(**QUIET):
-                after = self.solver.step(self.problem, self.state, self.oracle, rng)
+                after = self.solver.step(self.problem, self.state, self.asking, rng)
             finite = isfinite(after.objective) and np.isfinite(after.coef).all()
         except NotFinite:
             finite = False
-        answers = self.oracle.take()
         if not finite:
             self.state = self.solver.retreat(self.problem, self.state)
             return Status.DIVERGED
-        record = make_record(iteration, after, answers, time.perf_counter() - began)
+        record = make_record(iteration, after, self.asking.answers, time.perf_counter() - began)
         if self.units.y:
             record = self.units.record(record)
-        self.state = remembering(after, self.oracle.shortlist)
+        if after.selector_memory or self.asking.memory:
+            after = replace(after, selector_memory=self.asking.memory)
+        self.state = after
         self.history.append(record)
         if self.watch is not None:
             self.watch(after)
@@ -247,7 +247,7 @@ class Run:
             prepared_bytes=problem.design.reads.prepared_bytes,
             history=self.history,
             dropped=state.dropped,
-            selector=self.selector.describe(),
+            selector=self.bound.describe(),
             stored_bytes=problem.design.reads.stored_bytes,
         )
 
@@ -296,30 +296,13 @@ class Run:
             self.saved = time.perf_counter()
 
 
-def remembering(state: State, shortlist: Shortlist | None) -> State:
-    """The state with the shortlist of the last answer, if it had one: a checkpoint must have it too."""
-    if shortlist is None:
-        return state
-    held = {f"shortlist.{name}": np.asarray(value) for name, value in shortlist._asdict().items()}
-    return replace(state, memory={**state.memory, **held})
-
-
-def recalled(state: State) -> Shortlist | None:
-    """The shortlist of a state."""
-    held = [state.memory.get(f"shortlist.{name}") for name in Shortlist._fields]
-    if any(part is None for part in held):
-        return None
-    cols, r, least, scores = (np.asarray(part) for part in held)
-    return Shortlist(cols, r, float(least), scores)
-
-
 def make_record(iteration: int, state: State, answers: list[Selection], seconds: float) -> Record:
     """Sum up one iteration."""
     gap = state.memory.get("gap")
     return Record(
         iteration=iteration,
         objective=state.objective,
-        selected=tuple(int(j) for answer in answers for j in answer.indices),
+        selected=tuple(int(j) for answer in answers for j in answer.columns),
         entries_read=sum(answer.entries_read for answer in answers),
         bytes_read=sum(answer.bytes_read for answer in answers),
         certificate=max((answer.certificate for answer in answers), key=STRENGTH.index, default="none"),

@@ -1,4 +1,4 @@
-"""Numbers and their errors: sums in a fixed order, bounds on rounding, what is not finite, threads.
+"""Numbers and their errors: estimates with bounds, fixed-order sums, what is not finite, threads, tuning.
 
 Nothing here knows X, losses or selectors; everything else may use it.
 """

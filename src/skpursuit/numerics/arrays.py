@@ -1,4 +1,4 @@
-"""Names for the arrays that travel between all layers."""
+"""The two kinds of arrays that the package speaks of, and the empty list of columns."""
 
 from __future__ import annotations
 
@@ -9,3 +9,5 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
+
+NO_COLUMNS: Indices = np.empty(0, dtype=np.intp)

@@ -15,9 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+SAFE_EXPONENT = 1000  # sums up to two to this power have room below the end of the float range
+MOST = float(np.finfo(np.float64).max)
+LEAST_ENTRY, MOST_ENTRY = 1e-280, 1e280  # entries of X^T r in between were summed within the range of floats
+LEAST_WEIGHT = 1e-200  # weights of a sum are divided by at least this
+
 
 class NotFinite(ValueError):
     """NaN, or a number beyond the float range, where a finite one is needed."""
+
+
+def are_ordinary(lines: NDArray[np.floating[Any]], least: float = 1e-100, most: float = 1e100) -> bool:
+    """Whether lines are zero, or of a size in which nothing that is made of them can overflow or vanish."""
+    sizes = np.abs(lines).max(axis=1, initial=0.0)
+    return bool(((sizes == 0.0) | ((sizes > least) & (sizes < most))).all())
 
 
 def kth_largest(values: NDArray[np.floating[Any]], k: int) -> float:

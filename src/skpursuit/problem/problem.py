@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import daxpy
 
 from skpursuit.data import AffineDesign, Design, rows_that_count
-from skpursuit.data.base import Floats, Indices
-from skpursuit.data.grams import GRAM_WIDTH
-from skpursuit.numerics.bounds import outer_bound
+from skpursuit.data.base import Floats
 from skpursuit.numerics.sums import dot, scaled_norm
 from skpursuit.problem.losses import Loss, Squared, as_loss
-from skpursuit.problem.score import Absolute, Group, Score, top
-from skpursuit.problem.state import State
+from skpursuit.problem.score import Absolute, Group, Score
 from skpursuit.problem.targets import checked_targets, checked_weights
-from skpursuit.selectors.ahead import Ahead
-from skpursuit.selectors.base import Query, exclude
 
 
 @dataclass(frozen=True)
@@ -102,58 +96,9 @@ class Problem:
         return min(self.design.shape[1], int(np.count_nonzero(self.row_weights)))
 
     @cached_property
-    def xty(self) -> Floats:
-        """X^T y."""
-        return self.design.correlate(self.y)
-
-    @cached_property
     def widest(self) -> float:
         """The largest column norm."""
         return float(self.design.norms(0).max())
-
-    @cached_property
-    def ahead(self) -> Ahead:
-        """Products of the codes of X, for certified selection."""
-        return Ahead(self.design, self.y)
-
-    def query(
-        self,
-        state: State,
-        k: int = 1,
-        score: Score | None = None,
-        steps: int = 0,
-        left: int | None = None,
-        **given: Any,
-    ) -> Query:
-        """The question a pursuit asks: top k off the support, after `steps` moves of the predictions.
-
-        `left`: columns that it may still take.
-        """
-        r, score = self.residual(state.z), score or self.score
-        if self.quadratic and "known" not in given:
-            given["known"] = lambda: self.gram_gradient(state.support, state.coef, steps)
-            if k == 1:  # one new column a step, or products are made in vain
-                given["coded"] = lambda: self.ahead.gradient(state.support, state.coef, r, score, steps, left)
-        off = given.pop("exclude", None)
-        if off is None:  # distinct as they are
-            off = exclude(state.support, state.dropped) if len(state.dropped) else state.support
-        return Query(r, k, score, off, **given)
-
-    def gram_gradient(self, support: Indices, coef: Floats, steps: int = 0) -> tuple[Floats, Floats]:
-        """X^T (X_S w_S - y) by Gram columns, with a bound on its rounding and that of `steps` moves of z."""
-        g = -self.xty
-        for j, amount in zip(support.tolist(), coef):
-            line = self.design.gram_column(j, partial(self._likely, g, support))
-            g = daxpy(line, g, a=amount) if g.ndim == 1 else g + np.multiply.outer(line, amount)
-        design, sizes = self.design, self.design.column_sizes()
-        reach = self.size + float((np.abs(coef.T) * sizes[support]).sum())
-        unit = design.product_unit() + (len(support) + steps + 8) * np.finfo(np.float64).eps
-        error = outer_bound(4 * unit, sizes, reach)
-        return g, error if g.ndim == 1 else np.repeat(error[:, None], g.shape[1], axis=1)
-
-    def _likely(self, g: Floats, support: Indices) -> Indices:
-        """Columns whose Gram column will soon be asked for: the support's own, and those that score high."""
-        return np.append(support, top(self.score.of(g), 2 * GRAM_WIDTH))
 
 
 def _scaled(values: Floats, weights: Floats) -> Floats:

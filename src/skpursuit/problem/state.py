@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from skpursuit.data.base import Floats, Indices
-from skpursuit.selectors.base import NO_COLUMNS
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 
 if TYPE_CHECKING:
     from skpursuit.problem.problem import Problem
@@ -40,6 +39,14 @@ class Status(Enum):
 NOT_OK = (Status.MAX_ITER, Status.TIME_LIMIT, Status.CALLBACK, Status.DIVERGED, Status.INCONSISTENT)
 
 
+class Move(NamedTuple):
+    """How a point came from the one before: w <- factor w + sum of amounts e_columns."""
+
+    factor: float
+    columns: Indices
+    amounts: Floats
+
+
 @dataclass(frozen=True)
 class State:
     """All a run needs to go on: a small immutable value.
@@ -55,12 +62,16 @@ class State:
     dropped : ndarray of int
         Columns found to depend on the support; never asked for again.
     memory : mapping of str to ndarray
-        What a solver, or a selector with a shortlist, carries from step to step.
+        What a solver carries from step to step.
     status : Status, optional
         Set by the solver when it is done.
     factor : Factor, optional
         The support as `fit/gram_schmidt.py` factorised it, for fits that grow it column by column. A
         checkpoint keeps its numbers only.
+    move : Move, optional
+        How this point came from the last one, where a solver moves instead of fitting.
+    selector_memory : mapping of str to ndarray
+        That of the last answer in the step that led here; empty if nothing was asked.
     """
 
     support: Indices
@@ -71,6 +82,13 @@ class State:
     memory: Mapping[str, np.ndarray] = field(default_factory=dict)
     status: Status | None = None
     factor: Any = None
+    move: Move | None = None
+    selector_memory: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> Indices:
+        """The columns that a pursuit must not choose again, ascending where some were dropped."""
+        return np.union1d(self.support, self.dropped) if len(self.dropped) else self.support
 
 
 def empty_state(problem: Problem, factor: Any = None, **memory: np.ndarray) -> State:

@@ -6,9 +6,19 @@ from importlib import import_module
 
 from skpursuit.parameters import check_choice, shown
 from skpursuit.problem.score import Absolute, Group, Signed
-from skpursuit.selectors.base import Oracle, Query, Selection, Selector
+from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector
 
-__all__ = ["Absolute", "Group", "Oracle", "Query", "Selection", "Selector", "Signed", "as_selector"]
+__all__ = [
+    "Absolute",
+    "Bound",
+    "Expect",
+    "Group",
+    "Query",
+    "Selection",
+    "Selector",
+    "Signed",
+    "as_selector",
+]
 
 # Names callers may write, and where each selector lives. Modules load when they are used: some compile.
 NAMES: dict[str, tuple[str, str, dict[str, object]]] = {

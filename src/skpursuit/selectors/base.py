@@ -1,39 +1,48 @@
-"""The question every selector answers, its answer, and how an answer with known error becomes exact."""
+"""Questions to selectors, their answers, and the one way from an estimate to a decision.
+
+A solver asks which entries of X^T r are largest (`Query`) and gets columns (`Selection`). Between the two
+lies a selector, bound to a design and to what the solver expects: `selector.bind(design, expect)` makes
+codes, layouts and stores of column sums, and gives a `Bound` that answers query after query.
+
+Most selectors begin with an estimate of X^T r, from codes, partial sums or BLAS. Whatever its precision, it
+comes with a bound on its error, and `settle` turns it into the exact answer: columns that the bounds cannot
+tell apart are computed by products in a fixed order, so that equal columns tie and the lowest index wins,
+whatever BLAS made of them. No other code decides.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import isfinite, isnan
-from typing import Any, NamedTuple
+from math import inf, isfinite, isnan
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from skpursuit.data.base import Design, Floats, Indices
-from skpursuit.numerics.finite import NotFinite, kth_largest
+from skpursuit.data.base import Design
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
+from skpursuit.numerics.estimate import Estimate
+from skpursuit.numerics.finite import (
+    LEAST_ENTRY,
+    MOST,
+    MOST_ENTRY,
+    SAFE_EXPONENT,
+    NotFinite,
+    kth_largest,
+)
+from skpursuit.numerics.sums import fixed_order_dot
+from skpursuit.numerics.tuning import FEW, LIKELY, MANY
 from skpursuit.problem.score import Absolute, Score, top
+from skpursuit.problem.state import State
 
-NO_COLUMNS: Indices = np.empty(0, dtype=np.intp)
-FEW = 32  # columns that are computed exactly without looking at their second byte, if there is one
-LIKELY = 24  # columns that score so high that their turn may come soon
-MANY = 512  # columns left from which a second byte is made, if there is none
-SAFE_EXPONENT = 1000  # sums up to two to this power have room below the end of the float range
-MOST = float(np.finfo(np.float64).max)
-LEAST_ENTRY, MOST_ENTRY = 1e-280, 1e280  # entries of X^T r in between were summed within the range of floats
-LEAST_SIZE, MOST_SIZE = 1e-20, 1e20  # residuals in between are not the reason when they were not
+if TYPE_CHECKING:
+    from skpursuit.selectors.column_sums import ColumnSums
 
+Memory = Mapping[str, np.ndarray]
 
-class Shortlist(NamedTuple):
-    """Columns, ascending, that looked best in a rough look at all entries of X^T r, and this r.
-
-    `least` is the score of the worst of them in that look, `scores` are those of a closer one.
-    """
-
-    cols: Indices
-    r: Floats
-    least: float
-    scores: Floats
+NOTHING: Memory = {}
+LEAST_SIZE, MOST_SIZE = 1e-20, 1e20  # residuals in between are not the reason when sums left the float range
 
 
 @dataclass(frozen=True)
@@ -50,14 +59,13 @@ class Query:
     rng : numpy.random.Generator, optional
     eps : float, optional
         The error a Frank-Wolfe step can bear, for `ErrorBound("auto")`.
-    known : callable, optional
-        Gives (g, error): the gradient by a cheaper way than reading X, where the solver has one.
-    coded : callable, optional
-        As known, from products of the codes of X; it may have nothing to say.
+    at : State, optional
+        The state whose residual r is, for gradients that follow from coefficients; None where r is another
+        vector, such as the residual of a batch.
+    left : int, optional
+        Columns that the support may still gain, this one included.
     ordered : bool
         Whether the answer must be best first. Without it only the set is made sure of, which is cheaper.
-    shortlist : Shortlist, optional
-        That of the answer before, for selectors that make one.
     """
 
     r: Floats
@@ -66,10 +74,9 @@ class Query:
     exclude: Indices = field(default_factory=lambda: NO_COLUMNS)
     rng: np.random.Generator | None = None
     eps: float | None = None
-    known: Callable[[], tuple[Floats, Floats]] | None = None
-    coded: Callable[[], tuple[Floats, Floats] | None] | None = None
+    at: State | None = None
+    left: int | None = None
     ordered: bool = True
-    shortlist: Shortlist | None = None
 
     def scores(self, g: Floats) -> Floats:
         """Scores of all columns, -inf where excluded."""
@@ -84,27 +91,84 @@ class Query:
         return np.flatnonzero(mask)
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """An answer: the columns, best first, what was read to find them, and what the answer is worth.
 
-    `certificate` is "exact", "delta" (right with probability 1 - delta), "heuristic", or "none" for an answer
-    without columns; `recomputed` counts the columns whose entries were computed again because estimates could
-    not tell them apart. `estimates` are the entries of X^T r, the largest float in place of those beyond it.
-    `shortlist` may serve the next query.
+    Attributes
+    ----------
+    columns : ndarray of int
+    g : ndarray
+        Their entries of X^T r; the largest float in place of those beyond it. Of an ordered exact answer
+        they are products in a fixed order, or estimates whose sign, and that they are not zero, are certain.
+    certificate : str
+        "exact", "delta" (right with probability 1 - delta), "heuristic", or "none" without columns.
+    entries_read, bytes_read : int
+    recomputed : int
+        Columns that were computed exactly because estimates could not tell them apart.
+    memory : mapping of str to ndarray
+        What the selector wants to be given with the next query.
+    estimate : Estimate, optional
+        X^T r for all columns, where it was known without reading X.
     """
 
-    indices: Indices
-    estimates: Floats
+    columns: Indices
+    g: Floats
     certificate: str
     entries_read: int = 0
     bytes_read: int = 0
     recomputed: int = 0
-    shortlist: Shortlist | None = None
+    memory: Memory = NOTHING
+    estimate: Estimate | None = None
+
+    @property
+    def indices(self) -> Indices:
+        """The columns."""
+        return self.columns
+
+    @property
+    def estimates(self) -> Floats:
+        """The entries of X^T r."""
+        return self.g
+
+
+@dataclass(frozen=True)
+class Expect:
+    """What a solver will ask for, as far as it knows beforehand.
+
+    Parameters
+    ----------
+    steps : int
+        Selections.
+    visits : int
+        Different columns.
+    limit : int
+        The most selections.
+    roundings : int, optional
+        Moves of the predictions since they were X_S w_S, whose rounding they carry. None: as many as there
+        were steps, and `State.move` tells each of them.
+    asks_many : bool
+        Whether queries are for more than one column.
+    targets : int
+    y : ndarray, optional
+        Where r is X_S w_S - y, so that the gradient follows from coefficients.
+    """
+
+    steps: int = 1
+    visits: int = 1
+    limit: int = 1
+    roundings: int | None = 0
+    asks_many: bool = False
+    targets: int = 1
+    y: Floats | None = None
 
 
 class Selector(ABC):
-    """A way to find the top entries of X^T r. Subclasses are frozen dataclasses that give `find`."""
+    """A way to find the top entries of X^T r. Subclasses are frozen dataclasses.
+
+    A simple one gives `find`. One that remembers, or adds up products of columns, gives `answer` as well.
+    """
+
+    compiled: ClassVar[bool] = False  # whether it needs compiled kernels
 
     def select(self, design: Design, query: Query) -> Selection:
         """Answer a single query, on an X that is what it was when the design was made.
@@ -112,29 +176,16 @@ class Selector(ABC):
         Raises `NotFinite` where there is no answer because r or the column norms are not finite.
         """
         design.check_unchanged()
-        return self.answer(design, query)
-
-    def answer(self, design: Design, query: Query) -> Selection:
-        """Answer one query of a run and say what was read."""
-        entries, nbytes = design.reads.entries, design.reads.bytes
         with np.errstate(over="ignore", invalid="ignore"):  # bounds become infinite, which settles nothing
-            found = self._finite_answer(design, query)
-        return replace(
-            found,
-            certificate=found.certificate if len(found.indices) else "none",
-            entries_read=design.reads.entries - entries,
-            bytes_read=design.reads.bytes - nbytes,
-        )
+            return Bound(self, design).select(query)
 
-    def _finite_answer(self, design: Design, query: Query) -> Selection:
-        """What `find` gives, or the exact answer where numbers left the float range on the way to it."""
-        try:
-            answer = self.find(design, query)
-            if in_float_range(answer, query.r):
-                return answer
-        except NotFinite:
-            pass
-        return scaled_answer(design, query)
+    def bind(self, design: Design, expect: Expect) -> Bound:
+        """Make what is kept on the design for all queries (codes, layouts, norms), and be ready for them."""
+        return Bound(self, design)
+
+    def answer(self, bound: Bound, query: Query, memory: Memory) -> Selection:
+        """Answer one query of a run, given the memory of the answer before it, or an empty one."""
+        return self.find(bound.design, query)
 
     @abstractmethod
     def find(self, design: Design, query: Query) -> Selection:
@@ -143,38 +194,71 @@ class Selector(ABC):
         Scores that are NaN may raise `NotFinite`; an answer that is not finite is not used.
         """
 
-    def resolve(self, problem: Any, solver: Any) -> Selector:
-        """The selector that really runs: `Auto` picks one, the others are themselves."""
-        return self
+    def price(self, design: Design, expect: Expect) -> float:
+        """Predicted seconds for all queries of a run; infinity where `auto` must not choose it."""
+        return inf
+
+    def nbytes(self, design: Design) -> int:
+        """Bytes kept beside X."""
+        return 0
 
     def identity(self) -> str:
         """What a checkpoint compares: the parameters the caller gave."""
         return repr(self)
 
+
+class Bound:
+    """A selector at work on one design.
+
+    Parameters
+    ----------
+    selector : Selector
+    design : Design
+    sums : ColumnSums, optional
+        Gradients known more cheaply than by reading X.
+
+    Attributes
+    ----------
+    chosen : str
+        Why `auto` chose the selector, if it did.
+    """
+
+    def __init__(self, selector: Selector, design: Design, sums: ColumnSums | None = None) -> None:
+        self.selector = selector
+        self.design = design
+        self.sums = sums
+        self.chosen = ""
+
     def describe(self) -> str:
         """One line for `Result.selector`."""
-        return repr(self)
+        return f"auto: {self.selector!r}, {self.chosen}" if self.chosen else repr(self.selector)
 
-    def prepare(self, design: Design) -> None:
-        """Make what is kept on the design for all queries (twins, layouts, norms)."""
-        return
-
-    def memory(self, design: Design) -> int:
-        """Bytes kept beside X."""
-        return 0
-
-    def wants_known(self, design: Design) -> bool:
-        """Whether the solver should keep the gradient known by Gram columns."""
-        return False
+    def select(self, query: Query, memory: Memory = NOTHING) -> Selection:
+        """Answer one query and say what was read; exactly, where numbers left the float range on the way."""
+        reads = self.design.reads
+        entries, nbytes = reads.entries, reads.bytes
+        try:
+            found = self.selector.answer(self, query, memory)
+            used = in_float_range(found, query.r)
+        except NotFinite:
+            used = False
+        if not used:
+            found = scaled_answer(self.design, query)
+        return found._replace(
+            certificate=found.certificate if len(found.columns) else "none",
+            entries_read=reads.entries - entries,
+            bytes_read=reads.bytes - nbytes,
+        )
 
 
 def in_float_range(answer: Selection, r: Floats) -> bool:
     """Whether no sum on the way to an answer can have left the float range, up or down."""
-    if answer.estimates.size == 1 and LEAST_ENTRY < abs(float(answer.estimates.flat[0])) < MOST_ENTRY:
+    g = answer.g
+    if g.size == 1 and LEAST_ENTRY < abs(float(g.flat[0])) < MOST_ENTRY:
         return True  # nearly always
-    if not isfinite(answer.estimates.sum()):
+    if not isfinite(g.sum()):
         return False
-    best = float(np.abs(answer.estimates[:1]).max(initial=0.0))
+    best = float(np.abs(g[:1]).max(initial=0.0))
     if answer.certificate != "exact" or LEAST_ENTRY < best < MOST_ENTRY:
         return True
     largest = float(np.abs(r).max(initial=0.0))
@@ -183,81 +267,147 @@ def in_float_range(answer: Selection, r: Floats) -> bool:
 
 def scaled_answer(design: Design, query: Query) -> Selection:
     """The exact answer from r times a power of two: below one, and smaller where X^T r would overflow."""
-    from skpursuit.selectors.exact import Exact
-
     largest, widest = float(np.abs(query.r).max()), float(design.column_sizes().max())
     if not isfinite(largest) or not isfinite(widest):
         raise NotFinite("X^T r has no largest entry: r, or the norm of a column, is not finite")
     exponent, growth = np.frexp([largest, widest])[1].tolist()
     shift = exponent + max(0, growth + len(query.r).bit_length() - SAFE_EXPONENT)
-    scaled = replace(query, r=np.ldexp(query.r, -shift), known=None, coded=None)
-    answer = Exact().find(design, scaled)
-    return replace(answer, estimates=np.clip(np.ldexp(answer.estimates, shift), -MOST, MOST))
+    answer = exact_answer(design, replace(query, r=np.ldexp(query.r, -shift)))
+    return answer._replace(g=np.clip(np.ldexp(answer.g, shift), -MOST, MOST))
 
 
-def rank(
-    design: Design, query: Query, g: Floats, error: Floats | None, cols: Indices | None = None
-) -> Selection:
-    """The exact top k from a gradient with entrywise error bounds, among all columns or those in `cols`.
-
-    Columns that the bounds cannot tell apart are computed again by the design's fixed-order product, so
-    that equal columns tie and the lowest index wins, whatever BLAS made of them.
-    """
-    scores = query.scores(g) if cols is None else query.score.of(g)
-    names = np.arange(len(scores)) if cols is None else cols
-    if error is None or not error.any():
-        best = top(scores, query.k)
-        return Selection(names[best], g[best], "exact")
-    margin = query.score.error(error)
-    left = candidates(scores, margin, query.k)
-    settled = not query.ordered or len(left) == 1 or _separated(scores, margin, left)
-    if len(left) <= query.k and settled:
-        best = left[np.lexsort((left, -scores[left]))]
-        return Selection(names[best], g[best], "exact")
-    sure = NO_COLUMNS
-    if not query.ordered:
-        first, second = sorted_out(scores[left], margin[left], query.k)
-        sure, left = left[first], left[second]
-    exact = design.correlate(query.r, cols=names[left])
-    best = top(query.score.of(exact), query.k - len(sure))
-    chosen = np.concatenate([names[sure], names[left[best]]])
-    return Selection(chosen, np.concatenate([g[sure], exact[best]]), "exact", recomputed=len(left))
+def exact_answer(design: Design, query: Query) -> Selection:
+    """The answer from all of X^T r, or from the rows where r is not zero if those are few."""
+    r = query.r
+    used = r if r.ndim == 1 else r.any(axis=1)
+    few = 2 * np.count_nonzero(used) < len(r)  # a batch, a fold: the other rows add nothing
+    batch = np.flatnonzero(used) if few else None
+    error = design.correlate_error(r)  # before the product, which empties the caches
+    return settle(design, query, Estimate(design.correlate(r, rows=batch), error))
 
 
-def settled(
+class Codes(NamedTuple):
+    """The codes that an estimate came from: their seed, and whether their second bytes are made already."""
+
+    fine: bool = False
+    seed: int | None = None
+
+
+class Close(NamedTuple):
+    """Columns that may be among the top k, ascending, with their scores and what those may be wrong by."""
+
+    names: Indices
+    scores: Floats
+    margin: Floats
+    g: Floats
+
+
+def settle(
     design: Design,
     query: Query,
-    g: Floats,
-    bound: Floats,
-    cols: Indices | None,
-    fine: bool,
-    seed: int | None = None,
+    estimate: Estimate,
+    cols: Indices | None = None,
+    codes: Codes | None = None,
 ) -> Selection:
-    """The exact top k, as `rank`, from estimates of a twin; a second byte narrows many candidates down."""
+    """The exact top k from an estimate of X^T r, for all columns or for those in `cols`, ascending.
+
+    Columns that the bounds leave in doubt are computed by the design's fixed-order product. Where the
+    estimate came from `codes`, whose bounds are wide, there are ways to doubt fewer of them first.
+    """
+    g, error = estimate
     scores = query.scores(g) if cols is None else query.score.of(g)
-    margin = query.score.error(bound)
+    if error is None or not error.any():
+        best = top(scores, query.k)
+        return Selection(best if cols is None else cols[best], g[best], "exact")
+    margin = query.score.error(error)
     left = candidates(scores, margin, query.k)
-    few = max(FEW if fine else MANY, query.k)
-    if query.k < len(left) and (query.k == 1 or len(left) <= few):
-        # Without the width of their own intervals the best guesses, computed exactly, rule out most of the
-        # others. Those with the same estimate stay: they may be copies, and the lowest of copies wins.
-        guesses = left[top(scores[left], query.k)]
-        names = guesses if cols is None else cols[guesses]
-        design.fetch(names, lambda: _best(scores, cols))
-        least = float(query.score.of(design.correlate(query.r, cols=names)).min())
+    if len(left) <= query.k and (not query.ordered or _in_order(scores, margin, left)):
+        best = left if len(left) == 1 else left[np.lexsort((left, -scores[left]))]
+        names, values = best if cols is None else cols[best], g[best]
+        if query.ordered and not _not_zero(values, error[best]):
+            # From gathered columns: whoever asked for them is about to use them.
+            values = fixed_order_dot(list(design.columns(names)), query.r)
+        return Selection(names, values, "exact")
+    close = Close(left if cols is None else cols[left], scores[left], margin[left], g[left])
+    if codes is None or len(left) <= query.k:
+        return _computed(design, query, close)
+
+    def likely() -> Indices:
+        best = top(scores, LIKELY)
+        return best if cols is None else cols[best]
+
+    return _narrowed(design, query, close, codes, likely)
+
+
+def _in_order(scores: Floats, margin: Floats, left: Indices) -> bool:
+    """Whether the order of the candidates is beyond doubt."""
+    if len(left) <= 1:
+        return True
+    order = left[np.argsort(-scores[left], kind="stable")]
+    gaps = scores[order[:-1]] - scores[order[1:]]
+    return bool((gaps > margin[order[:-1]] + margin[order[1:]]).all())
+
+
+def _not_zero(values: Floats, error: Floats) -> bool:
+    """Whether it is certain of all columns that their entries, or those of a target, are not zero."""
+    certain = np.abs(values) > error
+    return bool((certain if values.ndim == 1 else certain.any(axis=1)).all())
+
+
+def _narrowed(
+    design: Design, query: Query, close: Close, codes: Codes, likely: Callable[[], Indices]
+) -> Selection:
+    """The exact top k of candidates that codes leave; a second byte narrows many of them down.
+
+    The best guesses, computed exactly, have no interval any more and rule out most of the others. Those with
+    the same estimate stay: they may be copies, and the lowest of copies wins.
+    """
+    few = max(FEW if codes.fine else MANY, query.k)
+    guesses, guessed = NO_COLUMNS, close.g[:0]
+    if query.k == 1 or len(close.names) <= few:
+        guesses = top(close.scores, query.k)
+        names = close.names[guesses]
+        design.fetch(names, likely)
+        guessed = design.correlate(query.r, cols=names)
+        least = float(query.score.of(guessed).min())
         if not isfinite(least):
             raise NotFinite("an entry of X^T r is not finite")
-        left = left[(scores[left] + margin[left] >= least) | (scores[left] >= scores[guesses].min())]
-    names = left if cols is None else cols[left]
-    if len(left) > few:
-        return rank(design, query, *design.refine(query.r, names, seed), cols=names)
-    return rank(design, query, g[left], bound[left], cols=names)
+        stay = (close.scores + close.margin >= least) | (close.scores >= close.scores[guesses].min())
+        if query.k == 1 == np.count_nonzero(stay):
+            return Selection(names, guessed, "exact", recomputed=1)
+        close = Close(*(part[stay] for part in close))
+        guesses = np.cumsum(stay)[guesses] - 1
+    if len(close.names) > few:
+        refined = Estimate(*design.refine(query.r, close.names, codes.seed))
+        return settle(design, query, refined, close.names)
+    return _computed(design, query, close, guesses, guessed)
 
 
-def _best(scores: Floats, cols: Indices | None) -> Indices:
-    """Columns that a pursuit will soon come to."""
-    best = top(scores, LIKELY)
-    return best if cols is None else cols[best]
+def _computed(
+    design: Design,
+    query: Query,
+    close: Close,
+    guesses: Indices = NO_COLUMNS,
+    guessed: Floats | float = 0.0,
+) -> Selection:
+    """The exact top k of candidates by products with them; those of some `guesses` are known already.
+
+    Where only the set is asked for, candidates that are in it for certain are not computed.
+    """
+    sure, doubtful = NO_COLUMNS, np.arange(len(close.names))
+    if not query.ordered and len(close.names) <= query.k:
+        sure, doubtful = top(close.scores, query.k), NO_COLUMNS
+    elif not query.ordered:
+        sure, doubtful = sorted_out(close.scores, close.margin, query.k)
+    values = close.g.astype(np.float64)
+    values[guesses] = guessed
+    new = np.setdiff1d(doubtful, guesses, assume_unique=True)
+    if len(new):
+        values[new] = design.correlate(query.r, cols=close.names[new])
+    best = doubtful[top(query.score.of(values[doubtful]), query.k - len(sure))]
+    chosen = np.concatenate([sure, best])
+    recomputed = len(guesses) + len(new)
+    return Selection(close.names[chosen], values[chosen], "exact", recomputed=recomputed)
 
 
 def sorted_out(scores: Floats, margin: Floats, count: int) -> tuple[Indices, Indices]:
@@ -282,56 +432,3 @@ def candidates(scores: Floats, margin: Floats, k: int) -> Indices:
     else:
         cut = kth_largest(lower, min(k, len(lower)))
     return np.flatnonzero((scores + margin >= cut) & (scores > -np.inf))
-
-
-def _separated(scores: Floats, margin: Floats, left: Indices) -> bool:
-    """Whether the order of the candidates is beyond doubt."""
-    order = left[np.argsort(-scores[left], kind="stable")]
-    gaps = scores[order[:-1]] - scores[order[1:]]
-    return bool((gaps > margin[order[:-1]] + margin[order[1:]]).all())
-
-
-class Oracle:
-    """A selector bound to a design: what a solver calls. Remembers the answers of one iteration."""
-
-    def __init__(self, selector: Selector, design: Design) -> None:
-        self.selector = selector
-        self.design = design
-        self.wants_known = selector.wants_known(design)
-        self.answers: list[Selection] = []
-        self.shortlist: Shortlist | None = None
-
-    def __call__(self, query: Query) -> Selection:
-        if self.shortlist is not None:
-            query = replace(query, shortlist=self.shortlist)
-        answer = self.selector.answer(self.design, query)
-        self.shortlist = answer.shortlist
-        self.answers.append(answer)
-        return answer
-
-    def exactly(self, query: Query) -> Selection:
-        """The exact answer, where a solver has to be sure of it."""
-        from skpursuit.selectors.exact import Exact
-
-        answer = Exact().answer(self.design, query)
-        self.answers.append(answer)
-        return answer
-
-    def counting(self, look: Callable[[], Any]) -> Any:
-        """What a look at X outside a query gives, its reads counted like those of an answer."""
-        entries, nbytes = self.design.reads.entries, self.design.reads.bytes
-        with np.errstate(over="ignore", invalid="ignore"):  # as in `select`
-            found = look()
-        reads = self.design.reads.entries - entries, self.design.reads.bytes - nbytes
-        self.answers.append(Selection(NO_COLUMNS, np.empty(0), "exact", *reads))
-        return found
-
-    def take(self) -> list[Selection]:
-        """The answers since the last call."""
-        answers, self.answers = self.answers, []
-        return answers
-
-
-def exclude(*groups: Any) -> Indices:
-    """One index array from several."""
-    return np.unique(np.concatenate([np.asarray(g, dtype=np.intp) for g in groups])) if groups else NO_COLUMNS

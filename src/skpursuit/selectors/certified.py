@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import log
-from typing import Any
+from math import inf, log
+from typing import ClassVar
 
 from skpursuit.data.base import Design
 from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.estimate import Estimate
+from skpursuit.numerics.tuning import LONG, NANO, PRICES, RECOMPUTED, TALL
 from skpursuit.parameters import check_count, check_flag, check_number
-from skpursuit.selectors.base import Query, Selection, Selector, settled
-from skpursuit.selectors.exact import Exact
-
-LONG = 100  # selections from which a second byte has paid for itself
-TALL = 20000  # rows from which one byte leaves many columns
+from skpursuit.selectors.base import (
+    NOTHING,
+    Bound,
+    Codes,
+    Expect,
+    Memory,
+    Query,
+    Selection,
+    Selector,
+    exact_answer,
+    settle,
+)
+from skpursuit.selectors.column_sums import CodeSums, codes_pay
 
 
 @dataclass(frozen=True)
@@ -23,7 +33,7 @@ class Certified(Selector):
     The answer is that of `Exact`, ties to the lowest index included, unless the top entries differ by less
     than the rounding of a float64 product. Where the intervals leave many columns, a second byte of each
     narrows them down first. On large X and with squared loss the codes are not read at every step: their
-    products with likely columns are made ahead, several in one pass (see `ahead.py`). On sparse X the
+    products with likely columns are made ahead, several in one pass (see `column_sums.py`). On sparse X the
     exact product is the certificate.
 
     Parameters
@@ -40,6 +50,7 @@ class Certified(Selector):
         for long runs and tall X, and later where one byte leaves too many columns.
     """
 
+    compiled: ClassVar[bool] = True
     delta: float = 0.0
     seed: int = 0
     events: int | None = None
@@ -51,38 +62,63 @@ class Certified(Selector):
         check_count("events", self.events)
         check_flag("fine", self.fine)
 
-    def resolve(self, problem: Any, solver: Any) -> Selector:
-        n, d = problem.design.shape
-        wide = max(1, *problem.targets) if problem.targets else 1
-        events = self.events or solver.iterations(problem) * d * wide
-        fine = self.fine or solver.asks_many or n > TALL or solver.work(problem)[0] >= LONG
-        return replace(self, events=events if self.delta else None, fine=fine)
+    def bind(self, design: Design, expect: Expect) -> Bound:
+        n, d = design.shape
+        events = (self.events or expect.limit * d * expect.targets) if self.delta else None
+        fine = self.fine or expect.asks_many or n > TALL or expect.steps >= LONG
+        fitted = replace(self, events=events, fine=fine)
+        if not design.has_twin():
+            return Bound(fitted, design)
+        design.twin(fitted.codes.seed, fine)
+        if expect.y is None or expect.roundings is None or self.delta or expect.asks_many:
+            return Bound(fitted, design)
+        if not codes_pay(design, expect.targets, 0):
+            return Bound(fitted, design)
+        return Bound(fitted, design, CodeSums(design, expect.y, expect.roundings))
 
-    def identity(self) -> str:
-        return repr(replace(self, events=None, fine=False))
+    @property
+    def codes(self) -> Codes:
+        """The codes of X that are read."""
+        return Codes(self.fine, self.seed if self.delta else None)
 
-    def prepare(self, design: Design) -> None:
-        if design.has_twin():
-            design.twin(self._twin_seed(), self.fine)
+    def find(self, design: Design, query: Query) -> Selection:
+        with one_thread():  # as in a run
+            return self.answer(Bound(self, design), query, NOTHING)
 
-    def memory(self, design: Design) -> int:
+    def answer(self, bound: Bound, query: Query, memory: Memory) -> Selection:
+        design, codes = bound.design, self.codes
+        if not design.has_twin():
+            return exact_answer(design, query)
+        known = None if bound.sums is None else bound.sums.gradient(query, memory)
+        if known is None:
+            log_delta = log(self.delta / (self.events or design.shape[1])) if self.delta else None
+            estimate = Estimate(*design.estimate(query.r, codes.seed, log_delta))
+        else:
+            estimate = known.estimate
+        answer = settle(design, query, estimate, codes=codes)
+        return answer._replace(certificate="delta") if self.delta else answer
+
+    def price(self, design: Design, expect: Expect) -> float:
+        if not design.has_twin():
+            return inf
+        (n, d), targets = design.shape, expect.targets
+        read = targets * n * d * PRICES.codes
+        if expect.y is not None and not expect.asks_many and codes_pay(design, targets, expect.visits / 2):
+            read = min(read, n * d * PRICES.ahead + expect.visits / 2 * d * targets * PRICES.axpy)
+        return twin_seconds(design, expect.steps, PRICES.build, read, "twin")
+
+    def nbytes(self, design: Design) -> int:
         products = 0.5  # of codes, made ahead
         bytes_an_entry = 1 + self.fine + products if design.has_twin() else 0
         return int(bytes_an_entry * design.shape[0] * design.shape[1])
 
-    def find(self, design: Design, query: Query) -> Selection:
-        if not design.has_twin():
-            return Exact().find(design, query)
-        with one_thread():
-            ahead = query.coded() if query.coded is not None and not self.delta else None
-            g, bound = ahead or design.estimate(query.r, self._twin_seed(), self._log_delta(design))
-            answer = settled(design, query, g, bound, None, self.fine, self._twin_seed())
-        return replace(answer, certificate="delta") if self.delta else answer
+    def identity(self) -> str:
+        return repr(replace(self, events=None, fine=False))
 
-    def _twin_seed(self) -> int | None:
-        return self.seed if self.delta else None
 
-    def _log_delta(self, design: Design) -> float | None:
-        if not self.delta:
-            return None
-        return log(self.delta / (self.events or design.shape[1]))
+def twin_seconds(design: Design, steps: int, build: float, read: float, kind: str) -> float:
+    """Building codes where there are none yet, and `steps` selections that read them."""
+    n, d = design.shape
+    seconds = 0.0 if design.is_prepared(kind) else n * d * build * NANO
+    left = RECOMPUTED * n * PRICES.gather + PRICES.twin_step
+    return seconds + steps * (read + left) * NANO

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from skpursuit.data.base import Design
-from skpursuit.selectors.base import Query, Selection, Selector, rank
+from skpursuit.numerics.tuning import CACHE, NANO, PRICES, SPARSE_SHARE
+from skpursuit.selectors.base import Expect, Query, Selection, Selector, exact_answer
 
 
 @dataclass(frozen=True)
@@ -26,9 +25,19 @@ class Exact(Selector):
     """
 
     def find(self, design: Design, query: Query) -> Selection:
-        r = query.r
-        used = r if r.ndim == 1 else r.any(axis=1)
-        few = 2 * np.count_nonzero(used) < len(r)  # a batch, a fold: the other rows add nothing
-        batch = np.flatnonzero(used) if few else None
-        error = design.correlate_error(r)  # before the product, which empties the caches
-        return rank(design, query, design.correlate(r, rows=batch), error)
+        return exact_answer(design, query)
+
+    def price(self, design: Design, expect: Expect) -> float:
+        return expect.steps * product_seconds(design, expect.targets)
+
+
+def product_seconds(design: Design, residuals: int = 1) -> float:
+    """Predicted seconds of X^T r for so many residuals at once."""
+    entries, nbytes = design.cost()
+    if design.has_twin():
+        one = nbytes * (PRICES.byte if nbytes > CACHE else PRICES.cached_byte) * NANO + 5e-6
+        times = PRICES.several + PRICES.each * residuals
+    else:
+        one = entries * PRICES.stored * NANO + 2e-5
+        times = SPARSE_SHARE * residuals
+    return one if residuals == 1 else one * times

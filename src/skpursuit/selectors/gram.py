@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from math import inf
+
+import numpy as np
 
 from skpursuit.data.base import Design
+from skpursuit.data.grams import GRAM_WIDTH
+from skpursuit.numerics.estimate import Estimate
+from skpursuit.numerics.tuning import GRAM_USED, NANO, PRICES, RECOMPUTED
 from skpursuit.parameters import check_count, check_flag
-from skpursuit.selectors.base import Query, Selection, Selector, rank
-from skpursuit.selectors.exact import Exact
+from skpursuit.selectors.base import NOTHING, Bound, Expect, Memory, Query, Selection, Selector, settle
+from skpursuit.selectors.column_sums import GramSums
+from skpursuit.selectors.exact import Exact, product_seconds
 
 
 @dataclass(frozen=True)
@@ -36,23 +42,51 @@ class Gram(Selector):
         check_count("memory_limit", self.memory_limit, optional=False)
         check_flag("whole", self.whole)
 
+    def bind(self, design: Design, expect: Expect) -> Bound:
+        if not design.squares_fit():
+            return Exact().bind(design, expect)
+        if expect.y is None:
+            return Bound(self, design)
+        design.gram_cache.limit = self.memory_limit
+        whole = self.whole and design.shape[1] ** 2 * 8 <= self.memory_limit
+        return Bound(self, design, GramSums(design, expect.y, expect.roundings, whole))
+
     def find(self, design: Design, query: Query) -> Selection:
-        if query.known is None:
+        return self.answer(Bound(self, design), query, NOTHING)
+
+    def answer(self, bound: Bound, query: Query, memory: Memory) -> Selection:
+        """From Gram columns; from rows of X where r is not the residual of a state but that of a batch."""
+        if query.at is None:
+            return settle(bound.design, query, _added_rows(bound.design, query))
+        known = None if bound.sums is None else bound.sums.gradient(query, memory)
+        if known is None:
             raise ValueError(
                 "gram selection needs squared loss and a solver that keeps its support; use 'exact'"
             )
-        design.gram_cache.limit = self.memory_limit
-        if self.whole and design.shape[1] ** 2 * 8 <= self.memory_limit:
-            design.gram_matrix()
-        g, error = query.known()
-        return rank(design, query, g, error)
+        answer = settle(bound.design, query, known.estimate)
+        return answer._replace(memory=known.memory, estimate=known.estimate)
 
-    def resolve(self, problem: Any, solver: Any) -> Selector:
-        return self if problem.design.squares_fit() else Exact()
+    def price(self, design: Design, expect: Expect) -> float:
+        """X^T y, Gram columns of the visited atoms, made in blocks, and their sums in each step."""
+        if expect.y is None:
+            return inf
+        n, d = design.shape
+        blocks = -(-expect.visits // GRAM_USED) * product_seconds(design, GRAM_WIDTH)
+        terms = min(expect.visits, expect.steps) / 2
+        terms *= PRICES.gram_term + d * expect.targets * PRICES.axpy
+        left = RECOMPUTED * n * PRICES.gather if design.dtype == np.float32 else 0.0
+        steps = expect.steps * (terms + left + PRICES.gram_step) * NANO
+        return blocks + product_seconds(design, expect.targets) + steps
 
-    def memory(self, design: Design) -> int:
+    def nbytes(self, design: Design) -> int:
         d = design.shape[1]
         return min(d * d * 8, self.memory_limit)
 
-    def wants_known(self, design: Design) -> bool:
-        return True
+
+def _added_rows(design: Design, query: Query) -> Estimate:
+    """X^T r from the rows where r is not zero."""
+    r = query.r
+    rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
+    g = np.zeros((design.shape[1], *r.shape[1:]))
+    design.accumulate(rows, r[rows], g)
+    return Estimate(g, design.accumulate_error(r))

@@ -10,11 +10,12 @@ from math import isfinite
 import numpy as np
 
 from skpursuit.data.base import Design, Floats, Indices
+from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.finite import NotFinite
 from skpursuit.parameters import check_instance
 from skpursuit.problem.score import top
-from skpursuit.selectors.base import Query, Selection, Selector, rank
-from skpursuit.selectors.stop import Progress, Stability, StopRule
+from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector, settle
+from skpursuit.selectors.stop import RowsSoFar, Stability, StopRule
 
 MOST_INDEX = 2**16 - 1  # with longer indices too few bits would be left to tell values apart
 
@@ -72,10 +73,11 @@ class RowSelector(Selector):
     def __post_init__(self) -> None:
         check_instance("stop", self.stop, StopRule, "Stability(0.02)")
 
-    def prepare(self, design: Design) -> None:
+    def bind(self, design: Design, expect: Expect) -> Bound:
         design.prepare_rows()
+        return Bound(self, design)
 
-    def memory(self, design: Design) -> int:
+    def nbytes(self, design: Design) -> int:
         return design.row_layout_bytes()
 
     @abstractmethod
@@ -87,15 +89,14 @@ class RowSelector(Selector):
         n = design.shape[0]
         rows, weights = self.draws(design, query)
         sums = empty_sums(design, query.r)
-        watch, used = self.stop.watch(query, n), 0
+        is_enough, used = self.stop.watch(query, n), 0
         while used < len(rows):
             until = min(self.stop.next_look(used, n), len(rows))
             design.accumulate(rows[used:until], weights[used:until], sums)
             used = until
             yield used, len(rows), sums
             estimates = self.scaled(sums, used)
-            progress = Progress(query, n, used, estimates, lambda: self.left(design, query, rows, used))  # noqa: B023
-            if watch.done(progress):
+            if is_enough(RowsSoFar(used, estimates, lambda: self.left(design, query, rows, used))):  # noqa: B023
                 return
 
     def scaled(self, sums: Floats, used: int) -> Floats:
@@ -131,7 +132,7 @@ class Greedy(RowSelector):
         for used, available, sums in self.accumulate(design, query):  # noqa: B007
             pass
         if used == available:
-            return rank(design, query, sums, design.accumulate_error(query.r))
+            return settle(design, query, Estimate(sums, design.accumulate_error(query.r)))
         best = top(query.scores(sums), query.k)
         return Selection(best, sums[best], "heuristic")
 

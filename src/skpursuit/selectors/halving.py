@@ -7,19 +7,27 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, log2
-from typing import Any
 
 import numpy as np
 
 from skpursuit.data.base import Design, Floats, Indices
 from skpursuit.kernels.topk import keep
+from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.finite import kth_largest
+from skpursuit.numerics.tuning import HALVING_CODES
 from skpursuit.parameters import check_choice, check_flag, check_number
 from skpursuit.problem.score import top
-from skpursuit.selectors.base import Query, Selection, Selector, rank, settled, sorted_out
+from skpursuit.selectors.base import (
+    Bound,
+    Codes,
+    Expect,
+    Query,
+    Selection,
+    Selector,
+    settle,
+    sorted_out,
+)
 from skpursuit.selectors.greedy import by_energy, empty_sums
-
-WORTH_CODING = 2**20  # entries of X from which a quantised twin of it pays
 
 
 @dataclass(frozen=True)
@@ -56,20 +64,19 @@ class SuccessiveHalving(Selector):
         check_flag("doubling", self.doubling)
         check_flag("fine", self.fine)
 
-    def resolve(self, problem: Any, solver: Any) -> Selector:
-        return replace(self, fine=self.fine or solver.asks_many)
+    def bind(self, design: Design, expect: Expect) -> Bound:
+        fitted = replace(self, fine=self.fine or expect.asks_many)
+        if uses_twin(design):
+            design.twin(fine=fitted.fine, steps=True)
+            design.norms(1)
+        else:
+            design.prepare_rows()
+        return Bound(fitted, design)
 
     def identity(self) -> str:
         return repr(replace(self, fine=False))
 
-    def prepare(self, design: Design) -> None:
-        if uses_twin(design):
-            design.twin(fine=self.fine, steps=True)
-            design.norms(1)
-        else:
-            design.prepare_rows()
-
-    def memory(self, design: Design) -> int:
+    def nbytes(self, design: Design) -> int:
         if not uses_twin(design):
             return design.row_layout_bytes()
         return (3 + self.fine) * design.shape[0] * design.shape[1]
@@ -81,7 +88,7 @@ class SuccessiveHalving(Selector):
         while self.doubling and answer.certificate != "exact":
             pulls *= 2
             previous, answer = answer, race.run(pulls, self.finish)
-            if previous.indices.tolist() == answer.indices.tolist():
+            if previous.columns.tolist() == answer.columns.tolist():
                 break
         return answer
 
@@ -145,7 +152,7 @@ class Race:
             self.rounds.append((edge, alive))
         if by_all_rows:
             answer = self._exact_among(alive)
-            return answer if len(alive) == len(everyone) else replace(answer, certificate="heuristic")
+            return answer if len(alive) == len(everyone) else answer._replace(certificate="heuristic")
         sums = self._summed(alive, self.edges[-1])
         best = top(self.query.score.of(sums), self.query.k)
         return Selection(alive[best], sums[best], "heuristic")
@@ -197,8 +204,8 @@ class Race:
             stays = np.flatnonzero(upper >= needed)
             alive, doubtful = alive[stays], doubtful[stays]
         answer = self._exact_among(alive)
-        hangs = doubtful[np.searchsorted(alive, answer.indices)].any()
-        return None if hangs else replace(answer, certificate="heuristic")
+        hangs = doubtful[np.searchsorted(alive, answer.columns)].any()
+        return None if hangs else answer._replace(certificate="heuristic")
 
     def _estimated(self, alive: Indices, edge: int) -> tuple[Floats, Floats]:
         """Scores of some columns by the rows up to an edge, and what those by sums may differ by."""
@@ -234,10 +241,12 @@ class Race:
         """Score the survivors by all rows, and rank them."""
         design, query = self.design, self.query
         if self.coded:
-            return settled(design, query, *design.estimate(query.r, cols=alive), alive, self.fine)
-        return rank(design, query, self._summed(alive, len(self.rows)), self.rounding[alive], alive)
+            estimate = Estimate(*design.estimate(query.r, cols=alive))
+            return settle(design, query, estimate, alive, Codes(self.fine))
+        estimate = Estimate(self._summed(alive, len(self.rows)), self.rounding[alive])
+        return settle(design, query, estimate, alive)
 
 
 def uses_twin(design: Design) -> bool:
     """Whether the survivors are placed by a quantised twin of X."""
-    return design.has_twin() and design.shape[0] * design.shape[1] >= WORTH_CODING
+    return design.has_twin() and design.shape[0] * design.shape[1] >= HALVING_CODES

@@ -10,7 +10,7 @@ import numpy as np
 from skpursuit.data.base import Design, Indices
 from skpursuit.parameters import check_number
 from skpursuit.problem.score import top
-from skpursuit.selectors.base import Query, Selection, Selector
+from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector
 
 MOST_READINGS = 16  # full readings of X that an answer may cost where no single entries can be read
 
@@ -33,8 +33,9 @@ class SuccessiveReject(Selector):
     def __post_init__(self) -> None:
         check_number("budget", self.budget, "(0, inf)")
 
-    def prepare(self, design: Design) -> None:
+    def bind(self, design: Design, expect: Expect) -> Bound:
         design.prepare_entries()
+        return Bound(self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
         n, d = design.shape

@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil, sqrt
-from typing import Any
+from math import ceil, inf, sqrt
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from skpursuit.data.base import Design, Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.sums import scaled_norm
+from skpursuit.numerics.tuning import PRICES
 from skpursuit.parameters import check_count, check_number
 from skpursuit.problem.score import top
-from skpursuit.selectors.base import Query, Selection, Selector, Shortlist
-from skpursuit.selectors.exact import Exact
+from skpursuit.selectors.base import (
+    NOTHING,
+    Bound,
+    Expect,
+    Memory,
+    Query,
+    Selection,
+    Selector,
+    exact_answer,
+)
+from skpursuit.selectors.certified import twin_seconds
 
 FIRST = 8  # columns computed exactly before asking whether that is enough
 WILD = 6.0  # standard deviations by which a score may have moved without being seen
 DOUBT = 3.0  # errors of guesses by which the best of the rest must fall short
+
+
+class Shortlist(NamedTuple):
+    """Columns, ascending, that looked best in a rough look at all entries of X^T r, and this r.
+
+    `least` is the score of the worst of them in that look, `scores` are those of a closer one.
+    """
+
+    cols: Indices
+    r: Floats
+    least: np.ndarray
+    scores: Floats
 
 
 @dataclass(frozen=True)
@@ -37,6 +59,7 @@ class Sketch(Selector):
         is with solvers that ask for many columns.
     """
 
+    compiled: ClassVar[bool] = True
     second: float = 1 / 10
     last: int = 96
     drift: float = 0.3
@@ -46,29 +69,37 @@ class Sketch(Selector):
         check_count("last", self.last, optional=False)
         check_number("drift", self.drift, "[0, 1)")
 
-    def prepare(self, design: Design) -> None:
+    def bind(self, design: Design, expect: Expect) -> Bound:
         if design.has_twin():
             design.sketch()
-
-    def memory(self, design: Design) -> int:
-        return design.shape[0] * design.shape[1] // 4 if design.has_twin() else 0
-
-    def resolve(self, problem: Any, solver: Any) -> Selector:
-        # Who asks for many columns moves far in a step, and takes the same answer twice for the end.
-        return replace(self, drift=0.0) if solver.asks_many else self
+        # CoSaMP moves far in a step and takes a repeated answer for convergence, so reuse is disabled.
+        return Bound(replace(self, drift=0.0) if expect.asks_many else self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
-        if not design.has_twin():
-            return Exact().find(design, query)
-        with one_thread():
-            shortlist, scores = self._kept(design, query) or self._ranked(design, query)
-            order = top(scores, query.k + self.last)
-            answer = _exactly(design, query, shortlist.cols[order], scores[order])
-        return replace(answer, shortlist=shortlist)
+        with one_thread():  # as in a run
+            return self.answer(Bound(self, design), query, NOTHING)
 
-    def _kept(self, design: Design, query: Query) -> tuple[Shortlist, Floats] | None:
+    def answer(self, bound: Bound, query: Query, memory: Memory) -> Selection:
+        design = bound.design
+        if not design.has_twin():
+            return exact_answer(design, query)
+        held = Shortlist(**memory) if "least" in memory else None
+        shortlist, scores = self._kept(design, query, held) or self._ranked(design, query)
+        order = top(scores, query.k + self.last)
+        answer = _exactly(design, query, shortlist.cols[order], scores[order])
+        return answer._replace(memory=memory if shortlist is held else shortlist._asdict())
+
+    def price(self, design: Design, expect: Expect) -> float:
+        if not design.has_twin():
+            return inf
+        read = expect.targets * design.shape[0] * design.shape[1] * PRICES.bits
+        return twin_seconds(design, expect.steps, PRICES.sketch_build, read, "sketch")
+
+    def nbytes(self, design: Design) -> int:
+        return design.shape[0] * design.shape[1] // 4 if design.has_twin() else 0
+
+    def _kept(self, design: Design, query: Query, held: Shortlist | None) -> tuple[Shortlist, Floats] | None:
         """The shortlist of the answer before, scored anew; None where a column beyond it might win."""
-        held = query.shortlist
         if held is None or held.r.shape != query.r.shape:
             return None
         if len(held.cols) < query.k + self.last + len(query.exclude):
@@ -91,9 +122,9 @@ class Sketch(Selector):
 
             rough = query.score.of(design.sketch_estimate(query.r))
             cols = keep(rough, size)
-            least = float(rough[cols].min())
+            least = rough[cols].min()
         scores, allowed = _looked_at(design, query, cols)
-        return Shortlist(cols, query.r.copy(), least, scores), allowed
+        return Shortlist(cols, query.r.copy(), np.asarray(least), scores), allowed
 
 
 def _looked_at(design: Design, query: Query, cols: Indices) -> tuple[Floats, Floats]:

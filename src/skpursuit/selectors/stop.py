@@ -1,4 +1,8 @@
-"""When to stop adding rows: stability of the leader, a bound on the error, a budget; they combine with |."""
+"""When to stop adding rows: stability of the leader, a bound on the error, a budget; they combine with |.
+
+A rule is a frozen value. For one selection it gives a function that is called at every look at the sums so
+far and says whether they are enough.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +21,15 @@ LOOK = 128  # rows between two looks at the estimates, at most: a look costs abo
 
 
 @dataclass
-class Progress:
+class RowsSoFar:
     """What a stop rule may look at while rows are added."""
 
-    query: Query
-    n: int
-    rows_used: int
+    used: int
     estimates: Floats
     left: Callable[[], float]  # sum over unused rows of ||x_i||_inf |r_i|
 
 
-class Watch(ABC):
-    """A stop rule at work on one selection."""
-
-    @abstractmethod
-    def done(self, progress: Progress) -> bool:
-        """Whether enough rows were added."""
+IsEnough = Callable[[RowsSoFar], bool]
 
 
 class StopRule(ABC):
@@ -44,7 +41,7 @@ class StopRule(ABC):
         return False
 
     @abstractmethod
-    def watch(self, query: Query, n: int) -> Watch:
+    def watch(self, query: Query, n: int) -> IsEnough:
         """Start watching one selection over n rows."""
 
     @abstractmethod
@@ -67,14 +64,9 @@ class AnyOf(StopRule):
     def bounds_partial_sum(self) -> bool:
         return any(rule.bounds_partial_sum for rule in self.rules)
 
-    def watch(self, query: Query, n: int) -> Watch:
+    def watch(self, query: Query, n: int) -> IsEnough:
         watches = [rule.watch(query, n) for rule in self.rules]
-
-        class Any_(Watch):
-            def done(self, progress: Progress) -> bool:
-                return any([watch.done(progress) for watch in watches])  # every rule must see every look
-
-        return Any_()
+        return lambda rows: any([is_enough(rows) for is_enough in watches])  # every rule must see every look
 
     def next_look(self, rows_used: int, n: int) -> int:
         return min(rule.next_look(rows_used, n) for rule in self.rules)
@@ -103,27 +95,22 @@ class Stability(StopRule):
         """N_s as a number of rows."""
         return max(1, ceil(self.rows * n) if self.rows < 1 else int(self.rows))
 
-    def watch(self, query: Query, n: int) -> Watch:
-        return _StabilityWatch(self.patience(n), self.track)
+    def watch(self, query: Query, n: int) -> IsEnough:
+        patience, leaders, since = self.patience(n), None, 0
+
+        def is_enough(rows: RowsSoFar) -> bool:
+            nonlocal leaders, since
+            scores = query.scores(rows.estimates)
+            now: Any = int(scores.argmax()) if self.track == 1 else set(top(scores, self.track).tolist())
+            if now != leaders:
+                leaders, since = now, rows.used
+            return rows.used - since >= patience
+
+        return is_enough
 
     def next_look(self, rows_used: int, n: int) -> int:
         patience = self.patience(n)
         return rows_used + ceil(patience / ceil(patience / LOOK))
-
-
-@dataclass
-class _StabilityWatch(Watch):
-    patience: int
-    track: int
-    leaders: Any = None
-    since: int = 0
-
-    def done(self, progress: Progress) -> bool:
-        scores = progress.query.scores(progress.estimates)
-        leaders = int(scores.argmax()) if self.track == 1 else frozenset(top(scores, self.track).tolist())
-        if leaders != self.leaders:
-            self.leaders, self.since = leaders, progress.rows_used
-        return progress.rows_used - self.since >= self.patience
 
 
 @dataclass(frozen=True)
@@ -157,25 +144,16 @@ class ErrorBound(StopRule):
     def bounds_partial_sum(self) -> bool:
         return True
 
-    def watch(self, query: Query, n: int) -> Watch:
-        if self.eps != "auto":
-            return _ErrorWatch(float(self.eps))
-        if query.eps is None:
+    def watch(self, query: Query, n: int) -> IsEnough:
+        if self.eps == "auto" and query.eps is None:
             raise ValueError(
                 "ErrorBound('auto') needs Frank-Wolfe and a loss with bounded curvature; give eps as a number"
             )
-        return _ErrorWatch(self.delta * query.eps)
+        eps = self.delta * query.eps if self.eps == "auto" and query.eps is not None else float(self.eps)
+        return lambda rows: rows.left() <= eps
 
     def next_look(self, rows_used: int, n: int) -> int:
         return rows_used + LOOK
-
-
-@dataclass
-class _ErrorWatch(Watch):
-    eps: float
-
-    def done(self, progress: Progress) -> bool:
-        return progress.left() <= self.eps
 
 
 @dataclass(frozen=True)
@@ -193,16 +171,8 @@ class Budget(StopRule):
     def __post_init__(self) -> None:
         check_number("fraction", self.fraction, "(0, 1]")
 
-    def watch(self, query: Query, n: int) -> Watch:
-        return _BudgetWatch(ceil(self.fraction * n))
+    def watch(self, query: Query, n: int) -> IsEnough:
+        return lambda rows: rows.used >= ceil(self.fraction * n)
 
     def next_look(self, rows_used: int, n: int) -> int:
         return max(rows_used + 1, ceil(self.fraction * n))
-
-
-@dataclass
-class _BudgetWatch(Watch):
-    rows: int
-
-    def done(self, progress: Progress) -> bool:
-        return progress.rows_used >= self.rows

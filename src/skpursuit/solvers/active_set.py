@@ -9,12 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from skpursuit.data.base import Floats, Indices
+from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.finite import NotFinite
 from skpursuit.numerics.sums import dot, scaled_norm
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.sets import ConvexSet
 from skpursuit.problem.state import State
-from skpursuit.solvers.gram_recurrence import EPS, KnownGradient
+from skpursuit.solvers.base import EPS
 
 ORIGIN = -1  # the column of the origin, which the l1 ball's points may lean on like on a vertex
 NO_WEIGHT = 1e-12
@@ -41,15 +42,16 @@ class Way:
 
 
 class Point:
-    """An iterate and what the gradient says about it."""
+    """An iterate and what the gradient says about it.
 
-    def __init__(
-        self, problem: Problem, state: State, constraint: ConvexSet, known: KnownGradient | None
-    ) -> None:
+    `estimate` is that of the gradient, where the selector knows it; set before `extremes` are asked for.
+    """
+
+    def __init__(self, problem: Problem, state: State, constraint: ConvexSet) -> None:
         self.problem = problem
         self.state = state
         self.constraint = constraint
-        self.known = known
+        self.estimate: Estimate | None = None
         self.r = problem.residual(state.z)
         self.value = dot(self.r, state.z)
         self._columns: dict[int, Floats] = {}
@@ -99,10 +101,10 @@ class Point:
     def _slopes(self) -> tuple[Floats, float]:
         """Gradient entries of the active columns, and how wrong they may be."""
         support = self.state.support
-        if self.known is None:
+        gradient, error = self.estimate or (None, None)
+        if gradient is None or error is None:
             return self.problem.design.columns(support) @ self.r, 0.0
-        gradient, errors = self.known()
-        return gradient[support], self.constraint.radius * float(errors[support].max())
+        return gradient[support], self.constraint.radius * float(error[support].max())
 
     def _largest(self, coefs: Floats, values: Floats, error: float, sign: float) -> Atom:
         """The active atom of largest sign * value, made sure of by products with the columns themselves."""

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import fields, replace
 from math import sqrt
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from skpursuit.data.base import Floats
+from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.scaling import LEAST_OBJECTIVE, MOST_OBJECTIVE
 from skpursuit.problem import sparsity
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, Status
-from skpursuit.selectors.base import Oracle
+from skpursuit.selectors.base import Expect, Query, Selection
 
 EPS = float(np.finfo(np.float64).eps)
+
+
+class Asks(Protocol):
+    """How a step asks which columns to take."""
+
+    def __call__(self, query: Query) -> Selection:
+        """The selector's answer."""
+
+    def exactly(self, query: Query) -> Selection:
+        """The exact answer, where a solver has to be sure of it."""
+
+    def look(self, query: Query) -> Estimate | None:
+        """X^T r, where the selector knows it without reading X."""
+
+    def counting(self, look: Callable[[], Any]) -> Any:
+        """What a look at X outside a query gives, its reads counted like those of an answer."""
 
 
 class Solver(ABC):
@@ -46,7 +64,7 @@ class Solver(ABC):
         """Check the parameters against the problem and return the first state."""
 
     @abstractmethod
-    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
         """One iteration."""
 
     def forcing(self, columns: tuple[int, ...]) -> Solver:
@@ -76,6 +94,24 @@ class Solver(ABC):
     def iterations(self, problem: Problem) -> int:
         """The most iterations the loop may make."""
         return self.max_iter or 100
+
+    @property
+    def roundings(self) -> int | None:
+        """Moves of the predictions, whose rounding they carry; None where `State.move` tells each of them."""
+        return 0
+
+    def expect(self, problem: Problem) -> Expect:
+        """What a run will ask its selector for."""
+        steps, visits = self.work(problem)
+        return Expect(
+            steps=steps,
+            visits=visits,
+            limit=self.iterations(problem),
+            roundings=self.roundings,
+            asks_many=self.asks_many,
+            targets=max(1, *problem.targets) if problem.targets else 1,
+            y=problem.y if problem.quadratic else None,
+        )
 
     def work(self, problem: Problem) -> tuple[int, int]:
         """Selections a run is expected to ask for, and columns it is expected to visit, for `auto`."""

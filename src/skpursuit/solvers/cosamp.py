@@ -14,8 +14,9 @@ from skpursuit.parameters import check_count, check_flag, check_size
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top
 from skpursuit.problem.state import State, Status, empty_state
-from skpursuit.selectors.base import NO_COLUMNS, Oracle
+from skpursuit.selectors.base import Query
 from skpursuit.solvers.base import (
+    Asks,
     Solver,
     check_ridge,
     check_sparsity,
@@ -92,7 +93,7 @@ class CoSaMP(Solver):
         check_sparsity(problem, self.sparsity(problem))
         return residual_status(problem, start(problem), self.tol, self.rtol)
 
-    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
         before = rng.bit_generator.state
         found = self._select(problem, state, select, rng)
         random = rng.bit_generator.state != before
@@ -113,10 +114,11 @@ class CoSaMP(Solver):
     def retreat(self, problem: Problem, state: State) -> State:
         return best(problem, state, Status.DIVERGED)
 
-    def _select(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> Indices:
+    def _select(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> Indices:
         """The columns to merge: the top 2k, those of the support not excluded."""
         k = 2 * self.sparsity(problem)
-        return select(problem.query(state, k, exclude=NO_COLUMNS, rng=rng, ordered=False)).indices
+        r = problem.residual(state.z)
+        return select(Query(r, k, problem.score, rng=rng, at=state, ordered=False)).columns
 
     def _check(self, problem: Problem) -> None:
         if self.quadratic_only and not problem.quadratic:

@@ -14,11 +14,10 @@ from skpursuit.numerics.sums import dot
 from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_size
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.sets import SET_METHODS, ConvexSet, L1Ball, Simplex
-from skpursuit.problem.state import State, Status
-from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
+from skpursuit.problem.state import Move, State, Status
+from skpursuit.selectors.base import Query
 from skpursuit.solvers.active_set import VARIANTS, Atom, Point, moved
-from skpursuit.solvers.base import Solver, scaled_size, scaled_tol
-from skpursuit.solvers.gram_recurrence import KnownGradient
+from skpursuit.solvers.base import Asks, Solver, scaled_size, scaled_tol
 from skpursuit.solvers.line_search import RULES, Line
 
 
@@ -104,6 +103,11 @@ class FrankWolfe(Solver):
         """Vertices are visited again and again; Gram columns come in blocks, four times as cheap."""
         return self.max_iter, min(16 + self.max_iter // 64, problem.design.shape[1])
 
+    @property
+    def roundings(self) -> None:
+        """`State.move` tells each move."""
+        return None
+
     def scaled(self, x: int, y: int, quadratic: bool) -> FrankWolfe | None:
         if not isinstance(self.constraint, (L1Ball, Simplex)):
             return None
@@ -129,25 +133,24 @@ class FrankWolfe(Solver):
         z = problem.design.predict(support, coef)
         return State(support, coef, z, problem.value(z), memory={"t": np.array(0)})
 
-    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
         t = int(np.asarray(state.memory["t"]))
-        keeps = problem.quadratic and select.wants_known
-        known = KnownGradient(problem, state, self.constraint) if keeps else None
-        point = Point(problem, state, self.constraint, known)
+        point = Point(problem, state, self.constraint)
+        eps = tolerated_error(problem, self.constraint, t)
+        query = Query(point.r, 1, self.constraint.score, rng=rng, eps=eps, at=state)
         memory: dict[str, Any] = {"t": np.array(t + 1)}
-        if self.lazy and known is not None:
-            select.counting(known)
-        toward = self._good_enough(state, point) if self.lazy else None
+        toward = None
+        if self.lazy:
+            point.estimate = select.look(query)
+            toward = self._good_enough(state, point)
         if toward is None:
-            eps = tolerated_error(problem, self.constraint, t)
-            query = Query(point.r, 1, self.constraint.score, NO_COLUMNS, rng, eps, known)
             toward, gap, status = self._ask(point, query, select)
             memory["gap"] = memory["phi"] = np.array(gap)
             if status is not None:
-                return replace(state, status=status, memory={**state.memory, **memory})
+                return replace(state, status=status, move=None, memory={**state.memory, **memory})
         else:
             memory["phi"] = state.memory["phi"]
-        return self._move(point, toward, memory, known)
+        return self._move(point, toward, memory)
 
     def _good_enough(self, state: State, point: Point) -> Atom | None:
         """The best active vertex, if it promises half of the last gap that was asked for."""
@@ -157,12 +160,13 @@ class FrankWolfe(Solver):
         local = point.extremes[1]
         return local if point.value - local.value >= 0.5 * float(np.asarray(phi)) else None
 
-    def _ask(self, point: Point, query: Query, select: Oracle) -> tuple[Atom, float, Status | None]:
+    def _ask(self, point: Point, query: Query, select: Asks) -> tuple[Atom, float, Status | None]:
         """The selector's vertex and gap; a gap small enough to stop is made sure of by an exact answer."""
         floor = point.rounding()
         answer = select(query)
+        point.estimate = answer.estimate
         for _ in range(2):
-            toward = point.vertex(int(answer.indices[0]))
+            toward = point.vertex(int(answer.columns[0]))
             gap = point.value - toward.value
             if not isfinite(gap):
                 raise NotFinite("the duality gap is not finite")
@@ -173,7 +177,7 @@ class FrankWolfe(Solver):
             answer = select.exactly(query)
         return toward, gap, Status.OPTIMAL if gap <= floor else Status.CONVERGED
 
-    def _move(self, point: Point, toward: Atom, memory: dict[str, Any], known: KnownGradient | None) -> State:
+    def _move(self, point: Point, toward: Atom, memory: dict[str, Any]) -> State:
         """Go along the variant's direction as far as the step rule says."""
         problem, state = point.problem, point.state
         way = VARIANTS[self.variant](point, toward)
@@ -183,13 +187,12 @@ class FrankWolfe(Solver):
         line = Line(problem, state, dz, dot(point.r, dz), way.limit)
         gamma, kept = RULES[self.rule](line, int(memory["t"]) - 1)
         if not gamma > 0:
-            return replace(state, status=Status.STALLED, memory={**state.memory, **memory})
+            return replace(state, status=Status.STALLED, move=None, memory={**state.memory, **memory})
         support, coef = moved(state, way, gamma)
         z = state.z + gamma * dz
-        memory |= kept
-        if known is not None:
-            memory |= known.after(gamma, way.factor, way.moves)
-        return State(support, coef, z, problem.value(z), memory=memory)
+        columns = np.array([j for j, _ in way.moves], dtype=np.intp)
+        move = Move(1.0 + gamma * way.factor, columns, np.array([gamma * c for _, c in way.moves]))
+        return State(support, coef, z, problem.value(z), memory={**memory, **kept}, move=move)
 
 
 def tolerated_error(problem: Problem, constraint: ConvexSet, t: int) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import ClassVar
@@ -19,8 +19,9 @@ from skpursuit.parameters import check_count, check_flag, check_indices, check_s
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import Score, Signed
 from skpursuit.problem.state import State, Status, empty_state
-from skpursuit.selectors.base import Oracle, Query
+from skpursuit.selectors.base import Query, Selection
 from skpursuit.solvers.base import (
+    Asks,
     Solver,
     check_ridge,
     check_sparsity,
@@ -142,11 +143,11 @@ class OMP(Solver):
             state = self._add(problem, state, j, problem.design.columns(np.array([j]))[0])
         return self._judged(problem, state)
 
-    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
         score: Score = Signed() if self.positive else problem.score
         left = self.sparsity(problem) - len(state.support)
-        query = problem.query(state, score=score, left=left, rng=rng)
-        found = best_column(problem, select, query, self._useless)
+        query = Query(problem.residual(state.z), 1, score, state.taken, rng, at=state, left=left)
+        found = best_column(problem, select, query, self.positive)
         if found is None:
             return replace(state, status=Status.OPTIMAL)
         after = self._add(problem, state, *found)
@@ -155,13 +156,6 @@ class OMP(Solver):
         else:
             after = rejected(problem, state, after, select)
         return after if problem.quadratic else decrease_status(state, after, self.tol)
-
-    def _useless(self, column: Floats, r: Floats) -> bool:
-        """Whether the best column has a zero gradient (or, with positive, none that points the right way)."""
-        g = column @ r
-        if not self.positive:
-            return not np.any(g)
-        return bool(-g <= remainder_unit(len(r)) * scaled_norm(column) * scaled_norm(r))
 
     def _judged(self, problem: Problem, state: State) -> State:
         """The state, done if it fits well enough, has all its columns or spans all that can be spanned."""
@@ -175,7 +169,7 @@ class OMP(Solver):
 
 
 def best_column(
-    problem: Problem, select: Oracle, query: Query, is_useless: Callable[[Floats, Floats], bool]
+    problem: Problem, select: Asks, query: Query, positive: bool = False
 ) -> tuple[int, Floats] | None:
     """The column found and its numbers, or None where none improves.
 
@@ -183,17 +177,27 @@ def best_column(
     """
     answer = select(query)
     for _ in range(2):
-        if len(answer.indices):
-            column = problem.design.columns(answer.indices[:1])[0]
-            if not is_useless(column, query.r):
-                return int(answer.indices[0]), column
+        if len(answer.columns):
+            column = problem.design.columns(answer.columns[:1])[0]
+            if improves(column, query.r, answer, positive):
+                return int(answer.columns[0]), column
         if answer.certificate == "exact":
             return None
         answer = select.exactly(query)
     return None
 
 
-def rejected(problem: Problem, before: State, after: State, select: Oracle) -> State:
+def improves(column: Floats, r: Floats, answer: Selection, positive: bool) -> bool:
+    """Whether the column's gradient is not zero or, with `positive`, points the right way beyond rounding.
+
+    Of an exact answer it is certain whether its entry of X^T r is zero.
+    """
+    if positive:
+        return bool(-(column @ r) > remainder_unit(len(r)) * scaled_norm(column) * scaled_norm(r))
+    return bool(answer.g.any() if answer.certificate == "exact" else np.any(column @ r))
+
+
+def rejected(problem: Problem, before: State, after: State, select: Asks) -> State:
     """The state after a column was rejected; each time a few were in a row, all that depend go with it.
 
     Memory of the state: `rejected`, their number so far. It is forgotten when a column is added.
@@ -249,16 +253,19 @@ class MatchingPursuit(Solver):
     def scaled(self, x: int, y: int, quadratic: bool) -> MatchingPursuit:
         return replace(self, tol=scaled_tol(self.tol, -2 * y if quadratic else 0))
 
+    @property
+    def roundings(self) -> int:
+        """Each move of a coefficient is rounded, and so is every later sum it is in."""
+        return ceil(self.max_iter**1.5)
+
     def init(self, problem: Problem) -> State:
         if self.n_nonzero_coefs is not None:
             check_sparsity(problem, self.n_nonzero_coefs)
         return residual_status(problem, empty_state(problem), self.tol, self.rtol)
 
-    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
-        # Each move of a coefficient is rounded, and so is every later sum it is in.
-        steps = ceil(self.max_iter**1.5)
-        query = problem.query(state, steps=steps, rng=rng, exclude=state.dropped)
-        found = best_column(problem, select, query, lambda column, r: not np.any(column @ r))
+    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
+        query = Query(problem.residual(state.z), 1, problem.score, state.dropped, rng, at=state)
+        found = best_column(problem, select, query)
         if found is None:
             return replace(state, status=Status.OPTIMAL)
         j, column = found

@@ -12,8 +12,8 @@ from skpursuit.parameters import check_count, check_size
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top
 from skpursuit.problem.state import State, Status
-from skpursuit.selectors.base import NO_COLUMNS, Oracle, Query
-from skpursuit.solvers.base import Solver, check_sparsity, default_sparsity, residual_status, scaled_tol
+from skpursuit.selectors.base import Query
+from skpursuit.solvers.base import Asks, Solver, check_sparsity, default_sparsity, residual_status, scaled_tol
 from skpursuit.solvers.cosamp import GraSP, best, start, watched
 
 
@@ -38,9 +38,9 @@ class StoGradMP(GraSP):
         super().__post_init__()
         check_count("batch_size", self.batch_size)
 
-    def _select(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> Indices:
+    def _select(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> Indices:
         r = batch_residual(problem, state, self.batch_size or self.sparsity(problem), rng)
-        return select(batch_query(problem, r, 2 * self.sparsity(problem), NO_COLUMNS, rng)).indices
+        return select(Query(r, 2 * self.sparsity(problem), problem.score, rng=rng, ordered=False)).columns
 
     def work(self, problem: Problem) -> tuple[int, int]:
         return batch_work(problem, self.max_iter, self.batch_size or self.sparsity(problem))
@@ -100,12 +100,12 @@ class StoIHT(Solver):
     def retreat(self, problem: Problem, state: State) -> State:
         return best(problem, state, Status.DIVERGED)
 
-    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
+    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
         k, n = self.sparsity(problem), problem.design.shape[0]
         b = min(self.batch_size or k, n)
         r = batch_residual(problem, state, b, rng)
         # Entries off the support are the gradient's alone, so the k largest of them are all H_k can keep.
-        found = select(batch_query(problem, r, k, state.support, rng)).indices
+        found = select(Query(r, k, problem.score, state.support, rng, ordered=False)).columns
         columns = np.concatenate([state.support, found])
         w = np.zeros((len(columns), *problem.targets))
         w[: len(state.support)] = state.coef
@@ -133,19 +133,6 @@ def batch_work(problem: Problem, steps: int, b: int) -> tuple[int, int]:
     """Selections, in full readings of X, and all columns: a batch is cheap and unlike the last one."""
     n, d = problem.design.shape
     return max(1, steps * min(b, n) // n), d
-
-
-def batch_query(problem: Problem, r: Floats, k: int, off: Indices, rng: np.random.Generator) -> Query:
-    """The top k of X^T r for a residual that is zero on most rows: reading the others makes it known."""
-    design = problem.design
-
-    def known() -> tuple[Floats, Floats]:
-        rows = batch_rows(r)
-        g = np.zeros((design.shape[1], *r.shape[1:]))
-        design.accumulate(rows, r[rows], g)
-        return g, design.accumulate_error(r)
-
-    return Query(r, k, problem.score, off, rng, known=known, ordered=False)
 
 
 def batch_rows(r: Floats) -> Indices:

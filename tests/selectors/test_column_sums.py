@@ -1,23 +1,30 @@
-"""Products of codes made ahead: bounds that hold, few passes over the codes, and a way out."""
+"""Products of codes with columns: bounds that hold, few passes over the codes, and a way out."""
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, MatchingPursuit, as_design, datasets, minimize
-from skpursuit.selectors.ahead import WIDTH, Ahead
+from skpursuit.numerics.tuning import CODES_WIDTH
+from skpursuit.selectors.column_sums import CodeSums
 
-from .support import data
-from .support.asking import Absolute, Group
+from ..support import data
+from ..support.asking import Absolute, Group, query_at
 
 
 @pytest.fixture(autouse=True)
 def small_designs_too(monkeypatch):
-    monkeypatch.setattr("skpursuit.selectors.ahead.LEAST", 0)
-    monkeypatch.setattr("skpursuit.selectors.ahead.BESIDES", 0)
+    monkeypatch.setattr("skpursuit.numerics.tuning.CODES_WORTH", 0)
+    monkeypatch.setattr("skpursuit.numerics.tuning.SUM_TERMS", 0)
     monkeypatch.setattr("skpursuit.numerics.threads.WORTH", 1000)
     with threadpool_limits(1):
         yield
+
+
+def gradient(sums, support, coef, r, score, left=None):
+    """(g, bound) at some coefficients, or None."""
+    known = sums.gradient(query_at(support, coef, r, score, left), {})
+    return None if known is None else known.estimate
 
 
 def views(rng, X):
@@ -41,20 +48,20 @@ def test_bounds_hold_for_sums_of_products(kind, targets):
         design = views(rng, rng.standard_normal((n, d)) + 5.0 * (trial % 3))[kind]
         dense = data.dense(design).T
         y = rng.standard_normal((n, *targets)) * 10.0 ** rng.uniform(-20, 20)
-        ahead = Ahead(design, y)
+        sums = CodeSums(design, y)
         score = Group() if targets else Absolute()
         support = np.empty(0, dtype=np.intp)
         for _ in range(10):
             coef = rng.standard_normal((len(support), *targets)) * np.abs(y).max()
             r = np.asarray(np.tensordot(dense[support].T, coef, axes=1) - y, dtype=np.float64)
-            g, bound = ahead.gradient(support, coef, r, score)
+            g, bound = gradient(sums, support, coef, r, score)
             assert g.shape == bound.shape == (d, *targets)
             assert (np.abs(g - dense @ r.astype(np.longdouble)) <= bound).all()
             direct = data.estimate(design, r)[1]
             assert np.median(bound) < 1.5 * np.median(direct)
-            ready = [j for j in ahead._kept().held if j not in support]
+            ready = [j for j in sums._kept().held if j not in support]
             support = np.append(support, (ready or np.setdiff1d(np.arange(d), support))[0])
-        assert ahead.made <= 2 * WIDTH
+        assert sums.made <= 2 * CODES_WIDTH
 
 
 def test_a_pursuit_reads_the_codes_a_few_times():
@@ -64,7 +71,7 @@ def test_a_pursuit_reads_the_codes_a_few_times():
     assert result.support.tolist() == minimize(X, y, OMP(n_nonzero_coefs=24), "exact").support.tolist()
     codes = data.codes(design).estimate_cost().entries
     passes = sum(record.entries_read >= codes for record in result.history)
-    assert 24 / WIDTH <= passes <= 8
+    assert 24 / CODES_WIDTH <= passes <= 8
     again = minimize(design, y, OMP(n_nonzero_coefs=24), "certified")  # only the products with y are missing
     assert sum(record.entries_read >= codes for record in again.history) == 1
 
@@ -79,20 +86,23 @@ def test_codes_in_the_cache_are_read_for_each_residual(monkeypatch):
 def test_bad_guesses_and_wild_numbers_are_left_to_passes_for_the_residual():
     rng = np.random.default_rng(2)
     X, y = rng.standard_normal((700, 300)), rng.standard_normal(700)
-    ahead = Ahead(as_design(X), y)
+    sums = CodeSums(as_design(X), y)
     answers = []
     for j in range(40):  # always another column than those that score high
         worst = int(np.argmin(np.abs(X.T @ y))) if j == 0 else j
         support = np.array([worst])
         r = X[:, worst] * 1e-6 - y
-        answers.append(ahead.gradient(support, np.array([1e-6]), r, Absolute()) is not None)
+        answers.append(gradient(sums, support, np.array([1e-6]), r, Absolute()) is not None)
     assert answers[0]
     assert not all(answers)
-    assert Ahead(as_design(X), 1e200 * y).gradient(support[:0], np.empty(0), -1e200 * y, Absolute()) is None
-    assert Ahead(as_design(1e90 * X), y).gradient(support[:0], np.empty(0), -y, Absolute()) is None
+    assert (
+        gradient(CodeSums(as_design(X), 1e200 * y), support[:0], np.empty(0), -1e200 * y, Absolute()) is None
+    )
+    assert gradient(CodeSums(as_design(1e90 * X), y), support[:0], np.empty(0), -y, Absolute()) is None
     steep = as_design(np.hstack([X[:, :5], np.zeros((700, 1))]))
     assert (
-        Ahead(steep, 0.0 * y).gradient(support[:0], np.empty(0), 0.0 * y, Absolute())[0].tolist() == [0.0] * 6
+        gradient(CodeSums(steep, 0.0 * y), support[:0], np.empty(0), 0.0 * y, Absolute())[0].tolist()
+        == [0.0] * 6
     )
 
 
@@ -151,30 +161,30 @@ def test_columns_of_very_different_sizes():
 
 def test_an_interrupted_sum_goes_on(monkeypatch):
     X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=6)
-    ahead, support, coef = Ahead(as_design(X), y), np.array([4, 9]), np.array([1.0, -2.0])
+    sums, support, coef = CodeSums(as_design(X), y), np.array([4, 9]), np.array([1.0, -2.0])
     r = X[:, support] @ coef - y
     with monkeypatch.context() as patch:
         patch.setattr(
             "skpursuit.numerics.stack.Stack.extend", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
         )
         with pytest.raises(KeyboardInterrupt):
-            ahead.gradient(support, coef, r, Absolute())
-    g, bound = ahead.gradient(support, coef, r, Absolute())
+            gradient(sums, support, coef, r, Absolute())
+    g, bound = gradient(sums, support, coef, r, Absolute())
     assert (np.abs(g - X.T @ r) <= bound).all()
 
 
 def test_products_follow_a_twin_that_is_made_again():
     X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=8)
     design = as_design(X)
-    ahead, support, coef = Ahead(design, y), np.array([4, 9]), np.array([1.0, -2.0])
+    sums, support, coef = CodeSums(design, y), np.array([4, 9]), np.array([1.0, -2.0])
     r = X[:, support] @ coef - y
-    ahead.gradient(support, coef, r, Absolute())
-    before, held = data.codes(design), ahead._kept()
+    gradient(sums, support, coef, r, Absolute())
+    before, held = data.codes(design), sums._kept()
     data.codes(design, fine=True)
     assert (data.codes(design).codes != before.codes).any()  # ties
-    g, bound = ahead.gradient(support, coef, r, Absolute())
-    np.testing.assert_array_equal((g, bound), Ahead(design, y).gradient(support, coef, r, Absolute()))
-    assert ahead._kept() is not held
+    g, bound = gradient(sums, support, coef, r, Absolute())
+    np.testing.assert_array_equal((g, bound), gradient(CodeSums(design, y), support, coef, r, Absolute()))
+    assert sums._kept() is not held
 
 
 @pytest.mark.parametrize(("left", "made", "begun"), [(0, 2, 0), (3, 4, 0), (7, 8, 0), (9, 8, 2), (100, 8, 8)])
@@ -183,18 +193,18 @@ def test_no_more_products_are_made_or_begun_than_columns_may_come(left, made, be
     support, coef = np.array([4, 9]), np.array([1.0, -2.0])
     for number in (1, 2):
         with threadpool_limits(number):
-            ahead = Ahead(as_design(X), y)
-            ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute(), left=left)
-        assert ahead.made == made
-        assert len(ahead.making.block if ahead.making else []) == (begun if number > 1 else 0)
+            sums = CodeSums(as_design(X), y)
+            gradient(sums, support, coef, X[:, support] @ coef - y, Absolute(), left=left)
+        assert sums.made == made
+        assert len(sums.making.block if sums.making else []) == (begun if number > 1 else 0)
 
 
 @pytest.mark.parametrize("solver", [OMP(n_nonzero_coefs=40), MatchingPursuit(max_iter=90)])
 def test_with_other_threads_the_next_products_are_begun_and_no_bit_changes(solver, monkeypatch):
     X, y, _ = datasets.make_sparse_signal(1500, 800, 40, random_state=10)
     begun = []
-    look = Ahead._look_ahead
-    monkeypatch.setattr(Ahead, "_look_ahead", lambda self, *a: look(self, *a) or begun.append(self.making))
+    look = CodeSums._look_ahead
+    monkeypatch.setattr(CodeSums, "_look_ahead", lambda self, *a: look(self, *a) or begun.append(self.making))
     one = minimize(X, y, solver, "certified")
     assert not any(begun)
     with threadpool_limits(3):
@@ -207,19 +217,19 @@ def test_with_other_threads_the_next_products_are_begun_and_no_bit_changes(solve
 
 def test_an_interrupt_while_products_are_made_loses_only_them(monkeypatch):
     X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=6)
-    ahead, support, coef = Ahead(as_design(X), y), np.array([4, 9]), np.array([1.0, -2.0])
+    sums, support, coef = CodeSums(as_design(X), y), np.array([4, 9]), np.array([1.0, -2.0])
     with threadpool_limits(2):
-        ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute())
-        support, coef = np.append(support, ahead.making.block[:2]), np.append(coef, [0.5, 0.25])
+        gradient(sums, support, coef, X[:, support] @ coef - y, Absolute())
+        support, coef = np.append(support, sums.making.block[:2]), np.append(coef, [0.5, 0.25])
 
         def interrupted():
             raise KeyboardInterrupt
 
-        ahead.making = ahead.making._replace(finish=interrupted)
+        sums.making = sums.making._replace(finish=interrupted)
         r = X[:, support] @ coef - y
         with pytest.raises(KeyboardInterrupt):
-            ahead.gradient(support, coef, r, Absolute())
-        g, bound = ahead.gradient(support, coef, r, Absolute())
+            gradient(sums, support, coef, r, Absolute())
+        g, bound = gradient(sums, support, coef, r, Absolute())
     assert (np.abs(g - X.T @ r) <= bound).all()
 
 
@@ -227,13 +237,13 @@ def test_nothing_is_begun_where_every_product_is_there():
     X, y, _ = datasets.make_sparse_signal(700, 12, 12, random_state=11)
     design = as_design(X)
     with threadpool_limits(2):
-        ahead = Ahead(design, y)
+        sums = CodeSums(design, y)
         for size in range(1, 13):
             support, coef = np.arange(size), np.full(size, 0.1)
-            g, bound = ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute())
+            g, bound = gradient(sums, support, coef, X[:, support] @ coef - y, Absolute())
             assert (np.abs(g - X.T @ (X[:, support] @ coef - y)) <= bound).all()
-    assert ahead.made == 12
-    assert ahead.making is None
+    assert sums.made == 12
+    assert sums.making is None
 
 
 def test_what_no_thread_would_begin_is_not_guessed_early(monkeypatch):
@@ -253,7 +263,7 @@ def test_a_block_is_counted_when_it_is_begun():
     design, support, coef = as_design(X), np.array([4, 9]), np.array([1.0, -2.0])
     one = data.codes(design).estimate_cost()
     with threadpool_limits(2):
-        ahead = Ahead(design, y)
-        ahead.gradient(support, coef, X[:, support] @ coef - y, Absolute())
-    assert ahead.making is not None
+        sums = CodeSums(design, y)
+        gradient(sums, support, coef, X[:, support] @ coef - y, Absolute())
+    assert sums.making is not None
     assert data.reads(design)[:2] == (3 * one.entries, 3 * one.bytes)  # y, two blocks

@@ -1,0 +1,61 @@
+"""Between a step and its selector: the answers of one iteration, and what the selector remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skpursuit.numerics.arrays import NO_COLUMNS
+from skpursuit.numerics.estimate import Estimate
+from skpursuit.selectors import Bound, Query, Selection
+from skpursuit.selectors.base import NOTHING, Memory
+from skpursuit.selectors.exact import Exact
+
+
+class Asking:
+    """What a solver calls to ask its selector.
+
+    The selector's memory belongs to one transition: `begin` gives it that of the state a step starts from,
+    and the last answer of the step has that of the state it leads to. A step that did not ask leaves none.
+    """
+
+    def __init__(self, bound: Bound) -> None:
+        self.bound = bound
+        self.exact = Bound(Exact(), bound.design)
+        self.answers: list[Selection] = []
+        self.given: Memory = NOTHING
+        self.memory: Memory = NOTHING
+
+    def begin(self, memory: Memory) -> None:
+        """Begin an iteration."""
+        self.answers, self.given, self.memory = [], memory, NOTHING
+
+    def __call__(self, query: Query) -> Selection:
+        answer = self.bound.select(query, self.given)
+        self.given = self.memory = answer.memory
+        self.answers.append(answer)
+        return answer
+
+    def exactly(self, query: Query) -> Selection:
+        """The exact answer, where a solver has to be sure of it."""
+        answer = self.exact.select(query)
+        self.answers.append(answer)
+        return answer
+
+    def look(self, query: Query) -> Estimate | None:
+        """X^T r, where the selector knows it without reading X."""
+        sums = self.bound.sums
+        known = None if sums is None else self.counting(lambda: sums.gradient(query, self.given))
+        self.memory = self.given if known is None else known.memory
+        return None if known is None else known.estimate
+
+    def counting(self, look: Callable[[], Any]) -> Any:
+        """What a look at X outside a query gives, its reads counted like those of an answer."""
+        reads = self.bound.design.reads
+        entries, nbytes = reads.entries, reads.bytes
+        found = look()
+        read = reads.entries - entries, reads.bytes - nbytes
+        self.answers.append(Selection(NO_COLUMNS, np.empty(0), "exact", *read))
+        return found

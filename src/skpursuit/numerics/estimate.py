@@ -1,0 +1,72 @@
+"""Estimates: numbers with a bound on their error, and the bounds on rounding that they are made with.
+
+A proposal is an `Estimate`: computed in any order and precision, with a bound. A decision (which column, its
+sign) comes from sums in a fixed order, and `settle` in `selectors/base` is the only way from one to the
+other.
+
+A bound is a product of small numbers: a rounding unit, the size of a column, the size of a residual. Where a
+column or a residual is tiny, such a product underflows, and a bound of zero would call a rounded number
+exact. So every bound on rounding is made here. Norms are taken without squaring what cannot be squared, and
+each multiplication that may round to zero is followed by adding the smallest positive number. A bound is zero
+only where there is nothing to round: for a zero column or a zero residual.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.sums import scaled_norm, scaled_norms
+
+EPS = float(np.finfo(np.float64).eps)
+LEAST = float(np.finfo(np.float64).smallest_subnormal)
+LEAST_SINGLE = float(np.finfo(np.float32).smallest_subnormal)
+
+
+class Estimate(NamedTuple):
+    """Numbers and a bound on the error of each; None or zeros: they are products in a fixed order."""
+
+    value: Floats
+    error: Floats | None
+
+
+def norms_of(r: Floats) -> Any:
+    """||r|| of each target, without overflow or underflow."""
+    return scaled_norm(r) if r.ndim == 1 else scaled_norms(r.T)
+
+
+def outer_bound(unit: float, sizes: Floats, reach: Any, vanished: Any = LEAST) -> Floats:
+    """The products unit * sizes[j] * reach[m], one row for each column, rounded up.
+
+    `vanished` is what underflow may cost an entry besides; `reach` is positive or zero.
+    """
+    used = reach > 0
+    amount, besides = unit * reach + LEAST * used, vanished * used
+    if isinstance(reach, float):
+        return sizes * amount + (sizes > 0) * besides
+    return np.multiply.outer(sizes, amount) + np.multiply.outer(sizes > 0, besides)
+
+
+def raised(bound: Floats, source: Floats) -> NDArray[np.float64]:
+    """A bound that came from `source` by a multiplication or division, and may have underflowed in it."""
+    return bound + LEAST * (source > 0)
+
+
+def product_bound(unit: float, sizes: Floats, r: Floats, dtype: np.dtype[Any]) -> Floats:
+    """Rounding of X^T r in the precision of X: unit ||x_j|| ||r||, and products that are below its range.
+
+    The residual of a float32 product is divided by at most 4 n max|r| first (see `as_precision`), so that
+    what vanishes there is relative to it.
+    """
+    n, reach = len(r), norms_of(r)
+    if dtype == np.float64:
+        return outer_bound(unit, sizes, reach, n * LEAST)
+    return outer_bound(unit, sizes, reach, n * 4 * n * LEAST_SINGLE * reach + n * LEAST)
+
+
+def total_bound(unit: float, amounts: Floats, r: Floats) -> Floats:
+    """Rounding of amounts[j] * sum(r), and of a sum that it is subtracted from."""
+    return outer_bound(unit, np.abs(amounts), np.abs(r).sum(axis=0))

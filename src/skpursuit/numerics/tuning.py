@@ -1,0 +1,59 @@
+"""Measured constants: what reading and computing cost, and sizes from which a shortcut pays.
+
+`benchmarks/prices.py` measures the prices, on one thread of a two-core machine of 2026. They decide how fast
+an answer comes, never what it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NANO = 1e-9  # seconds
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Nanoseconds an entry of X on one thread."""
+
+    byte: float = 0.054  # of a dense product, memory-bound
+    cached_byte: float = 0.021  # the same when X stays in the cache
+    stored: float = 1.3  # of a sparse product, per stored entry
+    several: float = 1.8  # a product with several residuals, in products with one
+    each: float = 0.1  # and for each residual
+    build: float = 1.2  # of the codes
+    codes: float = 0.044  # of an estimate by codes, per residual
+    ahead: float = 0.026  # of a product of codes made in a group, guesses in vain included
+    sketch_build: float = 0.6
+    bits: float = 0.013
+    gather: float = 6.0  # of a column that is not contiguous
+    axpy: float = 0.2  # per entry of a Gram column that is added to the gradient
+    gram_term: float = 2.0e3  # nanoseconds for each such column besides, estimated
+    gram_step: float = 3.0e4  # nanoseconds a step takes longer than one of exact selection
+    twin_step: float = 9.0e4
+
+
+PRICES = Prices()
+CACHE = 2**22  # bytes of X up to which it stays close to the processor
+SPARSE_SHARE = 0.5  # of a sparse product with one residual, for each of several
+RECOMPUTED = 8  # uncached columns recomputed per selection, by codes or in float32
+LOAD_KERNELS = 0.6  # seconds to import numba and load compiled kernels, when nothing has yet
+
+# Gram columns
+GRAM_USED = 12  # of the 16 Gram columns computed together, those that are used
+WORN = 1e6  # roundings after which a gradient that follows moves is summed up afresh
+
+# Products of codes with columns
+CODES_WORTH = 2**23  # codes times targets; fewer stay in the cache, and a pass over them costs little
+CODES_WIDTH = 8  # products made in one pass over the codes, in half the time of as many passes
+PREFETCH = 1.25  # products are begun early while made / used is at most this
+TERM_ROWS = 12  # rows of codes that are read in the time it takes to add one product
+SUM_TERMS = 40  # products that are added in the time that bounds and the rest of a sum take
+RESTART = 0.25  # sums start again when their own error exceeds this share of the codes' error
+
+# Candidates that estimates leave
+FEW = 32  # columns that are computed exactly without looking at their second byte, if there is one
+MANY = 512  # columns left from which a second byte is made, if there is none
+LIKELY = 24  # columns that score so high that their turn may come soon
+LONG = 100  # selections from which a second byte has paid for itself
+TALL = 20000  # rows from which one byte leaves many columns
+HALVING_CODES = 2**20  # entries of X from which halving works on codes

@@ -1,0 +1,71 @@
+"""From estimates to decisions: what `settle` computes, what it leaves, and what its answers promise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skpursuit import Certified, Exact, Gram, as_design
+from skpursuit.numerics.estimate import Estimate
+from skpursuit.selectors.base import Codes, settle
+
+from ..support.asking import Absolute, Group, Signed, ask, query_of, random_question
+from ..support.data import codes, counted, reads, view
+
+
+@pytest.mark.parametrize("score", [Absolute(), Signed(), Group()], ids=repr)
+def test_signs_and_zeros_of_exact_answers_are_certain(score):
+    rng = np.random.default_rng(0)
+    zeros = 0
+    for trial in range(200):
+        X = rng.integers(-1, 2, (4, 2)).astype(float)  # whole numbers: many entries of X^T r are zero
+        r = rng.integers(-1, 2, (4, 2) if isinstance(score, Group) else 4).astype(float)
+        for selector in (Exact(), Certified()):
+            answer = ask(selector, X if trial % 2 else view(X, scale=np.full(2, 2.0)), r, score=score)
+            truth = X[:, answer.indices].T @ r
+            assert (truth.any(axis=-1) == np.asarray(answer.estimates).any(axis=-1)).all()
+            if not isinstance(score, Group):
+                assert np.sign(answer.estimates).tolist() == np.sign(truth).tolist()
+            zeros += not truth.any()
+    assert zeros
+
+
+def test_no_column_is_computed_twice():
+    rng = np.random.default_rng(1)
+    several = 0
+    for _ in range(40):
+        X = rng.standard_normal((700, 90))
+        X[:, 40:80] = X[:, :40] + 0.01 * rng.standard_normal((700, 40))
+        design = as_design(X)
+        one = codes(design).estimate_cost().entries
+        answer = ask(Certified(), design, random_question(rng, 700, 90))
+        assert answer.entries_read == one + 700 * answer.recomputed
+        several += answer.recomputed > 1
+    assert several > 5
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("k", [1, 4])
+def test_an_estimate_within_its_bound_gives_the_exact_answer(k, ordered):
+    rng = np.random.default_rng(k)
+    X, r = rng.standard_normal((50, 300)), rng.standard_normal(50)
+    design, right = as_design(X), np.argsort(-np.abs(X.T @ r))[:k]
+    for size in (1e-9, 0.3, 3.0, 100.0):
+        error = rng.uniform(0.0, size, 300)
+        estimate = Estimate(X.T @ r + rng.uniform(-1, 1, 300) * error, error)
+        for how in (None, Codes(fine=True), Codes()):
+            query = replace(query_of(r, k=k), ordered=ordered)
+            answer = settle(design, query, estimate, codes=how)
+            found = answer.columns.tolist()
+            assert found == right.tolist() if ordered else sorted(found) == sorted(right.tolist())
+
+
+def test_gram_selection_answers_for_a_batch_from_its_rows():
+    rng = np.random.default_rng(2)
+    X, r = rng.standard_normal((60, 20)), np.zeros(60)
+    r[[3, 8, 40]] = rng.standard_normal(3)
+    design = counted(as_design(X))
+    before = reads(design).entries
+    answer = ask(Gram(), design, r, k=2)
+    assert answer.indices.tolist() == ask(Exact(), X, r, k=2).indices.tolist()
+    assert reads(design).entries - before == 3 * 20
