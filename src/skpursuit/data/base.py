@@ -45,12 +45,6 @@ class Design(Grams, ABC):
         other.reads = Reads()
         return other
 
-    def alone(self) -> Self:
-        """Return the same design with a counter and gathered columns of its own, for one worker."""
-        other = self.counted()
-        other.column_cache, other.gram_cache = ColumnCache(), ColumnCache()
-        return other
-
     # -- the verbs ---------------------------------------------------------------------------------
 
     def correlate(self, r: Floats, cols: Indices | None = None, rows: Indices | None = None) -> Floats:

@@ -43,7 +43,7 @@ def dependent_columns(problem: Problem, state: State) -> Indices:
     """All columns off the support, and not dropped yet, that depend on the support."""
     design, root = problem.design, np.sqrt(problem.row_weights)
     Q, noise = (as_stack(state.memory[name]).rows for name in ("Q", "noise"))
-    gone = state.taken
+    gone = np.concatenate([state.support, state.dropped])
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not depend
         cols = np.setdiff1d(suspects(problem, Q, noise, root), gone, assume_unique=True)
         found = [
