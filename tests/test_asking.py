@@ -29,12 +29,13 @@ class Counting(Selector):
 
 
 def test_a_step_that_did_not_ask_drops_the_memory():
-    asking, query = Asking(Bound(Counting(), as_design(X))), Query(Y)
+    bound, query, memory = Bound(Counting(), as_design(X)), Query(Y), {}
     for expected in (1, 2, 3):
-        asking.begin(asking.memory)
+        asking = Asking(bound, memory)
         asking(query)
-        assert asking.memory["asked"] == expected
-    asking.begin(asking.memory)
+        memory = asking.memory
+        assert memory["asked"] == expected
+    asking = Asking(bound, memory)
     asking.exactly(query)
     asking.counting(lambda: None)
     assert not asking.memory
@@ -42,8 +43,7 @@ def test_a_step_that_did_not_ask_drops_the_memory():
 
 
 def test_a_look_hands_the_memory_on():
-    asking = Asking(Bound(Counting(), as_design(X)))
-    asking.begin({"asked": np.array(7)})
+    asking = Asking(Bound(Counting(), as_design(X)), {"asked": np.array(7)})
     assert asking.look(Query(Y)) is None
     assert not asking.answers
     assert asking.memory["asked"] == 7

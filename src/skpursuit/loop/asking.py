@@ -15,22 +15,17 @@ from skpursuit.selectors.exact import Exact
 
 
 class Asking:
-    """What a solver calls to ask its selector.
+    """What one step calls to ask its selector.
 
-    The selector's memory belongs to one transition: `begin` gives it that of the state a step starts from,
-    and the last answer of the step has that of the state it leads to. A step that did not ask leaves none.
+    The selector's memory belongs to one transition: the step is given that of the state it starts from, and
+    its last answer has that of the state it leads to. A step that did not ask leaves none.
     """
 
-    def __init__(self, bound: Bound) -> None:
+    def __init__(self, bound: Bound, given: Memory) -> None:
         self.bound = bound
-        self.exact = Bound(Exact(), bound.design)
-        self.answers: list[Selection] = []
-        self.given: Memory = NOTHING
+        self.given = given
         self.memory: Memory = NOTHING
-
-    def begin(self, memory: Memory) -> None:
-        """Begin an iteration."""
-        self.answers, self.given, self.memory = [], memory, NOTHING
+        self.answers: list[Selection] = []
 
     def __call__(self, query: Query) -> Selection:
         answer = self.bound.select(query, self.given)
@@ -40,7 +35,7 @@ class Asking:
 
     def exactly(self, query: Query) -> Selection:
         """The exact answer, where a solver has to be sure of it."""
-        answer = self.exact.select(query)
+        answer = Bound(Exact(), self.bound.design).select(query)
         self.answers.append(answer)
         return answer
 

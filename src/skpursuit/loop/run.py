@@ -167,7 +167,6 @@ class Run:
     stopped: Status | None = None
 
     def __post_init__(self) -> None:
-        self.asking = Asking(self.bound)
         self.state = self.solver.init(self.problem)
 
     def start_from(self, support: Indices, coef: Floats) -> None:
@@ -204,21 +203,21 @@ class Run:
         """One iteration; the state and the history change together, or not at all."""
         iteration, began = len(self.history), time.perf_counter()
         rng = cast(np.random.Generator, Draws([self.seed, iteration]))
-        self.asking.begin(self.state.selector_memory)
+        asking = Asking(self.bound, self.state.selector_memory)
         try:
             with np.errstate(**QUIET):
-                after = self.solver.step(self.problem, self.state, self.asking, rng)
+                after = self.solver.step(self.problem, self.state, asking, rng)
             finite = isfinite(after.objective) and np.isfinite(after.coef).all()
         except NotFinite:
             finite = False
         if not finite:
             self.state = self.solver.retreat(self.problem, self.state)
             return Status.DIVERGED
-        record = make_record(iteration, after, self.asking.answers, time.perf_counter() - began)
+        record = make_record(iteration, after, asking.answers, time.perf_counter() - began)
         if self.units.y:
             record = self.units.record(record)
-        if after.selector_memory or self.asking.memory:
-            after = replace(after, selector_memory=self.asking.memory)
+        if after.selector_memory or asking.memory:
+            after = replace(after, selector_memory=asking.memory)
         self.state = after
         self.history.append(record)
         if self.watch is not None:

@@ -85,11 +85,6 @@ class State:
     move: Move | None = None
     selector_memory: Mapping[str, np.ndarray] = field(default_factory=dict)
 
-    @property
-    def taken(self) -> Indices:
-        """The columns that a pursuit must not choose again, ascending where some were dropped."""
-        return np.union1d(self.support, self.dropped) if len(self.dropped) else self.support
-
 
 def empty_state(problem: Problem, factor: Any = None, **memory: np.ndarray) -> State:
     """The zero model."""

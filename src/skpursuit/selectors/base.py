@@ -233,12 +233,18 @@ class Bound:
         """One line for `Result.selector`."""
         return f"auto: {self.selector!r}, {self.chosen}" if self.chosen else repr(self.selector)
 
-    def select(self, query: Query, memory: Memory = NOTHING) -> Selection:
-        """Answer one query and say what was read; exactly, where numbers left the float range on the way."""
+    def select(self, query: Query, memory: Memory | None = None) -> Selection:
+        """Answer one query, a single one if no memory is given, and say what was read.
+
+        Where numbers left the float range on the way, the answer is the exact one.
+        """
         reads = self.design.reads
         entries, nbytes = reads.entries, reads.bytes
         try:
-            found = self.selector.answer(self, query, memory)
+            if memory is None:
+                found = self.selector.find(self.design, query)
+            else:
+                found = self.selector.answer(self, query, memory)
             used = in_float_range(found, query.r)
         except NotFinite:
             used = False

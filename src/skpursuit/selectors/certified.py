@@ -20,10 +20,10 @@ from skpursuit.selectors.base import (
     Query,
     Selection,
     Selector,
-    exact_answer,
     settle,
 )
 from skpursuit.selectors.column_sums import CodeSums, codes_pay
+from skpursuit.selectors.exact import Exact
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ class Certified(Selector):
         check_flag("fine", self.fine)
 
     def bind(self, design: Design, expect: Expect) -> Bound:
+        if not design.has_twin():
+            return Exact().bind(design, expect)
         n, d = design.shape
         events = (self.events or expect.limit * d * expect.targets) if self.delta else None
         fine = self.fine or expect.asks_many or n > TALL or expect.steps >= LONG
         fitted = replace(self, events=events, fine=fine)
-        if not design.has_twin():
-            return Bound(fitted, design)
         design.twin(fitted.codes.seed, fine)
         if expect.y is None or expect.roundings is None or self.delta or expect.asks_many:
             return Bound(fitted, design)
@@ -82,13 +82,13 @@ class Certified(Selector):
         return Codes(self.fine, self.seed if self.delta else None)
 
     def find(self, design: Design, query: Query) -> Selection:
+        if not design.has_twin():
+            return Exact().find(design, query)
         with one_thread():  # as in a run
             return self.answer(Bound(self, design), query, NOTHING)
 
     def answer(self, bound: Bound, query: Query, memory: Memory) -> Selection:
         design, codes = bound.design, self.codes
-        if not design.has_twin():
-            return exact_answer(design, query)
         known = None if bound.sums is None else bound.sums.gradient(query, memory)
         if known is None:
             log_delta = log(self.delta / (self.events or design.shape[1])) if self.delta else None

@@ -22,9 +22,9 @@ from skpursuit.selectors.base import (
     Query,
     Selection,
     Selector,
-    exact_answer,
 )
 from skpursuit.selectors.certified import twin_seconds
+from skpursuit.selectors.exact import Exact
 
 FIRST = 8  # columns computed exactly before asking whether that is enough
 WILD = 6.0  # standard deviations by which a score may have moved without being seen
@@ -70,19 +70,20 @@ class Sketch(Selector):
         check_number("drift", self.drift, "[0, 1)")
 
     def bind(self, design: Design, expect: Expect) -> Bound:
-        if design.has_twin():
-            design.sketch()
+        if not design.has_twin():
+            return Exact().bind(design, expect)
+        design.sketch()
         # CoSaMP moves far in a step and takes a repeated answer for convergence, so reuse is disabled.
         return Bound(replace(self, drift=0.0) if expect.asks_many else self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
+        if not design.has_twin():
+            return Exact().find(design, query)
         with one_thread():  # as in a run
             return self.answer(Bound(self, design), query, NOTHING)
 
     def answer(self, bound: Bound, query: Query, memory: Memory) -> Selection:
         design = bound.design
-        if not design.has_twin():
-            return exact_answer(design, query)
         held = Shortlist(**memory) if "least" in memory else None
         shortlist, scores = self._kept(design, query, held) or self._ranked(design, query)
         order = top(scores, query.k + self.last)

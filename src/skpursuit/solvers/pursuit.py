@@ -146,7 +146,8 @@ class OMP(Solver):
     def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
         score: Score = Signed() if self.positive else problem.score
         left = self.sparsity(problem) - len(state.support)
-        query = Query(problem.residual(state.z), 1, score, state.taken, rng, at=state, left=left)
+        taken = np.concatenate([state.support, state.dropped])
+        query = Query(problem.residual(state.z), 1, score, taken, rng, at=state, left=left)
         found = best_column(problem, select, query, self.positive)
         if found is None:
             return replace(state, status=Status.OPTIMAL)
