@@ -16,7 +16,7 @@ import numpy as np
 from timing import best_times  # limits BLAS and the kernels to one thread
 
 from skpursuit import Budget, CoSaMP, Greedy, SuccessiveHalving, as_design, datasets, minimize
-from skpursuit.data.base import ColumnCache
+from skpursuit.data.kept import ColumnCache
 from skpursuit.selectors import Selector, as_selector
 
 n, d, k, iterations, seeds = [int(a) for a in sys.argv[1:6]] or [5000, 10000, 50, 4, 3]

@@ -12,6 +12,7 @@ from scipy.linalg.blas import daxpy
 from timing import best_times  # limits BLAS and the kernels to one thread
 
 from skpursuit import OMP, Certified, Sketch, as_design, datasets, minimize
+from skpursuit.data.codes import BitCodes
 from skpursuit.selectors import Query
 
 RANKED = 4  # steps of a pursuit for each time that the sketch ranks all columns
@@ -29,13 +30,13 @@ def products():
     large, small = rng.standard_normal((4000, 8000)), rng.standard_normal((400, 900))
     r, sparse = rng.standard_normal(4000), sp.random_array((4000, 20000), density=0.01, format="csr", rng=rng)
     designs = as_design(large), as_design(small), as_design(sparse)
-    one = seconds(lambda: designs[0].correlate(r))
-    few = seconds(lambda: designs[0].correlate(rng.standard_normal((4000, 4))))
-    many = seconds(lambda: designs[0].correlate(rng.standard_normal((4000, 32))))
+    one = seconds(lambda: designs[0].product(r))
+    few = seconds(lambda: designs[0].product(rng.standard_normal((4000, 4))))
+    many = seconds(lambda: designs[0].product(rng.standard_normal((4000, 32))))
     each = (many - few) / 28 / one
-    cached = seconds(lambda: [designs[1].correlate(r[:400]) for _ in range(50)]) / 50
-    stored = seconds(lambda: designs[2].correlate(r))
-    sixteen = seconds(lambda: designs[2].correlate(rng.standard_normal((4000, 16))))
+    cached = seconds(lambda: [designs[1].product(r[:400]) for _ in range(50)]) / 50
+    stored = seconds(lambda: designs[2].product(r))
+    sixteen = seconds(lambda: designs[2].product(rng.standard_normal((4000, 16))))
     line, g = rng.standard_normal((2, 10000))
     axpy = seconds(lambda: [daxpy(line, g, a=0.5) for _ in range(100)]) / 100
     columns = np.arange(8)
@@ -56,15 +57,15 @@ def twins():
     X, y, _ = datasets.make_sparse_signal(4000, 8000, 30, random_state=0)
     design = as_design(X)
     query = Query(-y)
-    design.twin()
-    build = seconds(lambda: as_design(X, check=False).twin())
-    sketch_build = seconds(lambda: as_design(X, check=False).sketch())
+    design.codes()
+    build = seconds(lambda: as_design(X, check=False).codes())
+    sketch_build = seconds(lambda: BitCodes(as_design(X, check=False)))
     codes = seconds(lambda: design.estimate(y))
     several = X[:, :8].copy()
     ahead = seconds(lambda: design.decoded().multiplying(several)()) / 8
     ranked = int(Sketch().second * X.shape[1])
-    bits = seconds(lambda: design.sketch_estimate(y)) / RANKED
-    bits += seconds(lambda: design.sketch_refine(y, np.arange(ranked)))
+    bits = seconds(lambda: BitCodes(design).estimate(y)) / RANKED
+    bits += seconds(lambda: BitCodes(design).refine(y, np.arange(ranked)))
     whole = seconds(lambda: Certified().select(design, query))
     per_entry = 1e9 / X.size
     return {

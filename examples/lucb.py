@@ -62,7 +62,7 @@ class LUCB(Selector):
     def _pull(design, r, arms, times, rng, sums, squares, pulls):
         n = design.shape[0]
         rows = rng.integers(n, size=(times, len(arms)))
-        entries = design.pick(rows.ravel(), np.tile(arms, times)).reshape(rows.shape)
+        entries = design.entries(rows.ravel(), np.tile(arms, times)).reshape(rows.shape)
         values = n * r[rows] * entries
         sums[arms] += values.sum(axis=0)
         squares[arms] += (values**2).sum(axis=0)

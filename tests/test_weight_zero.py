@@ -26,12 +26,11 @@ from skpursuit import (
     Simplex,
     StoGradMP,
     StoIHT,
-    as_design,
     minimize,
 )
-from skpursuit.data import InterceptDesign
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.selectors import NAMES as SELECTORS
+from tests.support.data import with_intercept
 
 SOLVERS = (
     OMP(3),
@@ -56,7 +55,7 @@ SOURCES = {
     "csr": sp.csr_array,
     "csc": sp.csc_array,
     "operator": aslinearoperator,
-    "intercept": lambda X: InterceptDesign(as_design(X)),
+    "intercept": lambda X: with_intercept(X),
 }
 ESTIMATORS = (
     OrthogonalMatchingPursuit(n_nonzero_coefs=3),

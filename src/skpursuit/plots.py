@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data import Design, as_design
-from skpursuit.data.base import Floats, Indices
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.selectors import Query, Selector, as_selector
 from skpursuit.selectors.greedy import RowSelector
 from skpursuit.selectors.halving import Race, SuccessiveHalving
@@ -96,7 +96,7 @@ def _steps(last: int, wanted: list[int]) -> Indices:
 def _partial_sums(design: Design, rows: Indices, weights: Floats, ends: Indices) -> Iterator[Floats]:
     sums = np.zeros((design.shape[1], *weights.shape[1:]))
     for start, end in pairwise([0, *ends.tolist()]):
-        design.accumulate(rows[start:end], weights[start:end], sums)
+        design.add_rows(rows[start:end], weights[start:end], sums)
         yield sums
 
 
@@ -144,14 +144,14 @@ def plot_race(
     if r.shape != (design.shape[0],):
         raise ValueError(f"r must have shape ({design.shape[0]},), got {r.shape}")
     chosen = [as_selector(selector) for selector in selectors]
-    exact = np.abs(design.counted().correlate(r))
+    exact = np.abs(design.for_run().product(r))
     height = -(-len(chosen) // 2)
     width = min(2, len(chosen))
     figure = Figure(figsize=(6.6 * width, 3.9 * height + 0.7), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(height, width, sharex=True, sharey=True, squeeze=False).ravel()
     for axes, selector in zip(panels, chosen):
-        course = trace(selector, design.counted(), Query(r, rng=np.random.default_rng(random_state)))
+        course = trace(selector, design.for_run(), Query(r, rng=np.random.default_rng(random_state)))
         _draw(axes, course, exact / (exact.max() or 1.0), exact.max() or 1.0, design.shape)
         axes.set_title(_title(selector), loc="left", fontsize=12, fontweight="bold")
     for axes in panels[len(chosen) :]:

@@ -49,7 +49,7 @@ def h2(X: Any, r: ArrayLike, absolute: bool = True) -> float:
     float
     """
     design, r = _problem(X, r)
-    g = design.correlate(r)
+    g = design.product(r)
     means = np.concatenate([-g, g]) if absolute else g
     spread = 2 * design.shape[0] * float((np.abs(r) * design.norms(1, np.inf)).max())
     if spread == 0:
@@ -189,7 +189,7 @@ def nonstochastic_budget(
         Infinite if the best column is tied: then there is no best one.
     """
     design, r = _problem(X, r)
-    gamma, g = envelope(design, r, order), design.correlate(r)
+    gamma, g = envelope(design, r, order), design.product(r)
     losses = -np.abs(g) if absolute else g
     gaps = np.sort(losses - losses.min())[1:]
     if gaps.size and gaps[0] == 0:
@@ -239,7 +239,7 @@ def _rounds(arms: int) -> int:
 
 def _problem(X: Any, r: ArrayLike) -> tuple[Design, Floats]:
     """X as a design whose reads are counted apart, and r as a vector that fits it."""
-    design, vector = as_design(X).counted(), as_array("r", r).astype(np.float64)
+    design, vector = as_design(X).for_run(), as_array("r", r).astype(np.float64)
     if vector.shape != (design.shape[0],):
         raise ValueError(f"r must have shape ({design.shape[0]},), got {vector.shape}")
     if not np.isfinite(vector).all():

@@ -98,7 +98,7 @@ def test_norms_are_counted_once_and_by_who_reads_for_them():
 def test_the_pass_over_the_codes_for_their_norms_is_counted():
     X = np.random.default_rng(4).standard_normal((700, 40))
     design = as_design(X)
-    twin = design.twin()
+    twin = design.codes()
     before = reads(design).prepared_entries, design.reads.prepared_bytes
     for used in (design, view(design, root=np.full(700, 2.0)), design):
         used.decoded()

@@ -5,9 +5,10 @@ import pytest
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from skpursuit import OMP, MatchingPursuit, as_design, minimize
-from skpursuit.data import AffineDesign, InterceptDesign, operator, store
+from skpursuit.data import operator, store
 from skpursuit.problem.score import Group
 from skpursuit.selectors import Absolute, Query, Signed, as_selector
+from tests.support.data import view, with_intercept
 
 
 def with_copies(rng):
@@ -26,10 +27,10 @@ def check_ties(seed):
     several = rng.random() < 0.3
     r = rng.standard_normal((n, 2) if several else n)
     design = as_design(aslinearoperator(np.asarray(X, order="CF"[seed % 2])))
-    views = [design, AffineDesign(design, root=rng.uniform(1, 2, n)), InterceptDesign(design)]
-    for view in views:
+    views = [design, view(design, root=rng.uniform(1, 2, n)), with_intercept(design)]
+    for seen in views:
         for name in ("exact", "certified", "auto"):
-            answer = as_selector(name).select(view, Query(r, k, Group() if several else Absolute()))
+            answer = as_selector(name).select(seen, Query(r, k, Group() if several else Absolute()))
             chosen = [int(j) for j in answer.indices if j < d]
             for place, j in enumerate(chosen):  # copies come in the order of their indices
                 earlier = np.flatnonzero(of[:j] == of[j]).tolist()
@@ -99,15 +100,15 @@ def test_every_call_is_counted():
     design = as_design(spied.operator)
     rows, cols = np.arange(5), np.array([3, 9, 20])
     verbs = [
-        lambda: design.correlate(r),
-        lambda: design.correlate(r, cols=cols),
+        lambda: design.product(r),
+        lambda: design.dots(cols, r),
         lambda: design.columns(cols + 1),
-        lambda: design.accumulate(rows, r[rows], np.zeros(70)),
-        lambda: design.correlate_error(r),
+        lambda: design.add_rows(rows, r[rows], np.zeros(70)),
+        lambda: design.rounding(r),
         lambda: design.norms(0),
         lambda: design.norms(1),
-        lambda: design.pick(np.arange(3), cols + 30),
-        lambda: AffineDesign(design, centre=np.ones(70)).norms(0),
+        lambda: design.entries(np.arange(3), cols + 30),
+        lambda: view(design, centre=np.ones(70)).norms(0),
         design.fingerprint,
     ]
     for verb in verbs:
@@ -115,8 +116,8 @@ def test_every_call_is_counted():
         verb()
         assert total(design) - entries == (spied.calls - calls) * X.size > 0
     calls, entries = spied.calls, design.reads.entries
-    design.correlate(r, cols=cols)  # they are kept
-    design.pick(np.zeros(3, dtype=int), cols)
+    design.dots(cols, r)  # they are kept
+    design.entries(np.zeros(3, dtype=int), cols)
     assert (spied.calls, design.reads.entries) == (calls, entries + 3 * 90 + 3)
 
 
@@ -132,11 +133,11 @@ def test_reject_fetches_a_small_operator_once():
     assert spied.calls <= 797 // store.WIDTH + 4
 
 
-@pytest.mark.parametrize("view", [lambda X: X, lambda X: AffineDesign(X, root=np.ones(407)), InterceptDesign])
-def test_reject_refuses_a_large_operator_and_says_its_price(view, monkeypatch):
+@pytest.mark.parametrize("seen", [lambda X: X, lambda X: view(X, root=np.ones(407)), with_intercept])
+def test_reject_refuses_a_large_operator_and_says_its_price(seen, monkeypatch):
     monkeypatch.setattr(operator, "MOST_WORK", 407 * 797**2 - 1)
     spied = Spied(np.random.default_rng(2).standard_normal((407, 797)))
-    design = view(as_design(spied.operator))
+    design = seen(as_design(spied.operator))
     with pytest.raises(ValueError, match=r"would pull \d\d,\d{3} single entries .* each costs a product"):
         minimize(design, np.ones(407), OMP(n_nonzero_coefs=2), "reject")
     assert spied.calls <= 1  # the product that tells the scale of X

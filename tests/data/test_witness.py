@@ -8,8 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 from skpursuit import OMP, Certified, Exact, PursuitRegressor, as_design, minimize, orthogonal_mp, theory
-from skpursuit.data import AffineDesign, InterceptDesign, make_design
+from skpursuit.data import make_design
 from skpursuit.selectors import Query
+from tests.support.data import view, with_intercept
 
 DENSE = {
     "C": lambda X: X,
@@ -99,10 +100,10 @@ def test_every_use_of_a_design_notices():
     design = as_design(X)
     uses = [
         lambda: minimize(design, y, OMP(3), "certified"),
-        lambda: minimize(AffineDesign(design, centre=X.mean(axis=0)), y, OMP(3)),
-        lambda: minimize(InterceptDesign(design), y, OMP(3)),
+        lambda: minimize(view(design, centre=X.mean(axis=0)), y, OMP(3)),
+        lambda: minimize(with_intercept(design), y, OMP(3)),
         lambda: Certified().select(design, Query(y)),
-        lambda: Exact().select(AffineDesign(design), Query(y)),
+        lambda: Exact().select(view(design, root=np.ones(len(X))), Query(y)),
         lambda: orthogonal_mp(design, y, n_nonzero_coefs=3),
         lambda: theory.h2(design, y),
     ]
@@ -116,7 +117,7 @@ def test_every_use_of_a_design_notices():
 
 def test_a_design_for_one_call_watches_nothing():
     X = np.random.default_rng(0).standard_normal((20, 8))
-    assert "witness" not in make_design(X).cache
+    assert not make_design(X).store.witnesses
     for _ in range(2):
         minimize(X, X[:, 2], OMP(1))
         PursuitRegressor(n_nonzero_coefs=1).fit(X, X[:, 2])

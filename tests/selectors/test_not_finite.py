@@ -9,13 +9,13 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import OMP, as_design, minimize
-from skpursuit.data import AffineDesign, InterceptDesign
 from skpursuit.estimators.gram_omp import gram_omp
 from skpursuit.kernels.topk import keep
 from skpursuit.numerics.finite import NotFinite, kth_largest
 from skpursuit.problem.score import Group, top
 from skpursuit.selectors import NAMES, Absolute, Query, Signed, as_selector
 from skpursuit.selectors.base import candidates, sorted_out
+from tests.support import data
 
 SELECTORS = [name for name in NAMES if name != "gram"]  # which answers for solvers alone
 EXACT = ("exact", "certified", "auto")
@@ -48,7 +48,7 @@ def sources(X):
         as_design(sp.csr_array(X)),
         as_design(sp.csc_array(X)),
         as_design(aslinearoperator(X)),
-        AffineDesign(as_design(X), scale=np.full(d, 0.5)),
+        data.view(X, scale=np.full(d, 0.5)),
     ]
 
 
@@ -110,7 +110,7 @@ def test_many_answers_beyond_the_float_range(first):
 def test_nothing_is_certified_where_nothing_may_be_chosen(name):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20, 6))
-    for design in (*sources(X), InterceptDesign(as_design(X))):
+    for design in (*sources(X), data.with_intercept(X)):
         everyone = np.arange(design.shape[1])
         for k in (1, 3):
             answer = as_selector(name).select(design, Query(rng.standard_normal(20), k, exclude=everyone))

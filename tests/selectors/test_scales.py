@@ -7,8 +7,9 @@ import pytest
 from scipy import sparse
 
 from skpursuit import Budget, Certified, Exact, Greedy
-from skpursuit.data import AffineDesign, InterceptDesign, as_design
+from skpursuit.data import as_design
 from skpursuit.selectors import Query
+from tests.support import data
 
 SELECTORS = {"exact": Exact(), "greedy": Greedy(Budget(1.0)), "certified": Certified()}
 MANY = [pytest.param(60, id="few"), pytest.param(2000, id="many", marks=pytest.mark.slow)]
@@ -67,9 +68,9 @@ def test_means_that_dwarf_the_spread(selector, ratio, count):
         r -= r.mean() if rng.random() < 0.6 else 0.0
         base = as_design(sparse.csc_array(X) if rng.random() < 0.3 else X)
         centre = base.means()
-        view, counted = AffineDesign(base, centre), X
+        view, counted = data.view(base, centre), X
         if rng.random() < 0.3:
-            view, counted = InterceptDesign(view), np.column_stack([X, np.ones(len(X))])
+            view, counted = data.with_intercept(view), np.column_stack([X, np.ones(len(X))])
             centre = np.append(centre, 0.0)
         answer = SELECTORS[selector].select(view, Query(r))
         wrong += not is_right(answer, *products(counted, r, centre), len(X))
@@ -87,18 +88,18 @@ def test_bounds_of_views_hold(ratio, power, dtype):
         r = np.ldexp(rng.standard_normal(20), power)
         base = as_design(X)
         centre = base.means()
-        view = AffineDesign(base, centre, scale=rng.uniform(1.0, 1e3, 4))
+        view = data.view(base, centre, scale=rng.uniform(1.0, 1e3, 4))
         truth, _ = products(X, r, centre)
         truth = [g / Fraction(float(s)) for g, s in zip(truth, view.view.scale)]
         with_ones = [*truth, sum(Fraction(float(v)) for v in r)]
-        for design, wanted in ((view, truth), (InterceptDesign(view), with_ones)):
+        for design, wanted in ((view, truth), (data.with_intercept(view), with_ones)):
             everything, sums = np.arange(20), np.zeros(len(wanted))
-            design.accumulate(everything, r, sums)
+            design.add_rows(everything, r, sums)
             ways = {
-                "product": (design.correlate(r), design.correlate_error(r)),
-                "sums": (sums, design.accumulate_error(r)),
-                "codes": design.estimate(r),
-                "fine codes": design.refine(r, np.arange(len(wanted))),
+                "product": (design.product(r), design.rounding(r)),
+                "sums": (sums, design.rounding(r, any_order=True)),
+                "codes": data.estimate(design, r),
+                "fine codes": data.refine(design, r, np.arange(len(wanted))),
             }
             for way, (g, bound) in ways.items():
                 for j, right in enumerate(wanted):
@@ -114,5 +115,5 @@ def test_equal_columns_tie_however_their_means_were_rounded():
         X[:, rng.permutation(d)[: d // 2]] = X[:, [0]]
         y = X[:, 0] - X[:, 0].mean() + 1e-3 * rng.standard_normal(n)
         base = as_design(np.asfortranarray(X) if seed % 2 else X)
-        answer = Exact().select(AffineDesign(base, base.means()), Query(y - y.mean()))
+        answer = Exact().select(data.view(base, base.means()), Query(y - y.mean()))
         assert answer.indices.tolist() == [0]

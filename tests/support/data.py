@@ -9,10 +9,11 @@ from collections import namedtuple
 import numpy as np
 
 from skpursuit import as_design
-from skpursuit.data import AffineDesign, InterceptDesign, RowsDesign
+from skpursuit.data import grams
 from skpursuit.data.dense import DenseTile
 from skpursuit.data.design import Design
 from skpursuit.data.store import TileStore
+from skpursuit.selectors import as_selector
 
 Reads = namedtuple("Reads", "entries bytes prepared_entries")
 
@@ -22,17 +23,20 @@ Reads = namedtuple("Reads", "entries bytes prepared_entries")
 
 def view(X, centre=None, scale=None, root=None):
     """root (X - centre) / scale, the parts left out being zero or one."""
-    return AffineDesign(as_design(X), centre, scale, root)
+    design = as_design(X)
+    return design.with_view(design.view.then(centre=centre, scale=scale, root=root))
 
 
 def some_rows(X, rows):
     """A design of some rows of X."""
-    return RowsDesign(as_design(X), rows)
+    design = as_design(X)
+    return design.with_view(design.view.then(rows=rows))
 
 
 def with_intercept(X):
     """X and a constant column after its last one."""
-    return InterceptDesign(as_design(X))
+    design = as_design(X)
+    return design.with_view(design.view.then(constant=True))
 
 
 def unchecked(X, row_norms=None):
@@ -56,7 +60,7 @@ def stored_rows(design):
 
 def counted(design):
     """The same design with counts that start anew."""
-    return design.counted()
+    return design.for_run()
 
 
 def parts(design):
@@ -75,19 +79,19 @@ def forbid_product(patch, design):
 
 def dense(design):
     """The matrix that a design stands for, in the highest precision there is."""
-    return design._gather(np.arange(design.shape[1])).T.astype(np.longdouble)
+    return design.for_run().columns(np.arange(design.shape[1]), keep=False).T.astype(np.longdouble)
 
 
 # -- verbs ----------------------------------------------------------------------------------------------
 
 
 def product(design, r, cols=None):
-    return design.correlate(r) if cols is None else design.correlate(r, cols)
+    return design.product(r) if cols is None else design.dots(np.asarray(cols), r)
 
 
 def product_error(design, r):
     """A bound on the rounding of `product`, or None."""
-    return design.correlate_error(r)
+    return design.rounding(r)
 
 
 def predictions(design, support, coef):
@@ -95,7 +99,7 @@ def predictions(design, support, coef):
 
 
 def add_rows(design, rows, values, out, cols=None):
-    design.accumulate(rows, values, out, cols)
+    design.add_rows(rows, values, out, cols)
 
 
 def columns(design, cols):
@@ -104,16 +108,16 @@ def columns(design, cols):
 
 def entries(design, rows, cols):
     """Single entries of X."""
-    return design.pick(rows, cols)
+    return design.entries(rows, cols)
 
 
 def gram_column(design, j):
     """Products of all columns with one."""
-    return design.gram_column(j, lambda: np.empty(0, dtype=np.intp))
+    return grams.gram_column(design, j, lambda: np.empty(0, dtype=np.intp))
 
 
 def gram_matrix(design):
-    return design.gram_matrix()
+    return grams.gram_matrix(design)
 
 
 def norms(design, axis, order=2):
@@ -121,21 +125,21 @@ def norms(design, axis, order=2):
 
 
 def fingerprint(design):
-    return design.fingerprint()
+    return design.identity()
 
 
-def estimate(design, r, *how):
+def estimate(design, r, seed=None, log_delta=None, cols=None):
     """X^T r by codes, and bounds on its error."""
-    return design.estimate(r, *how)
+    return design.codes(seed).estimate(r, log_delta, cols)
 
 
 def refine(design, r, cols):
     """The same for some columns, more closely."""
-    return design.refine(r, cols)
+    return design.codes(fine=True).refine(r, cols)
 
 
-def memory_estimate(design, *selector):
-    return design.memory_estimate(*selector)
+def memory_estimate(design, selector="auto"):
+    return as_selector(selector).nbytes(design)
 
 
 # -- what was read and is kept ----------------------------------------------------------------------------
@@ -155,7 +159,7 @@ def read_by(design, verb, *arguments):
 
 def codes(design, seed=None, fine=False, steps=False):
     """The quantised copy of X, made if it is not there: with a second byte, or ready to sum rows."""
-    return design.twin(seed, fine, steps)
+    return design.codes(seed, fine, steps).coded.only
 
 
 def kept_codes(design):
@@ -170,12 +174,12 @@ def keeps_row_norms(design):
 
 def kept_gram_matrix(design):
     """X^T X if it is kept whole, or None."""
-    return design.cache.get("gram")
+    return design.kept.gram
 
 
 def kept_gram_columns(design):
     """The cache of single columns of X^T X."""
-    return design.gram_cache
+    return design.kept.gram_columns
 
 
 def kept_columns(design):

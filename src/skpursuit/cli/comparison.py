@@ -154,10 +154,10 @@ def rates(n: int, d: int, rounds: int = 7) -> dict[str, float]:
     some = np.sort(rng.permutation(n)[: n // 5]).astype(np.intp)
     sums = empty_sums(design, r)
     ways: dict[str, tuple[Callable[[], object], int]] = {
-        "X^T r by BLAS": (lambda: design.correlate(r), X.nbytes),
-        "rows accumulated, all": (lambda: design.accumulate(rows, r, sums), X.nbytes),
+        "X^T r by BLAS": (lambda: design.product(r), X.nbytes),
+        "rows accumulated, all": (lambda: design.add_rows(rows, r, sums), X.nbytes),
         "rows accumulated, a random fifth": (
-            lambda: design.accumulate(some, r[some], sums),
+            lambda: design.add_rows(some, r[some], sums),
             len(some) * d * X.itemsize,
         ),
     }

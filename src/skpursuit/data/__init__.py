@@ -7,25 +7,7 @@ together behind a dozen verbs. `codes.py` has X in fewer bits, `quantized.py` th
 
 from __future__ import annotations
 
-from typing import Any
-
 from skpursuit.data.design import Design, rows_that_count
 from skpursuit.data.sources import as_design, check_finite, make_design
-from skpursuit.numerics.arrays import Indices
 
 __all__ = ["Design", "as_design", "check_finite", "make_design", "rows_that_count"]
-
-
-def AffineDesign(design: Design, centre: Any = None, scale: Any = None, root: Any = None) -> Design:
-    """For the time of the move."""
-    return design.with_view(design.view.then(centre=centre, scale=scale, root=root))
-
-
-def InterceptDesign(design: Design) -> Design:
-    """For the time of the move."""
-    return design.with_view(design.view.then(constant=True))
-
-
-def RowsDesign(design: Design, rows: Indices) -> Design:
-    """For the time of the move."""
-    return design.with_view(design.view.then(rows=rows))

@@ -17,7 +17,7 @@ import numpy as np
 
 from skpursuit.data.reads import Reads
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.bounds import norms_of, total_bound
+from skpursuit.numerics.estimate import norms_of, total_bound
 from skpursuit.numerics.sums import EPS
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ the view, asks the store, and corrects what comes up; no other code knows views.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cached_property
 from math import sqrt
 from typing import Any
@@ -16,23 +16,21 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data import operator
-from skpursuit.data.codes import BitCodes, Codes
+from skpursuit.data.codes import Codes
 from skpursuit.data.kept import ColumnCache, Kept
-from skpursuit.data.old_names import OldNames
 from skpursuit.data.reads import Reads
 from skpursuit.data.store import SWEEP, WIDTH, TileStore
 from skpursuit.data.tile import Cost
 from skpursuit.data.view import View
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
-from skpursuit.numerics.bounds import product_bound, total_bound
+from skpursuit.numerics.estimate import product_bound, total_bound
 from skpursuit.numerics.sums import EPS, fixed_order_dot, line_norms, scaled_norms
 
-LOOK_ENTRIES = 2**20  # of a block of columns that are looked at once
 GATHERED_ENTRIES = 2**22  # up to here columns may be gathered at once
 
 
-class Design(OldNames):
+class Design:
     """A data matrix X (n rows, d columns) behind a view.
 
     Parameters
@@ -98,9 +96,14 @@ class Design(OldNames):
         g = view.corrected(self.store.product(view.spread(u, self.store.shape[0]), rows), u.sum(axis=0))
         return self._with_constant(g, r)
 
-    def product_error(self, r: Floats) -> Floats | None:
-        """Bound on the rounding of `product`, one per column; None where it is a fixed-order product."""
+    def rounding(self, r: Floats, any_order: bool = False) -> Floats | None:
+        """Bound on the rounding of `product`, one per column; None where it is a fixed-order product.
+
+        With `any_order` that of a float64 sum over all rows in any order, as `add_rows` makes it.
+        """
         view = self.view
+        if any_order:
+            return self._sum_rounding(r)
         if view.is_plain:
             return self.store.product_error(r, self.reads)
         u = view.weighted(r)
@@ -113,10 +116,15 @@ class Design(OldNames):
             return None
         return self._with_constant(view.bound_per_scale(error), r, bound=True)
 
-    def dots(self, cols: Indices, r: Floats) -> Floats:
-        """Entries of V^T r at `cols` by a fixed-order product: equal columns have equal bits."""
+    def dots(self, cols: Indices, r: Floats, likely: Callable[[], Indices] | None = None) -> Floats:
+        """Entries of V^T r at `cols` by a fixed-order product: equal columns have equal bits.
+
+        `likely` tells columns that may be asked for soon: they are gathered too where that costs little.
+        """
         cols = np.asarray(cols)
         real = self._real(cols)
+        if likely is not None:
+            self._sweep(real, likely)
         self.reads.add(*self._column_cost(real))
         if len(real) == len(cols):
             return self._real_dots(real, r)
@@ -190,8 +198,7 @@ class Design(OldNames):
         out[~constant] += part
         out[constant] += weights.sum(axis=0)
 
-    def sum_error(self, r: Floats) -> Floats:
-        """Bound on the rounding of a float64 sum over all rows in any order, one per column."""
+    def _sum_rounding(self, r: Floats) -> Floats:
         view = self.view
         u = view.weighted(r)
         error = self._sum_error(view.spread(u, self.store.shape[0]))
@@ -212,17 +219,16 @@ class Design(OldNames):
 
     # -- columns and entries ------------------------------------------------------------------------------
 
-    def columns(self, cols: Indices, scratch: Floats | None = None, likely: Indices | None = None) -> Floats:
+    def columns(self, cols: Indices, scratch: Floats | None = None, keep: bool = True) -> Floats:
         """Gather columns as the rows of a C-contiguous float64 array of shape (len(cols), n).
 
-        Kept, because a pursuit comes back to them: not to be written to. Not counted as selection. `likely`
-        are columns that may be asked for soon: they are gathered too where that costs little. Columns that
-        are kept already are copied together in `scratch`, when given: memory that was used before is several
-        times as fast to write to as new memory.
+        Kept, because a pursuit comes back to them: not to be written to. Not counted as selection. Columns
+        that are kept already are copied together in `scratch`, when given: memory that was used before is
+        several times as fast to write to as new memory. Without `keep` they are for one look, and counted.
         """
         cols = np.asarray(cols)
-        if likely is not None:
-            self._sweep(cols, likely)
+        if not keep:
+            return self._gather(cols, self.reads.add)
         lines, fresh, gathered = self._lines(cols)
         if len(fresh) == len(lines):
             return gathered
@@ -242,12 +248,11 @@ class Design(OldNames):
             found.update(zip(fresh, gathered))
         return [found[j] for j in wanted], fresh, gathered  # type: ignore[misc]
 
-    def _gather(self, cols: Indices, count: Any = None) -> Floats:
+    def _gather(self, cols: Indices, count: Callable[[int, int], None]) -> Floats:
         """Columns of the view as a new array; columns of X that are kept are not read again."""
         view, store, real = self.view, self.store, self._real(cols)
         new = [j for j in real.tolist() if j not in store.kept.columns.held]
-        if count is not None:
-            count(*self._column_cost(np.array(new, dtype=np.intp)))
+        count(*self._column_cost(np.array(new, dtype=np.intp)))
         if len(new) == len(real):
             lines = store.take(real) if len(real) else np.empty((0, store.shape[0]))
         else:
@@ -259,27 +264,19 @@ class Design(OldNames):
         out[cols != store.shape[1]] = lines
         return out
 
-    def _sweep(self, cols: Indices, likely: Indices) -> None:
+    def _sweep(self, cols: Indices, likely: Callable[[], Indices]) -> None:
         """Gather columns of X together with likely ones, where a sweep over the rows costs as much as ten."""
         held, store = self.store.kept.columns.held, self.store
-        cols = self._real(cols)
         if not store.sweep_pays() or all(j in held for j in cols.tolist()):
             return
-        wanted = dict.fromkeys(cols.tolist() + [j for j in self._real(likely).tolist() if j not in held])
+        wanted = dict.fromkeys(cols.tolist() + [j for j in self._real(likely()).tolist() if j not in held])
         some = np.array(list(wanted)[: len(cols) + SWEEP], dtype=np.intp)
         self.reads.prepare(*store.cost(cols=some[len(cols) :]))
         store.lines(some)
 
-    def look_at(self, cols: Indices) -> Iterator[tuple[Indices, Floats]]:
-        """Gather many columns for one look, some at a time: (columns, rows of float64). Counted, not kept."""
-        step = max(1, LOOK_ENTRIES // self.shape[0])
-        for start in range(0, len(cols), step):
-            part = cols[start : start + step]
-            yield part, self._gather(part, self.reads.add)
-
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         """Single entries V[rows[i], cols[i]]: the pulls of a bandit."""
-        self.reads.add(*self.entries_cost(rows, cols))
+        self.reads.add(*self._entries_cost(np.asarray(cols)))
         real = np.asarray(cols) != self.store.shape[1]
         out = np.ones(len(cols))
         at, some = self.view.rows_of_x(rows[real]), cols[real]
@@ -291,12 +288,18 @@ class Design(OldNames):
         out[real] = self.view.entries(values, rows[real], some)
         return out
 
-    def entries_cost(self, rows: Indices, cols: Indices) -> Cost:
+    def _entries_cost(self, cols: Indices) -> Cost:
         """Entries and bytes touched by `entries`: whole columns where a source can read nothing else."""
-        real = self._real(np.asarray(cols))
+        real = self._real(cols)
         if not self.store.first.has_entries and not self.store.kept.columns.holds(real):
             return self.store.cost(cols=real)
         return len(real), len(real) * self.dtype.itemsize
+
+    @property
+    def has_entries(self) -> bool:
+        """Whether single entries can be read for less than a product with all of X."""
+        store = self.store
+        return store.first.has_entries or store.kept.columns.holds(np.arange(store.shape[1]))
 
     def predict(self, support: Indices, coef: Floats) -> Floats:
         """V_S w_S, for coef of shape (len(support),) or (len(support), m)."""
@@ -429,10 +432,6 @@ class Design(OldNames):
         both bytes by rows for `Codes.rows`.
         """
         return Codes(self, seed, fine, steps)
-
-    def bits(self) -> BitCodes:
-        """X in two bits an entry, behind the same view: guesses that prove nothing. Kept."""
-        return BitCodes(self)
 
     # -- counting and identity ------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from skpursuit.data.residual import ROOT, UNIT, Cut, Floats, RowCut, scaled_up
 from skpursuit.kernels import coded_rows
 from skpursuit.kernels import quantized as kernel
 from skpursuit.numerics.blas import one_thread
-from skpursuit.numerics.bounds import raised
+from skpursuit.numerics.estimate import raised
 from skpursuit.numerics.threads import begin, over_ranges
 
 SLAB = 64  # ranges of columns given to a thread start at multiples of this

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skpursuit.kernels import quantized as kernel
 from skpursuit.kernels.vectors import ROW_GROUP
-from skpursuit.numerics.bounds import raised
+from skpursuit.numerics.estimate import raised
 from skpursuit.numerics.finite import NotFinite
 
 Floats = NDArray[np.floating]

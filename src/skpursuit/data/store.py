@@ -18,7 +18,7 @@ from skpursuit.data.kept import Kept
 from skpursuit.data.reads import Reads
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.bounds import product_bound
+from skpursuit.numerics.estimate import product_bound
 from skpursuit.numerics.sums import EPS, SMALLEST_SQUARE, line_norms, scaled_norm
 
 SWEEP = 16  # columns that are gathered with others that are needed

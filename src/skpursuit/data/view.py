@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.bounds import raised, total_bound
+from skpursuit.numerics.estimate import raised, total_bound
 from skpursuit.numerics.sums import EPS, scaled_norm
 
 Columns = Indices | slice

@@ -16,10 +16,10 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skpursuit.data import Design, make_design, rows_that_count
-from skpursuit.data.base import Floats, Indices
 from skpursuit.data.sparse_input import compressed
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, full_coefs
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_unmasked
 from skpursuit.problem.state import Record, Status

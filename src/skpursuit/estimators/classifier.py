@@ -11,10 +11,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from skpursuit.data.base import Design, Floats
+from skpursuit.data.design import Design
 from skpursuit.estimators.base import Problems, PursuitBase, Samples
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit
 from skpursuit.estimators.path_cv import PathCVMixin
+from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.selectors import Selector
 from skpursuit.solvers import Solver, solver_names

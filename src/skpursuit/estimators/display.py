@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skpursuit.data.base import Floats
 from skpursuit.estimators.path_cv import PathCVMixin
+from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import as_array, check_count, check_instance, shown
 
 

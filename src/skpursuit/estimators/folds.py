@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import PredefinedSplit, check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from skpursuit.data.base import Floats, Indices
+from skpursuit.numerics.arrays import Floats, Indices
 
 
 class SplitterRoutingMixin:

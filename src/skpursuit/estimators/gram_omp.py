@@ -14,9 +14,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from skpursuit.data import Design
-from skpursuit.data.base import Floats, Indices
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.estimators.standardized import standardize
+from skpursuit.numerics.arrays import Floats, Indices
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -116,9 +116,9 @@ class FoldGrams:
         self.fit_intercept = fit_intercept
         self.centre, self.offset, self.y = data.centre, data.offset, data.y
         self.root = np.ones(len(y)) if weights is None else np.sqrt(weights)
-        self.columns = data.design._gather(np.arange(base.shape[1]))
+        self.columns = data.design.columns(np.arange(base.shape[1]), keep=False)
         self.gram = self.columns @ self.columns.T
-        self.lost = data.design.lost(np.arange(base.shape[1]))
+        self.lost = data.design.noise_floor(np.arange(base.shape[1]))
         self.products = self.columns @ np.column_stack([self.y, self.root])
 
     def is_complement(self, train: Any, test: Any) -> bool:

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from skpursuit.data import Design
-from skpursuit.data.base import Floats, Indices
 from skpursuit.estimators.standardized import standardize
 from skpursuit.loop.run import make_run
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem import sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.problem.state import State, dtype_for

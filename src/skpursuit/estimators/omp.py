@@ -12,8 +12,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
-from skpursuit.data.base import Floats
-from skpursuit.data.grams import GATHERED_ENTRIES
+from skpursuit.data.grams import GATHERED_ENTRIES, squares_fit
 from skpursuit.estimators.base import LinearBase
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
@@ -27,6 +26,7 @@ from skpursuit.estimators.omp_functions import (
     warn_if_premature,
 )
 from skpursuit.estimators.standardized import standardize
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.threads import limited
 from skpursuit.parameters import check_count
@@ -214,7 +214,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         """Gram matrices of the folds, where X is small and they are cheaper than products with X."""
         small = base.shape[0] * base.shape[1] <= GATHERED_ENTRIES
         cheaper = small and gram_is_cheaper(base, steps // 2, self.selector)
-        if not (cheaper and base.squares_fit()):
+        if not (cheaper and squares_fit(base)):
             return None
         return FoldGrams(base, y, weights, self.fit_intercept)
 

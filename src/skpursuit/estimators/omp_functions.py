@@ -11,11 +11,12 @@ from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_array
 
 from skpursuit.data import Design, make_design
-from skpursuit.data.base import Floats
+from skpursuit.data.grams import gram_matrix, squares_fit
 from skpursuit.estimators.base import FLOATS, trusted
 from skpursuit.estimators.checks import RULES, check_values
 from skpursuit.estimators.gram_omp import FactorPath, gram_omp
 from skpursuit.loop.run import make_run
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.parameters import as_array, shown
@@ -171,11 +172,11 @@ def pursue_targets(
     with np.errstate(over="ignore"):  # inf sends huge targets to the loop, which squares nothing
         energies = np.sum(y * y, axis=0)
     limits = [(*_limits(k, tol, energy), energy) for energy in energies.tolist()]
-    if not (by_gram and design.squares_fit() and np.isfinite(energies).all()):
+    if not (by_gram and squares_fit(design) and np.isfinite(energies).all()):
         return [_pursue(design, column, OMP(k, tol), selector) for column, (k, tol, _) in zip(y.T, limits)]
-    gram, lost = design.gram_matrix(), design.lost(np.arange(design.shape[1]))
+    gram, lost = gram_matrix(design), design.noise_floor(np.arange(design.shape[1]))
     with one_thread():
-        xty = design.correlate(y)
+        xty = design.product(y)
         paths = [gram_omp(gram, column, *limit, lost=lost) for column, limit in zip(xty.T, limits)]
         return [refined(path, design, column) for path, column in zip(paths, y.T)]
 

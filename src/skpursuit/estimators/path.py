@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from skpursuit.data import Design
-from skpursuit.data.base import Floats, Indices
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, predictions
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.losses import Loss
 
 

@@ -20,13 +20,13 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
-from skpursuit.data.base import Floats, Indices
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows
 from skpursuit.estimators.checks import check_parameters, check_path_solver
 from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.estimators.path import CoefficientPath, information, mean_loss
 from skpursuit.loop.run import seed_of
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.threads import limited
 from skpursuit.problem import sparsity

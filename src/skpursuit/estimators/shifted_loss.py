@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.base import Floats
+from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.units import exponent_of
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data import AffineDesign, Design, InterceptDesign, check_finite, rows_that_count
-from skpursuit.data.base import Floats, Indices
+from skpursuit.data import Design, check_finite, rows_that_count
 from skpursuit.estimators.shifted_loss import ShiftedLoss, best_constant
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.losses import Loss, Squared
 from skpursuit.problem.state import State
 
@@ -82,13 +82,13 @@ def standardize(
     if loss.quadratic:
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
         plain = not (fit_intercept or normalize) and root is None
-        view = base if plain else AffineDesign(base, centre, scale, root)
+        view = base if plain else base.with_view(base.view.then(centre=centre, scale=scale, root=root))
         y = _centred(np.asarray(y, dtype=np.float64), offset)
         y = y if root is None else y * (root if y.ndim == 1 else root[:, None])
         return StandardizedData(view, y, loss, None, centre, scale, offset)
-    view = AffineDesign(base, centre, scale) if normalize else base
+    view = base.with_view(base.view.then(centre=centre, scale=scale)) if normalize else base
     if has_column:
-        view = InterceptDesign(view)
+        view = view.with_view(view.view.then(constant=True))
     elif fit_intercept:
         loss = ShiftedLoss(loss, best_constant(loss, y, weights))
     forced = (d,) if has_column else ()
@@ -104,6 +104,6 @@ def _centred(y: Floats, offset: Any) -> Floats:
 
 def _norms(base: Design, centre: Floats, root: Floats | None) -> Floats:
     """Norms of the centred and weighted columns, 1 for those that are constant to working precision."""
-    view = AffineDesign(base, centre, root=root)
+    view = base.with_view(base.view.then(centre=centre, root=root))
     norms = view.norms(0)
-    return np.where(norms > view.lost(np.arange(len(norms))), norms, 1.0)
+    return np.where(norms > view.noise_floor(np.arange(len(norms))), norms, 1.0)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit._files import FileError
-from skpursuit.data.base import Design
+from skpursuit.data.design import Design
 from skpursuit.loop.run import minimize
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.problem.problem import Problem
@@ -101,14 +101,14 @@ class RowExact(Selector):
     """X^T r as the paper's own baseline computes it: row after row. Rows with r_i = 0 are left out."""
 
     def bind(self, design: Design, expect: Expect) -> Bound:
-        design.prepare_rows()
+        design.prepare("rows")
         return Bound(self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
         sums = empty_sums(design, query.r)
         rows = np.flatnonzero(query.r if query.r.ndim == 1 else query.r.any(axis=1))
-        design.accumulate(rows, query.r[rows], sums)
-        return settle(design, query, Estimate(sums, design.accumulate_error(query.r)))
+        design.add_rows(rows, query.r[rows], sums)
+        return settle(design, query, Estimate(sums, design.rounding(query.r, any_order=True)))
 
 
 class Untiring(CoSaMP):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpursuit.data.base import Floats, Indices
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.problem import Problem
 
 SLICE_ENTRIES = 2**22  # curvatures of rows held at a time, all pairs of classes

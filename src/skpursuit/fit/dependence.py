@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from skpursuit.data.base import Floats, Indices
 from skpursuit.fit.gram_schmidt import MOST_PASSES, Factor
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import smallest_remainder
 from skpursuit.numerics.sums import row_norms
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
 
+LOOK_ENTRIES = 2**20  # of the columns that are looked at together
 SPREAD = 8.0  # |<x, v>| is at most this many times the norm of what the support leaves of x
 
 
@@ -29,9 +30,12 @@ def dependent_columns(problem: Problem, state: State) -> Indices:
     gone = np.concatenate([state.support, state.dropped])
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not depend
         cols = np.setdiff1d(suspects(problem, factor, root), gone, assume_unique=True)
+        step = max(1, LOOK_ENTRIES // design.shape[0])
+        parts = [cols[start : start + step] for start in range(0, len(cols), step)]
         found = [
-            part[depend(factor.Q.rows, lines * root, design.lost(part) * root.max(), factor.noise)]
-            for part, lines in design.blocks(cols)
+            part[depend(factor.Q.rows, lines * root, design.noise_floor(part) * root.max(), factor.noise)]
+            for part in parts
+            for lines in [design.columns(part, keep=False)]
         ]
     return np.concatenate(found) if found else cols
 
@@ -42,10 +46,10 @@ def suspects(problem: Problem, factor: Factor, root: Floats) -> Indices:
     v = np.random.default_rng(len(Q)).standard_normal(len(root))
     for _ in range(2):  # the second time for digits that the first one lost
         v -= (Q @ v) @ Q
-    g = np.abs(design.correlate(v * root))
-    error = design.correlate_error(v * root)
-    sizes = design.column_sizes() * root.max()
-    small = smallest_remainder(len(v), sizes, design.lost(np.arange(len(sizes))) * root.max())
+    g = np.abs(design.product(v * root))
+    error = design.rounding(v * root)
+    sizes = design.sizes * root.max()
+    small = smallest_remainder(len(v), sizes, design.noise_floor(np.arange(len(sizes))) * root.max())
     small = np.maximum(small, factor.noise.max(initial=0.0) * sizes)
     return np.flatnonzero(~(g > SPREAD * small + (0.0 if error is None else error)))
 

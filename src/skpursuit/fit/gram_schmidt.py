@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.base import Floats, Indices
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import remainder_unit
 from skpursuit.numerics.stack import Stack
 from skpursuit.numerics.sums import scaled_norm

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from skpursuit.data.base import Floats
 from skpursuit.fit.gram_schmidt import empty_factor
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, empty_state
@@ -26,7 +26,7 @@ def add_least_squares(
     Where coefficients must not be negative (`positive`), a column that depends on the others may still help:
     they reach a cone, not all they span. It is added without a row of Q.
     """
-    lost, before = problem.design.lost(np.array([j]))[0], state.factor
+    lost, before = problem.design.noise_floor(np.array([j]))[0], state.factor
     # Predictions of plain least squares on the support, from which b grows.
     fitted = before.b.T @ before.Q.rows if positive else state.z
     keep = positive and scaled_norm(column) > lost

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.base import Floats, Indices
 from skpursuit.fit.least_squares import add_least_squares, start_least_squares
 from skpursuit.fit.newton import Newton
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import NORMAL_EQUATIONS, remainder_unit
 from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
 from skpursuit.numerics.sums import row_norms
@@ -104,7 +104,7 @@ class NewtonMerged:
     def fit(self, problem: Problem, merged: Indices, state: State) -> Fit:
         """Fit on the columns `merged`, which ascend."""
         A = problem.design.columns(merged)
-        weighted, lost = A, problem.design.lost(merged)
+        weighted, lost = A, problem.design.noise_floor(merged)
         if problem.weights is not None:
             root = np.sqrt(problem.weights)
             weighted, lost = A * root, lost * root.max()
@@ -145,7 +145,7 @@ def solve(
     """Coefficients of the merged columns, and the columns that were dropped."""
     sizes = np.sqrt(np.diag(gram))
     fits = sizes.min() > LEAST_NORM and sizes.max() < MOST_NORM
-    if not (fits and (sizes > problem.design.lost(merged)).all()):
+    if not (fits and (sizes > problem.design.noise_floor(merged)).all()):
         return careful(problem, merged)
     keep, near, doubtful, factor = sort_out(
         gram / np.multiply.outer(sizes, sizes), lambda some: problem.design.columns(merged[some]), sizes

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skpursuit.data.base import Floats, Indices
 from skpursuit.fit.curvature import centred, couples, curvature_at
 from skpursuit.fit.gram_schmidt import empty_factor
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.scaling import FORBIDDING, LEAST_SQUARE, LEAST_VALUE, MOST_SQUARE
 from skpursuit.numerics.sums import row_norms
 from skpursuit.problem.problem import Problem
@@ -47,7 +47,7 @@ class Newton:
 
     def add(self, problem: Problem, state: State, j: int, column: Floats) -> State:
         """Add column j and fit again from the old coefficients; a dependent column is dropped."""
-        factor = state.factor.add(column, problem.design.lost(np.array([j]))[0])
+        factor = state.factor.add(column, problem.design.noise_floor(np.array([j]))[0])
         if factor is None:
             return replace(state, dropped=np.append(state.dropped, j))
         support, first = np.append(state.support, j), approach(problem, column, state.z)
@@ -63,7 +63,7 @@ class Newton:
         if len(A) == 0:
             z = np.zeros((problem.design.shape[0], *problem.targets))
             return w, z, problem.value(z)
-        penalty = np.where(problem.design.is_intercept(support), 0.0, self.ridge)
+        penalty = np.where(support == problem.design.constant, 0.0, self.ridge)
         with np.errstate(over="ignore", under="ignore"):
             squares = np.vecdot(A, A)
         if not (squares.min() > LEAST_SQUARE and squares.max() < MOST_SQUARE):

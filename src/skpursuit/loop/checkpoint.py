@@ -18,7 +18,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from skpursuit._files import write_atomically
-from skpursuit.data.base import Design
+from skpursuit.data.design import Design
 from skpursuit.parameters import check_count, check_number, check_path
 from skpursuit.problem.state import Move, Record, State, Status
 

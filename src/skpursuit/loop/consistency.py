@@ -13,7 +13,7 @@ from math import isfinite
 
 import numpy as np
 
-from skpursuit.data.base import Floats
+from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
 

@@ -12,11 +12,11 @@ from typing import Any, cast
 import numpy as np
 
 from skpursuit.data import check_finite, make_design
-from skpursuit.data.base import Floats, Indices
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.asking import Asking
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
 from skpursuit.loop.consistency import is_consistent
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.finite import NotFinite
 from skpursuit.parameters import check_function, check_instance, check_seed, check_size
@@ -105,7 +105,7 @@ def make_run(
     """A run that is checked and ready to go; parameters as in `minimize`."""
     check_instance("solver", solver, Solver, "OMP(n_nonzero_coefs=10)")
     chosen, seed = as_selector(selector), seed_of(random_state)
-    base = make_design(X, check=False).counted()
+    base = make_design(X, check=False).for_run()
     problem = make_problem(base, y, loss, sample_weight)
     try:
         bound = chosen.bind(problem.design, solver.expect(problem))
@@ -266,7 +266,7 @@ class Run:
         if path.exists() and not path.is_file():
             raise ValueError(f"checkpoint {path} is a device or a pipe; name a plain file")
         self.fingerprints = {
-            "X": self.problem.design.fingerprint(),
+            "X": self.problem.design.identity(),
             "y": files.fingerprint(self.problem.y),
             "solver": files.fingerprint(self.solver),
             "selector": self.selector.identity(),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.numerics.bounds import EPS
+from skpursuit.numerics.estimate import EPS
 
 NORMAL_EQUATIONS = 8.0  # times as much is lost where the projection comes from products of columns
 

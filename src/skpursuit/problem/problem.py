@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data import AffineDesign, Design, rows_that_count
-from skpursuit.data.base import Floats
+from skpursuit.data import Design, rows_that_count
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.sums import dot, scaled_norm
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.problem.score import Absolute, Group, Score
@@ -114,6 +114,6 @@ def make_problem(design: Design, y: Any, loss: str | Loss, sample_weight: Any = 
     y = loss.check_targets(y)
     if weights is not None and loss.quadratic:
         root = np.sqrt(weights)
-        design, y, weights = AffineDesign(design, root=root), _scaled(y, root), None
+        design, y, weights = design.with_view(design.view.then(root=root)), _scaled(y, root), None
     targets = loss.outputs(y)
     return Problem(design, y, loss, weights, Group() if targets else Absolute(), targets)

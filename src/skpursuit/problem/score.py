@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from skpursuit.data.base import Floats, Indices
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.finite import NotFinite, kth_largest
 
 

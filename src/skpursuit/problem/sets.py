@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from skpursuit.data.base import Floats, Indices
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.parameters import check_number
 from skpursuit.problem.score import Absolute, Score, Signed
 

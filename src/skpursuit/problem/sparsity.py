@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 
-from skpursuit.data.base import Floats
+from skpursuit.numerics.arrays import Floats
 
 
 def clipped(name: str, wanted: int, most: int, of: str = "X", unit: str = "columns") -> int:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data import Design
-from skpursuit.data.base import Floats
+from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import Record, State

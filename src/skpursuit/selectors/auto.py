@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from math import inf
 
-from skpursuit.data.base import Design
+from skpursuit.data.design import Design
 from skpursuit.numerics.tuning import LOAD_KERNELS
 from skpursuit.parameters import check_flag
 from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector, exact_answer

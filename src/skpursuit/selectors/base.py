@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from skpursuit.data.base import Design
+from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.finite import (
@@ -175,7 +175,7 @@ class Selector(ABC):
 
         Raises `NotFinite` where there is no answer because r or the column norms are not finite.
         """
-        design.check_unchanged()
+        design.store.check_unchanged()
         with np.errstate(over="ignore", invalid="ignore"):  # bounds become infinite, which settles nothing
             return Bound(self, design).select(query)
 
@@ -273,7 +273,7 @@ def in_float_range(answer: Selection, r: Floats) -> bool:
 
 def scaled_answer(design: Design, query: Query) -> Selection:
     """The exact answer from r times a power of two: below one, and smaller where X^T r would overflow."""
-    largest, widest = float(np.abs(query.r).max()), float(design.column_sizes().max())
+    largest, widest = float(np.abs(query.r).max()), float(design.sizes.max())
     if not isfinite(largest) or not isfinite(widest):
         raise NotFinite("X^T r has no largest entry: r, or the norm of a column, is not finite")
     exponent, growth = np.frexp([largest, widest])[1].tolist()
@@ -288,8 +288,8 @@ def exact_answer(design: Design, query: Query) -> Selection:
     used = r if r.ndim == 1 else r.any(axis=1)
     few = 2 * np.count_nonzero(used) < len(r)  # a batch, a fold: the other rows add nothing
     batch = np.flatnonzero(used) if few else None
-    error = design.correlate_error(r)  # before the product, which empties the caches
-    return settle(design, query, Estimate(design.correlate(r, rows=batch), error))
+    error = design.rounding(r)  # before the product, which empties the caches
+    return settle(design, query, Estimate(design.product(r, batch), error))
 
 
 class Codes(NamedTuple):
@@ -373,8 +373,7 @@ def _narrowed(
     if query.k == 1 or len(close.names) <= few:
         guesses = top(close.scores, query.k)
         names = close.names[guesses]
-        design.fetch(names, likely)
-        guessed = design.correlate(query.r, cols=names)
+        guessed = design.dots(names, query.r, likely)
         least = float(query.score.of(guessed).min())
         if not isfinite(least):
             raise NotFinite("an entry of X^T r is not finite")
@@ -384,7 +383,7 @@ def _narrowed(
         close = Close(*(part[stay] for part in close))
         guesses = np.cumsum(stay)[guesses] - 1
     if len(close.names) > few:
-        refined = Estimate(*design.refine(query.r, close.names, codes.seed))
+        refined = Estimate(*design.codes(codes.seed, fine=True).refine(query.r, close.names))
         return settle(design, query, refined, close.names)
     return _computed(design, query, close, guesses, guessed)
 
@@ -409,7 +408,7 @@ def _computed(
     values[guesses] = guessed
     new = np.setdiff1d(doubtful, guesses, assume_unique=True)
     if len(new):
-        values[new] = design.correlate(query.r, cols=close.names[new])
+        values[new] = design.dots(close.names[new], query.r)
     best = doubtful[top(query.score.of(values[doubtful]), query.k - len(sure))]
     chosen = np.concatenate([sure, best])
     recomputed = len(guesses) + len(new)

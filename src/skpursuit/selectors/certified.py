@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf, log
 from typing import ClassVar
 
-from skpursuit.data.base import Design
+from skpursuit.data.design import Design
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.tuning import LONG, NANO, PRICES, RECOMPUTED, TALL
@@ -63,13 +63,13 @@ class Certified(Selector):
         check_flag("fine", self.fine)
 
     def bind(self, design: Design, expect: Expect) -> Bound:
-        if not design.has_twin():
+        if not design.has_codes:
             return Exact().bind(design, expect)
         n, d = design.shape
         events = (self.events or expect.limit * d * expect.targets) if self.delta else None
         fine = self.fine or expect.asks_many or n > TALL or expect.steps >= LONG
         fitted = replace(self, events=events, fine=fine)
-        design.twin(fitted.codes.seed, fine)
+        design.codes(fitted.codes.seed, fine)
         if expect.y is None or expect.roundings is None or self.delta or expect.asks_many:
             return Bound(fitted, design)
         if not codes_pay(design, expect.targets, 0):
@@ -82,7 +82,7 @@ class Certified(Selector):
         return Codes(self.fine, self.seed if self.delta else None)
 
     def find(self, design: Design, query: Query) -> Selection:
-        if not design.has_twin():
+        if not design.has_codes:
             return Exact().find(design, query)
         with one_thread():  # as in a run
             return self.answer(Bound(self, design), query, NOTHING)
@@ -92,33 +92,33 @@ class Certified(Selector):
         known = None if bound.sums is None else bound.sums.gradient(query, memory)
         if known is None:
             log_delta = log(self.delta / (self.events or design.shape[1])) if self.delta else None
-            estimate = Estimate(*design.estimate(query.r, codes.seed, log_delta))
+            estimate = Estimate(*design.codes(codes.seed).estimate(query.r, log_delta))
         else:
             estimate = known.estimate
         answer = settle(design, query, estimate, codes=codes)
         return answer._replace(certificate="delta") if self.delta else answer
 
     def price(self, design: Design, expect: Expect) -> float:
-        if not design.has_twin():
+        if not design.has_codes:
             return inf
         (n, d), targets = design.shape, expect.targets
         read = targets * n * d * PRICES.codes
         if expect.y is not None and not expect.asks_many and codes_pay(design, targets, expect.visits / 2):
             read = min(read, n * d * PRICES.ahead + expect.visits / 2 * d * targets * PRICES.axpy)
-        return twin_seconds(design, expect.steps, PRICES.build, read, "twin")
+        return codes_seconds(design, expect.steps, PRICES.build, read, None in design.store.kept.codes)
 
     def nbytes(self, design: Design) -> int:
         products = 0.5  # of codes, made ahead
-        bytes_an_entry = 1 + self.fine + products if design.has_twin() else 0
+        bytes_an_entry = 1 + self.fine + products if design.has_codes else 0
         return int(bytes_an_entry * design.shape[0] * design.shape[1])
 
     def identity(self) -> str:
         return repr(replace(self, events=None, fine=False))
 
 
-def twin_seconds(design: Design, steps: int, build: float, read: float, kind: str) -> float:
+def codes_seconds(design: Design, steps: int, build: float, read: float, there: bool) -> float:
     """Building codes where there are none yet, and `steps` selections that read them."""
     n, d = design.shape
-    seconds = 0.0 if design.is_prepared(kind) else n * d * build * NANO
+    seconds = 0.0 if there else n * d * build * NANO
     left = RECOMPUTED * n * PRICES.gather + PRICES.twin_step
     return seconds + steps * (read + left) * NANO

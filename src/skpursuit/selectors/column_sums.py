@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.blas import daxpy
 
-from skpursuit.data.base import Design
-from skpursuit.data.grams import GRAM_WIDTH
+from skpursuit.data.design import Design
+from skpursuit.data.grams import GRAM_WIDTH, gram_column, gram_matrix
 from skpursuit.data.kept import ColumnCache
 from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import Floats, Indices
@@ -84,7 +84,7 @@ class GramSums(ColumnSums):
     @cached_property
     def xty(self) -> Floats:
         """X^T y."""
-        return self.design.correlate(self.y)
+        return self.design.product(self.y)
 
     @cached_property
     def size(self) -> float:
@@ -98,8 +98,8 @@ class GramSums(ColumnSums):
         if self.last[0] is at:  # a step that looked first
             return self.last[1]
         if self.whole:
-            self.design.gram_matrix()
-        sizes = self.design.column_sizes()
+            gram_matrix(self.design)
+        sizes = self.design.sizes
         reach = float((np.abs(at.coef.T) * sizes[at.support]).sum())
         if self.roundings is None and at.move and "xtz" in memory and memory["roundings"] <= tuning.WORN:
             factor, columns, amounts = at.move
@@ -110,7 +110,7 @@ class GramSums(ColumnSums):
             nothing = np.zeros((len(sizes), *at.coef.shape[1:]))
             xtz = self._added(nothing, at.support, at.coef, query.score)
             roundings = len(at.support) + (self.roundings or 0.0)
-        unit = self.design.product_unit() + EPS * (roundings + 8)
+        unit = self.design.unit + EPS * (roundings + 8)
         error = outer_bound(4 * unit, sizes, self.size + reach)
         if xtz.ndim == 2:
             error = np.repeat(error[:, None], xtz.shape[1], axis=1)
@@ -129,11 +129,11 @@ class GramSums(ColumnSums):
 
         def likely() -> Indices:
             scores = score.of((xtz if before is None else before) - self.xty)
-            scores[self.design.gram_held()] = -np.inf
+            scores[list(self.design.kept.gram_columns.held)] = -np.inf
             return np.append(columns, top(scores, GRAM_WIDTH))
 
         for j, amount in zip(columns.tolist(), amounts):
-            line = self.design.gram_column(j, likely)
+            line = gram_column(self.design, j, likely)
             xtz = daxpy(line, xtz, a=amount) if xtz.ndim == 1 else xtz + np.multiply.outer(line, amount)
         return xtz
 
@@ -169,8 +169,8 @@ class CodeSums(ColumnSums):
     that is noticed, sums start again with the residual of the moment. Codes that are made again, with their
     second bytes, may round otherwise: then products are made again too.
 
-    Products are rows: an entry for each column of X, then their loss as `Twin.multiplying` gives it, then the
-    norm of what was multiplied.
+    Products are rows: an entry for each column of X, then their loss as `Codes.multiplying` gives it, then
+    the norm of what was multiplied.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class CodeSums(ColumnSums):
         self.y = y
         self.roundings = roundings
         self.usable = are_ordinary(y.reshape(len(y), -1).T)
-        self.decoded: Any = None
+        self.coded: Any = None
         self.start: Start | None = None
         # Columns with a product, by place, and the products: one value, so that an interrupt leaves both.
         self.terms: tuple[dict[int, int], Stack] = {}, Stack(np.empty((0, 0)))
@@ -209,13 +209,14 @@ class CodeSums(ColumnSums):
             return None
         if not codes_pay(self.design, self.y.size // len(self.y), len(at.support)):
             return None
-        decoded = self.design.decoded()
-        if decoded is None:
+        codes = self.design.codes()
+        if not codes.can_multiply:
             return None
-        if decoded is not self.decoded:
+        self.codes = codes
+        if codes.coded is not self.coded:
             self.start, self.made, self.last, self.making = None, 0, [], None
-            self.factors = np.column_stack([decoded.factors, decoded.sizes])
-            self.decoded = decoded
+            self.factors = np.column_stack([codes.factors, codes.sizes])
+            self.coded = codes.coded
         if self.start is None:
             rows = -self.y.reshape(len(self.y), -1).T
             start = Start(self._products(rows)(), np.zeros((len(rows), 0)))
@@ -224,7 +225,7 @@ class CodeSums(ColumnSums):
         more = tuning.CODES_WIDTH if left is None else max(0, left - 1)
         if not self._complete(at.support, at.coef, query.score, more):
             return None
-        lost, weights = decoded.lost(r), self._weights(at.support, at.coef)
+        lost, weights = codes.lost(r), self._weights(at.support, at.coef)
         g, bound = self._sum(weights, lost.shape)
         if bound.sum() > tuning.RESTART * lost.sum() and weights.any():
             rows = r.reshape(len(r), -1).T
@@ -342,12 +343,11 @@ class CodeSums(ColumnSums):
     def _kept(self) -> ColumnCache:
         """The products that the design keeps, as long as its codes are the same."""
         n, d = self.design.shape
-        return self.design.code_products.made_of(self.decoded, limit=n * d // 2)
+        return self.design.kept.products.made_of(self.coded, limit=n * d // 2)
 
     def _products(self, vectors: Floats) -> Callable[[], Floats]:
         """Begin with the products with the rows of an array; what ends it returns them as rows."""
-        self.design.reads.add(*self.decoded.estimate_cost())
-        end = self.decoded.multiplying(vectors.T)
+        end = self.codes.multiplying(vectors.T)
 
         def finish() -> Floats:
             g, loss = end()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from skpursuit.data.base import Design
+from skpursuit.data.design import Design
 from skpursuit.numerics.tuning import CACHE, NANO, PRICES, SPARSE_SHARE
 from skpursuit.selectors.base import Expect, Query, Selection, Selector, exact_answer
 
@@ -34,7 +34,7 @@ class Exact(Selector):
 def product_seconds(design: Design, residuals: int = 1) -> float:
     """Predicted seconds of X^T r for so many residuals at once."""
     entries, nbytes = design.cost()
-    if design.has_twin():
+    if design.has_codes:
         one = nbytes * (PRICES.byte if nbytes > CACHE else PRICES.cached_byte) * NANO + 5e-6
         times = PRICES.several + PRICES.each * residuals
     else:

@@ -7,8 +7,8 @@ from math import inf
 
 import numpy as np
 
-from skpursuit.data.base import Design
-from skpursuit.data.grams import GRAM_WIDTH
+from skpursuit.data.design import Design
+from skpursuit.data.grams import GRAM_WIDTH, squares_fit
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.tuning import GRAM_USED, NANO, PRICES, RECOMPUTED
 from skpursuit.parameters import check_count, check_flag
@@ -43,11 +43,11 @@ class Gram(Selector):
         check_flag("whole", self.whole)
 
     def bind(self, design: Design, expect: Expect) -> Bound:
-        if not design.squares_fit():
+        if not squares_fit(design):
             return Exact().bind(design, expect)
         if expect.y is None:
             return Bound(self, design)
-        design.gram_cache.limit = self.memory_limit
+        design.kept.gram_columns.limit = self.memory_limit
         whole = self.whole and design.shape[1] ** 2 * 8 <= self.memory_limit
         return Bound(self, design, GramSums(design, expect.y, expect.roundings, whole))
 
@@ -88,5 +88,5 @@ def _added_rows(design: Design, query: Query) -> Estimate:
     r = query.r
     rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
     g = np.zeros((design.shape[1], *r.shape[1:]))
-    design.accumulate(rows, r[rows], g)
-    return Estimate(g, design.accumulate_error(r))
+    design.add_rows(rows, r[rows], g)
+    return Estimate(g, design.rounding(r, any_order=True))

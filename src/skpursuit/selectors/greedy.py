@@ -9,7 +9,8 @@ from math import isfinite
 
 import numpy as np
 
-from skpursuit.data.base import Design, Floats, Indices
+from skpursuit.data.design import Design
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.finite import NotFinite
 from skpursuit.parameters import check_instance
@@ -74,11 +75,11 @@ class RowSelector(Selector):
         check_instance("stop", self.stop, StopRule, "Stability(0.02)")
 
     def bind(self, design: Design, expect: Expect) -> Bound:
-        design.prepare_rows()
+        design.prepare("rows")
         return Bound(self, design)
 
     def nbytes(self, design: Design) -> int:
-        return design.row_layout_bytes()
+        return design.store.layout_bytes("rows")
 
     @abstractmethod
     def draws(self, design: Design, query: Query) -> tuple[Indices, Floats]:
@@ -92,7 +93,7 @@ class RowSelector(Selector):
         is_enough, used = self.stop.watch(query, n), 0
         while used < len(rows):
             until = min(self.stop.next_look(used, n), len(rows))
-            design.accumulate(rows[used:until], weights[used:until], sums)
+            design.add_rows(rows[used:until], weights[used:until], sums)
             used = until
             yield used, len(rows), sums
             estimates = self.scaled(sums, used)
@@ -132,7 +133,7 @@ class Greedy(RowSelector):
         for used, available, sums in self.accumulate(design, query):  # noqa: B007
             pass
         if used == available:
-            return settle(design, query, Estimate(sums, design.accumulate_error(query.r)))
+            return settle(design, query, Estimate(sums, design.rounding(query.r, any_order=True)))
         best = top(query.scores(sums), query.k)
         return Selection(best, sums[best], "heuristic")
 

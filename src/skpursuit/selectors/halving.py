@@ -10,8 +10,9 @@ from math import ceil, log2
 
 import numpy as np
 
-from skpursuit.data.base import Design, Floats, Indices
+from skpursuit.data.design import Design
 from skpursuit.kernels.topk import keep
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.finite import kth_largest
 from skpursuit.numerics.tuning import HALVING_CODES
@@ -67,10 +68,10 @@ class SuccessiveHalving(Selector):
     def bind(self, design: Design, expect: Expect) -> Bound:
         fitted = replace(self, fine=self.fine or expect.asks_many)
         if uses_twin(design):
-            design.twin(fine=fitted.fine, steps=True)
+            design.codes(fine=fitted.fine, steps=True)
             design.norms(1)
         else:
-            design.prepare_rows()
+            design.prepare("rows")
         return Bound(fitted, design)
 
     def identity(self) -> str:
@@ -78,7 +79,7 @@ class SuccessiveHalving(Selector):
 
     def nbytes(self, design: Design) -> int:
         if not uses_twin(design):
-            return design.row_layout_bytes()
+            return design.store.layout_bytes("rows")
         return (3 + self.fine) * design.shape[0] * design.shape[1]
 
     def find(self, design: Design, query: Query) -> Selection:
@@ -181,7 +182,7 @@ class Race:
         steps = list(pairwise([last, *sorted({edge for edge in edges if edge > last})]))
         parts = [self.rows[start:stop] for start, stop in steps]
         if self.coded and parts:
-            sums, bounds = self.design.estimate_rows(self.query.r, parts)
+            sums, bounds = self.design.codes(steps=True).rows(self.query.r, parts)
             before, error = self.sums[last]
             bounds += self.rounding
             if last and error is not None:
@@ -190,7 +191,7 @@ class Race:
             return
         for (start, stop), part in zip(steps, parts):
             sums = self.sums[start][0].copy(order="K")
-            self.design.accumulate(part, self.query.r[part], sums)
+            self.design.add_rows(part, self.query.r[part], sums)
             self.sums[stop] = sums, None
 
     def _sure_answer(self, alive: Indices, plan: list[tuple[int, int]]) -> Selection | None:
@@ -225,7 +226,9 @@ class Race:
     @cached_property
     def rounding(self) -> Floats:
         """Bound on the rounding of sums."""
-        return self.design.accumulate_error(self.query.r)
+        bound = self.design.rounding(self.query.r, any_order=True)
+        assert bound is not None
+        return bound
 
     def _summed(self, cols: Indices, edge: int) -> Floats:
         """Sums of some columns over the rows up to an edge."""
@@ -234,14 +237,14 @@ class Race:
         steps = [step for step in self.edges if start <= step < edge]  # as all columns would be summed
         for first, last in pairwise([*steps, edge]):
             part = self.rows[first:last]
-            self.design.accumulate(part, self.query.r[part], sums, cols)
+            self.design.add_rows(part, self.query.r[part], sums, cols)
         return sums
 
     def _exact_among(self, alive: Indices) -> Selection:
         """Score the survivors by all rows, and rank them."""
         design, query = self.design, self.query
         if self.coded:
-            estimate = Estimate(*design.estimate(query.r, cols=alive))
+            estimate = Estimate(*design.codes().estimate(query.r, cols=alive))
             return settle(design, query, estimate, alive, Codes(self.fine))
         estimate = Estimate(self._summed(alive, len(self.rows)), self.rounding[alive])
         return settle(design, query, estimate, alive)
@@ -249,4 +252,4 @@ class Race:
 
 def uses_twin(design: Design) -> bool:
     """Whether the survivors are placed by a quantised twin of X."""
-    return design.has_twin() and design.shape[0] * design.shape[1] >= HALVING_CODES
+    return design.has_codes and design.shape[0] * design.shape[1] >= HALVING_CODES

@@ -7,7 +7,8 @@ from math import ceil
 
 import numpy as np
 
-from skpursuit.data.base import Design, Indices
+from skpursuit.data.design import Design
+from skpursuit.numerics.arrays import Indices
 from skpursuit.parameters import check_number
 from skpursuit.problem.score import top
 from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector
@@ -34,7 +35,7 @@ class SuccessiveReject(Selector):
         check_number("budget", self.budget, "(0, inf)")
 
     def bind(self, design: Design, expect: Expect) -> Bound:
-        design.prepare_entries()
+        design.prepare("entries")
         return Bound(self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
@@ -48,7 +49,7 @@ class SuccessiveReject(Selector):
         for wanted, left in plan:
             for _ in range(wanted - pulled):
                 rows = rng.integers(n, size=len(alive))
-                entries = design.pick(rows, alive)
+                entries = design.entries(rows, alive)
                 sums[alive] += (query.r[rows].T * (n * entries)).T
             pulled = max(pulled, wanted)
             scores = query.score.of(sums[alive])
@@ -59,10 +60,9 @@ class SuccessiveReject(Selector):
 
 def check_price(design: Design, alive: Indices, plan: list[tuple[int, int]]) -> None:
     """Refuse a design of which single entries cost far more than they are, and so would this selection."""
-    design.prepare_entries()
-    price, _ = design.pick_cost(np.zeros_like(alive), alive)
+    design.prepare("entries")
     rounds = plan[-1][0]  # each pulls one entry of every column that is left
-    if price > len(alive) and rounds > MOST_READINGS:
+    if not design.has_entries and rounds > MOST_READINGS:
         arms, before = [len(alive), *(left for _, left in plan)], [0, *(wanted for wanted, _ in plan)]
         pulls = sum((b - a) * count for a, b, count in zip(before, before[1:], arms))
         raise ValueError(

@@ -8,7 +8,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from skpursuit.data.base import Design, Floats, Indices
+from skpursuit.data.codes import BitCodes
+from skpursuit.data.design import Design
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.numerics.tuning import PRICES
@@ -23,7 +25,7 @@ from skpursuit.selectors.base import (
     Selection,
     Selector,
 )
-from skpursuit.selectors.certified import twin_seconds
+from skpursuit.selectors.certified import codes_seconds
 from skpursuit.selectors.exact import Exact
 
 FIRST = 8  # columns computed exactly before asking whether that is enough
@@ -70,14 +72,14 @@ class Sketch(Selector):
         check_number("drift", self.drift, "[0, 1)")
 
     def bind(self, design: Design, expect: Expect) -> Bound:
-        if not design.has_twin():
+        if not design.has_codes:
             return Exact().bind(design, expect)
-        design.sketch()
+        BitCodes(design)
         # CoSaMP moves far in a step and takes a repeated answer for convergence, so reuse is disabled.
         return Bound(replace(self, drift=0.0) if expect.asks_many else self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
-        if not design.has_twin():
+        if not design.has_codes:
             return Exact().find(design, query)
         with one_thread():  # as in a run
             return self.answer(Bound(self, design), query, NOTHING)
@@ -91,13 +93,14 @@ class Sketch(Selector):
         return answer._replace(memory=memory if shortlist is held else shortlist._asdict())
 
     def price(self, design: Design, expect: Expect) -> float:
-        if not design.has_twin():
+        if not design.has_codes:
             return inf
         read = expect.targets * design.shape[0] * design.shape[1] * PRICES.bits
-        return twin_seconds(design, expect.steps, PRICES.sketch_build, read, "sketch")
+        there = design.store.kept.bits is not None
+        return codes_seconds(design, expect.steps, PRICES.sketch_build, read, there)
 
     def nbytes(self, design: Design) -> int:
-        return design.shape[0] * design.shape[1] // 4 if design.has_twin() else 0
+        return design.shape[0] * design.shape[1] // 4 if design.has_codes else 0
 
     def _kept(self, design: Design, query: Query, held: Shortlist | None) -> tuple[Shortlist, Floats] | None:
         """The shortlist of the answer before, scored anew; None where a column beyond it might win."""
@@ -121,7 +124,7 @@ class Sketch(Selector):
         if size < d:
             from skpursuit.kernels.topk import keep
 
-            rough = query.score.of(design.sketch_estimate(query.r))
+            rough = query.score.of(BitCodes(design).estimate(query.r))
             cols = keep(rough, size)
             least = rough[cols].min()
         scores, allowed = _looked_at(design, query, cols)
@@ -130,7 +133,7 @@ class Sketch(Selector):
 
 def _looked_at(design: Design, query: Query, cols: Indices) -> tuple[Floats, Floats]:
     """Scores of columns, ascending, by both bits; and those with -inf for the excluded ones."""
-    scores = query.score.of(design.sketch_refine(query.r, cols))
+    scores = query.score.of(BitCodes(design).refine(query.r, cols))
     allowed, places = scores.copy(), np.searchsorted(cols, query.exclude)
     allowed[places[cols.take(places, mode="clip") == query.exclude]] = -np.inf
     return scores, allowed
@@ -141,8 +144,7 @@ def _exactly(design: Design, query: Query, cols: Indices, guess: Floats) -> Sele
     exact, done = np.empty((0, *query.r.shape[1:])), query.k + FIRST
     while True:
         more = cols[len(exact) : done]
-        design.fetch(more, lambda: cols)
-        exact = np.concatenate([exact, design.correlate(query.r, cols=more)])
+        exact = np.concatenate([exact, design.dots(more, query.r, lambda: cols)])
         found = query.score.of(exact)
         best = top(found, query.k)
         if len(found) < len(cols):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from skpursuit.data.base import Floats
+from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import check_count, check_number, shown
 from skpursuit.problem.score import top
 from skpursuit.selectors.base import Query

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from skpursuit.data.base import Floats
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.scaling import LEAST_OBJECTIVE, MOST_OBJECTIVE
 from skpursuit.problem import sparsity

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skpursuit.data.base import Indices
 from skpursuit.fit.merged import NewtonMerged, NormalEquations
+from skpursuit.numerics.arrays import Indices
 from skpursuit.parameters import check_count, check_flag, check_size
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skpursuit.data.base import Floats
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.finite import NotFinite
 from skpursuit.numerics.sums import dot
 from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_size

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.base import Floats
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.sums import dot
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from skpursuit.data.base import Floats
 from skpursuit.fit.dependence import dependent_columns
 from skpursuit.fit.least_squares import add_least_squares, start_least_squares
 from skpursuit.fit.newton import Newton, step_along
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.remainder import remainder_unit
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.parameters import check_count, check_flag, check_indices, check_size
@@ -277,7 +277,7 @@ class MatchingPursuit(Solver):
             and len(state.support) >= self.n_nonzero_coefs
         ):
             return replace(state, status=Status.COMPLETE)
-        if scaled_norm(column) <= problem.design.lost(np.array([j]))[0]:
+        if scaled_norm(column) <= problem.design.noise_floor(np.array([j]))[0]:
             return replace(state, dropped=np.append(state.dropped, j))
         below = None if problem.quadratic else state.objective  # least squares is met in one step
         taken = step_along(problem, column, state.z, below, np.asarray(column @ query.r))

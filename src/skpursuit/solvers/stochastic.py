@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skpursuit.data.base import Floats, Indices
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.parameters import check_count, check_size
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top
