@@ -113,6 +113,13 @@ def test_other_solvers(table, solver):
     assert len(json.loads(done.stdout)["features"]) <= 2
 
 
+def test_solvers_without_a_number_of_coefficients_are_neither_offered_nor_taken(table):
+    assert "[omp|mp|cosamp|grasp]" in invoke("fit", "--help").output
+    done = invoke("fit", table, "--target", "price", "--solver", "fw")
+    assert done.exit_code == 2
+    assert "--solver 'fw' is not known; use one of omp, mp, cosamp, grasp" in done.output
+
+
 def test_every_format(tmp_path, table):
     rows = list(csv.DictReader(table.read_text().splitlines()))
     X = np.array([[float(row["area"]), float(row["noise"])] for row in rows])

@@ -109,7 +109,7 @@ def test_every_call_is_counted():
         lambda: design.norms(1),
         lambda: design.entries(np.arange(3), cols + 30),
         lambda: view(design, centre=np.ones(70)).norms(0),
-        design.fingerprint,
+        design.identity,
     ]
     for verb in verbs:
         calls, entries = spied.calls, total(design)

@@ -224,15 +224,10 @@ def _fit(
     from skpursuit.models.fitting import FitError, FitOptions, fit_table
     from skpursuit.selectors import NAMES
 
-    if given["selector"] not in NAMES:
-        raise Refusal(
-            f"--selector {given['selector']!r} is not known; use one of {', '.join(NAMES)}", (), "--selector"
-        )
-    solvers = SolverName(()).choices
-    if given["solver"] not in solvers:
-        raise Refusal(
-            f"--solver {given['solver']!r} is not known; use one of {', '.join(solvers)}", (), "--solver"
-        )
+    for option, known in (("selector", tuple(NAMES)), ("solver", SolverName(()).choices)):
+        if given[option] not in known:
+            told = f"--{option} {given[option]!r} is not known; use one of {', '.join(known)}"
+            raise Refusal(told, (), f"--{option}")
     names = ("k", "most", "task", "solver", "selector", "test_share", "seed")
     options = FitOptions(
         **{name: given[name] for name in names},

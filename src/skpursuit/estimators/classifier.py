@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,6 +14,7 @@ from skpursuit.data.design import Design
 from skpursuit.estimators.base import Problems, PursuitBase, Samples
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit
 from skpursuit.estimators.path_cv import PathCVMixin
+from skpursuit.estimators.sklearn_types import BaseEstimator, ClassifierMixin
 from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.selectors import Selector

@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array
 
 from skpursuit.coding.encoder import KERNELS, CodingConfig, Encoder, make_encoder
 from skpursuit.estimators.base import FLOATS, trusted
 from skpursuit.estimators.checks import a_choice, check_parameters
+from skpursuit.estimators.sklearn_types import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_count, check_unmasked
 from skpursuit.problem import sparsity

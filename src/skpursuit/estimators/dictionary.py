@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn import get_config
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -25,6 +24,7 @@ from skpursuit.estimators.coder import (
     refuse_frames,
     seconds_left,
 )
+from skpursuit.estimators.sklearn_types import BaseEstimator
 from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_count, check_seed, check_unmasked
 from skpursuit.problem import sparsity

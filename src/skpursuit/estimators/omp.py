@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
@@ -25,6 +24,7 @@ from skpursuit.estimators.omp_functions import (
     pursue_targets,
     warn_if_premature,
 )
+from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
 from skpursuit.estimators.standardized import standardize
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import one_thread

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
 from skpursuit.estimators.base import Problems, PursuitBase, Samples
 from skpursuit.estimators.linear_fit import FitConfig
 from skpursuit.estimators.path_cv import PathCVMixin
+from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
 from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.selectors import Selector
