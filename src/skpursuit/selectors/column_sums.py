@@ -104,7 +104,7 @@ class GramSums(ColumnSums):
         if self.roundings is None and at.move and "xtz" in memory and memory["roundings"] <= tuning.WORN:
             factor, columns, amounts = at.move
             xtz = self._added(factor * memory["xtz"], columns, amounts, query.score, memory["xtz"])
-            roundings = abs(factor) * float(memory["roundings"]) + 4.0
+            roundings = abs(factor) * float(memory["roundings"]) + 4.0 * max(1.0, abs(factor))
             reach = max(reach, float(memory["reach"]))
         else:
             nothing = np.zeros((len(sizes), *at.coef.shape[1:]))
