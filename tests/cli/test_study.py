@@ -214,7 +214,7 @@ def test_the_page_has_every_study_and_both_baselines(results, tmp_path):
 
 def test_sound_and_text_stand_beside_the_paper(tmp_path):
     from skpursuit.experiments.audio import COLUMNS as SOUND
-    from skpursuit.experiments.store import Store
+    from skpursuit.experiments.results import Store
     from skpursuit.experiments.text import COLUMNS as TEXT
 
     heard = {"first": 0, "count": 8, "atoms": 16, "error": 0.25, "error_square": 0.07, "seconds": 0.5}

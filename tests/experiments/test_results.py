@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 
 from skpursuit.experiments import audio, text, toy
-from skpursuit.experiments.figures import render_page
 from skpursuit.experiments.loaders import DataError
-from skpursuit.experiments.page import make_page
-from skpursuit.experiments.results import LAYOUTS, read_results
-from skpursuit.experiments.store import Store, StoreError
+from skpursuit.experiments.report import SUMMARIES, render_page
+from skpursuit.experiments.results import ResultsError, Store, read_results
 from skpursuit.experiments.studies import STUDIES
 from skpursuit.experiments.summary import ratios
 
@@ -36,24 +34,24 @@ def write(folder, name, rows, columns=toy.COLUMNS, settings=None):
 
 
 def refusal(folder):
-    with pytest.raises(StoreError) as caught:
-        render_page(make_page(folder))
+    with pytest.raises(ResultsError) as caught:
+        render_page(folder)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_every_study_can_be_read_and_drawn(tmp_path):
-    assert set(LAYOUTS) == set(STUDIES)
+    assert set(SUMMARIES) == set(STUDIES)
     for name in ("omp", "cosamp", "fw", "budget", "scaling"):
         write(tmp_path, name, toy_rows())
     write(tmp_path, "audio", rows_of(audio.COLUMNS, HEARD)[1], audio.COLUMNS, {"recording": "Bach"})
     write(tmp_path, "text", rows_of(text.COLUMNS, READ)[1], text.COLUMNS, {"generated": False})
-    assert "5 rows, 1 trials" in render_page(make_page(tmp_path))
+    assert "5 rows, 1 trials" in render_page(tmp_path)
 
 
 @pytest.mark.parametrize("folder", ["tests/experiments/first_results", "docs/results"])
 def test_results_of_the_first_format_are_still_shown(folder):
-    page = render_page(make_page(Path(__file__).parents[2] / folder))
+    page = render_page(Path(__file__).parents[2] / folder)
     for words in ("Orthogonal matching pursuit", "CoSaMP", "Frank-Wolfe", "halving, energy order"):
         assert words in page
 
@@ -97,7 +95,7 @@ def test_wrong_values_of_real_studies(tmp_path, name, columns, row, settings, ch
 def test_a_collection_may_be_called_by_a_number(tmp_path):
     rows = rows_of(text.COLUMNS, {**READ, "collection": "007"})[1]
     write(tmp_path, "text", rows, text.COLUMNS, {"generated": False})
-    assert "007: 9 training documents" in render_page(make_page(tmp_path))
+    assert "007: 9 training documents" in render_page(tmp_path)
 
 
 def test_columns_of_something_else(tmp_path):
@@ -113,7 +111,7 @@ def test_a_study_killed_before_its_first_row_is_left_out(tmp_path, size):
     content = (tmp_path / "omp.jsonl").read_bytes()
     (tmp_path / "omp.jsonl").write_bytes(content[:size])
     assert read_results(tmp_path, "omp") is None
-    assert "Orthogonal" not in render_page(make_page(tmp_path))
+    assert "Orthogonal" not in render_page(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +138,7 @@ def test_damage_of_the_first_format(tmp_path, name, content, words):
 
 def test_methods_that_are_not_known_are_shown_by_their_names(tmp_path):
     write(tmp_path, "omp", [*toy_rows(), {**SOLVED, "method": "<b>mine</b>"}])
-    page = render_page(make_page(tmp_path))
+    page = render_page(tmp_path)
     assert "&lt;b&gt;mine&lt;/b&gt;" in page
     assert "<b>mine" not in page
 
@@ -158,12 +156,12 @@ def test_times_too_short_to_measure_have_no_ratio(tmp_path):
     assert ratios(rows[-1:], rows[:1]) == ratios(rows[:1], rows[-1:]) == []
     assert ratios(rows[1:2], rows[:1]) == [1.0]
     write(tmp_path, "fw", rows)
-    assert "Successive reject pulls single entries" in render_page(make_page(tmp_path))
+    assert "Successive reject pulls single entries" in render_page(tmp_path)
 
 
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(DataError, match="nofolder: there is no such folder; run `skpursuit"):
-        make_page(tmp_path / "nofolder")
+        render_page(tmp_path / "nofolder")
 
 
 def test_results_that_may_not_be_read(tmp_path, monkeypatch):
@@ -171,5 +169,5 @@ def test_results_that_may_not_be_read(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     write(tmp_path, "omp", toy_rows())
-    monkeypatch.setattr("skpursuit.experiments.store.parse", refuse)
+    monkeypatch.setattr("skpursuit.experiments.results.parse", refuse)
     assert "omp.jsonl: it cannot be read (Permission denied); name another folder" in refusal(tmp_path)

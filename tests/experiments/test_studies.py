@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,15 +13,15 @@ from skpursuit.experiments.grid import run
 from skpursuit.experiments.loaders import DataError, Recording
 from skpursuit.experiments.machine import machine
 from skpursuit.experiments.methods import (
-    LABELS,
+    METHODS,
+    FixedIterationCoSaMP,
     MethodError,
     RowExact,
-    Untiring,
     load_selector,
     make_selector,
 )
+from skpursuit.experiments.results import digest, read_results
 from skpursuit.experiments.standins import make_music, make_text
-from skpursuit.experiments.store import digest, read_study
 from skpursuit.experiments.studies import STUDIES, Options
 from skpursuit.experiments.summary import lines, ratios, shared
 from skpursuit.selectors import Query
@@ -35,41 +36,41 @@ def tiny(monkeypatch):
     documents = make_text(150, 400, 4, random_state=0)
     monkeypatch.setattr(audio, "recording", lambda data: notes)
     monkeypatch.setattr(text, "collections", lambda data: {"tiny": documents})
-    audio.study.cache_clear()
+    audio.learned.cache_clear()
     yield
     monkeypatch.undo()
-    audio.study.cache_clear()
+    audio.learned.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["omp", "cosamp", "budget", "scaling", "fw"])
 @pytest.mark.parametrize("full", [False, True])
 def test_cells_are_different_plain_values_of_known_methods(name, full):
-    experiment = STUDIES[name](Options(full=full, trials=2))
+    experiment = STUDIES[name].experiment(Options(full=full, trials=2))
     cells = [dict(cell) for cell in experiment.cells]
     assert len({digest(cell) for cell in cells}) == len(cells)
     assert json.loads(json.dumps(cells)) == cells
-    assert {cell["method"] for cell in cells} <= set(LABELS)
+    assert {cell["method"] for cell in cells} <= set(METHODS)
     assert {"exact", "rows", "halving"} <= {cell["method"] for cell in cells}
     assert all(set(cell) <= set(experiment.columns) for cell in cells)
     assert all(experiment.cost(cell) > 0 for cell in cells)
 
 
 def test_more_trials_keep_the_cells_of_fewer():
-    few, many = (STUDIES["omp"](Options(trials=t)).cells for t in (1, 3))
+    few, many = (STUDIES["omp"].experiment(Options(trials=t)).cells for t in (1, 3))
     assert {digest(c) for c in few} < {digest(c) for c in many}
 
 
 def test_full_grids_have_the_sizes_of_the_paper():
-    shapes = {(c["n"], c["d"]) for c in STUDIES["omp"](Options(full=True)).cells}
+    shapes = {(c["n"], c["d"]) for c in STUDIES["omp"].experiment(Options(full=True)).cells}
     assert shapes == {(2000, 4000), (5000, 10000)}
-    fw = STUDIES["fw"](Options(full=True)).cells
+    fw = STUDIES["fw"].experiment(Options(full=True)).cells
     assert {(c["n"], c["d"], c["k"], c["iteration_limit"]) for c in fw} == {(2000, 4000, 50, 5000)}
     assert len({c["trial"] for c in fw}) == 20
     slow = [c for c in fw if c["method"] == "reject"]
     assert len(slow) == 2
     assert all(c["budget"] < 0.01 for c in slow)
     assert {"exact", "exact-k", "rows", "rows-k", "stoch"} <= {
-        c["method"] for c in STUDIES["cosamp"](Options(full=True)).cells
+        c["method"] for c in STUDIES["cosamp"].experiment(Options(full=True)).cells
     }
 
 
@@ -84,14 +85,16 @@ def test_accumulated_rows_are_exact_and_read_only_rows_that_matter():
     assert answer.entries_read == 10 * 50
 
 
-def test_untiring_goes_on_where_cosamp_has_settled():
+def test_fixed_iterations_go_on_where_cosamp_has_settled():
     X, y, _ = datasets.make_sparse_signal(80, 160, 5, random_state=0)
     settled = minimize(X, y, CoSaMP(n_nonzero_coefs=5, max_iter=40), "exact")
-    patient = minimize(X, y, Untiring(n_nonzero_coefs=5, max_iter=40), "exact")
+    patient = minimize(X, y, FixedIterationCoSaMP(n_nonzero_coefs=5, max_iter=40), "exact")
     assert settled.n_iter < 40 == patient.n_iter
 
 
-@pytest.mark.parametrize("name", [name for name in LABELS if name not in ("coder", "grasp", "grasp-halving")])
+@pytest.mark.parametrize(
+    "name", [name for name in METHODS if name not in ("coder", "grasp", "grasp-halving")]
+)
 def test_every_method_has_a_selector(name):
     assert hasattr(make_selector(name), "find")
 
@@ -135,14 +138,22 @@ def test_text_cells(tiny, method):
 
 
 def test_splits_do_not_share_documents():
-    sample = text.sample_of(make_text(100, 300, 4, random_state=0))
-    train, test, first, second = text.splits(sample, 3)
-    assert len(train.y) == 80
-    assert len(test.y) == 20
-    assert len(first.y) + len(second.y) == 80
-    norms = np.sqrt(sample.X.multiply(sample.X).sum(axis=1))
-    assert norms == pytest.approx(1.0)
-    assert sample.y.tolist() == np.where(sample.classes < 2, 1.0, -1.0).tolist()
+    train, test, first, second = text.splits(100, 3)
+    assert (len(train), len(test), len(first), len(second)) == (80, 20, 40, 40)
+    assert sorted([*train, *test]) == list(range(100))
+    assert sorted([*first, *second]) == sorted(train)
+
+
+def test_text_has_unit_rows_and_its_first_classes_are_positive(tiny, monkeypatch):
+    seen = []
+    result = SimpleNamespace(coef=np.ones(400), support=np.arange(3), entries_read=1, n_iter=1)
+    monkeypatch.setattr(text, "timed_fit", lambda X, y, *args, **kwargs: seen.append((X, y)) or (result, 0.1))
+    text.run_text({"collection": "tiny", "split": 0, "method": "rows"})
+    X, y = seen[-1]
+    train = text.splits(150, 0)[0]
+    assert np.sqrt(X.multiply(X).sum(axis=1)) == pytest.approx(1.0)
+    classes = text.collections(None)["tiny"].y[train]
+    assert y.tolist() == np.where(classes < 2, 1.0, -1.0).tolist()
 
 
 def test_audio_cells(tiny):
@@ -157,12 +168,8 @@ def test_audio_cells(tiny):
     assert all(set(row) <= set(audio.COLUMNS) for row in rows)
 
 
-def test_silence_is_left_out(tiny, monkeypatch):
-    material = audio.study(None, 16)
-    pieces = material.pieces.copy()
-    pieces[1] = 0.0
-    quiet = audio.Study(pieces, material.dictionary, material.design)
-    monkeypatch.setattr(audio, "study", lambda data, atoms: quiet)
+def test_silence_is_left_out(tiny):
+    audio.recording(None).pieces[1] = 0.0
     (row,) = audio.run_audio({"first": 0, "count": 3, "atoms": 16}, None, ("exact",))
     assert row["count"] == 2
 
@@ -171,18 +178,18 @@ def test_cells_of_nothing_but_silence_are_left_out(monkeypatch):
     pieces = np.zeros((24, 1024))
     monkeypatch.setattr(audio, "recording", lambda data: Recording("r", pieces, 8000))
     with pytest.raises(DataError, match="data: its first 24 pieces are silence; give other recordings"):
-        STUDIES["audio"](Options(data="data"))
+        STUDIES["audio"].experiment(Options(data="data"))
     pieces[10:12] = 1.0
-    assert [cell["first"] for cell in STUDIES["audio"](Options(data="data")).cells] == [8]
+    assert [cell["first"] for cell in STUDIES["audio"].experiment(Options(data="data")).cells] == [8]
 
 
 def test_results_of_a_run_read_back(tmp_path, tiny):
-    experiment = STUDIES["text"](Options(trials=1))
+    experiment = STUDIES["text"].experiment(Options(trials=1))
     small = type(experiment)(
         "text", experiment.cells[:2], experiment.run, experiment.columns, experiment.settings
     )
     run(small, tmp_path)
-    rows = read_study(tmp_path, "text").rows
+    rows = read_results(tmp_path, "text").rows
     assert [row["method"] for row in rows] == ["exact", "rows"]
     assert rows[0]["accuracy"] == rows[1]["accuracy"]
 
@@ -193,8 +200,8 @@ LUCB = Path(__file__).parents[2] / "examples" / "lucb.py"
 @pytest.mark.parametrize("name", ["omp", "cosamp", "budget", "scaling", "fw", "text", "audio"])
 def test_a_selector_of_ones_own_enters_every_study(tiny, name):
     own = {"LUCB": f"{LUCB}:LUCB"}
-    every = STUDIES[name](Options(trials=1, own=own))
-    few = STUDIES[name](Options(trials=1, own=own, methods=("halving", "LUCB")))
+    every = STUDIES[name].experiment(Options(trials=1, own=own))
+    few = STUDIES[name].experiment(Options(trials=1, own=own, methods=("halving", "LUCB")))
     assert few.settings["selector LUCB"] == every.settings["selector LUCB"]
     if name != "audio":
         assert "LUCB" in {cell["method"] for cell in every.cells}

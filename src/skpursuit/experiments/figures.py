@@ -1,31 +1,70 @@
-"""Panels as inline SVG, by matplotlib: a method has one colour and marker everywhere, lines end in names."""
+"""Panels of lines as inline SVG: a method has one colour and marker everywhere, lines end in names."""
 
 from __future__ import annotations
 
 import math
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from skpursuit.pages import ACCENT, CARD, COLOURS, GOOD, RULE, SOFT, new_figure, number, svg
 
-from skpursuit.pages import CARD, COLOURS, RULE, new_figure, number, render, safe, svg
-
-from .methods import LABELS, label
-from .parts import Figure, Page, Panel, Table
+from .methods import METHODS, label
 
 MARKERS = "osD^vP*Xphd<>8sD^vP*Xo"
-KNOWN = tuple(LABELS)
 CLOSEST = 9.5  # points between the names of two lines
+RUNNERS = {"exact winner": GOOD, "second": ACCENT, "third": COLOURS[5], "best of the others": SOFT}
+VARIABLES = {GOOD: "good", ACCENT: "accent", SOFT: "soft", **{c: f"c{i}" for i, c in enumerate(COLOURS)}}
 
 
-def look(method: str) -> tuple[str, str]:
-    """Return the colour and the marker of a method; those that are not known get theirs from their name."""
-    if method in LABELS:
-        at = KNOWN.index(method)
-        return COLOURS[at % 22], MARKERS[at % len(MARKERS)]
-    at = zlib.crc32(method.encode())
-    return COLOURS[22 + at % 2], MARKERS[at % len(MARKERS)]
+@dataclass(frozen=True)
+class Line:
+    """One line of a figure: a method, its points, and the spread around them where there are several rows."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+    def at(self, x: float) -> float | None:
+        """Return the height at a place, None where there is no point."""
+        return dict(zip(self.x, self.y)).get(x)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot: lines over a common axis; ``y_shown`` are values that the vertical axis shows anyway."""
+
+    title: str
+    x_label: str
+    lines: Sequence[Line]
+    x_log: bool = False
+    y_log: bool = False
+    y_shown: Sequence[float] = ()
+
+    @property
+    def places(self) -> list[float]:
+        """The values of x that occur, ascending."""
+        return sorted({x for line in self.lines for x in line.x})
+
+    def points(self, line: Line) -> list[int]:
+        """Return which points of a line can be drawn."""
+        pairs = list(enumerate(zip(line.x, line.y)))
+        finite = [i for i, (x, y) in pairs if math.isfinite(x) and math.isfinite(y)]
+        return [i for i in finite if (line.x[i] > 0 or not self.x_log) and (line.y[i] > 0 or not self.y_log)]
+
+
+def look(name: str) -> tuple[str, str]:
+    """Return the colour and the marker of a line; names that are not known get theirs from their letters."""
+    if name in RUNNERS:
+        return RUNNERS[name], ""
+    if name in METHODS:
+        at = list(METHODS).index(name)
+        return COLOURS[at], MARKERS[at]
+    at = zlib.crc32(name.encode())
+    return COLOURS[len(METHODS) + at % 2], MARKERS[at % len(MARKERS)]
 
 
 def draw(panel: Panel, key: str) -> Any:
@@ -34,60 +73,43 @@ def draw(panel: Panel, key: str) -> Any:
     axes.set_xscale("log" if panel.x_log else "linear")
     axes.set_yscale("log" if panel.y_log else "linear")
     ends = []
-    for series in panel.series:
-        colour, marker = look(series.method)
-        points = [
-            (x, y) for x, y in zip(series.x, series.y) if _drawn(x, panel.x_log) and _drawn(y, panel.y_log)
-        ]
-        if not points:
+    for line in panel.lines:
+        at, (colour, marker) = panel.points(line), look(line.name)
+        if not at:
             continue
-        xs, ys = zip(*points)
-        if series.low and len(points) == len(series.x):
-            axes.fill_between(
-                xs, _floats(series.low), _floats(series.high), color=colour, alpha=0.13, linewidth=0
-            )
-        axes.plot(
-            xs,
-            ys,
-            color=colour,
-            marker=marker,
-            markersize=5,
-            linewidth=1.6,
-            markeredgecolor=CARD,
-            markeredgewidth=0.5,
-        )
-        ends.append((xs[-1], ys[-1], series.method, colour))
-    for value in panel.y_include:
+        xs, ys = [line.x[i] for i in at], [line.y[i] for i in at]
+        style = {"marker": marker, "markersize": 5, "markeredgecolor": CARD, "markeredgewidth": 0.5}
+        axes.plot(xs, ys, color=colour, linewidth=1.6, **style)
+        if line.low:
+            low, high = [line.low[i] for i in at], [line.high[i] for i in at]
+            axes.fill_between(xs, low, high, color=colour, alpha=0.13, linewidth=0)
+        ends.append((ys[-1], line.name, colour))
+    for value in panel.y_shown:
         axes.axhline(value, color=RULE, linewidth=0.8)
     axes.grid(True, axis="y", color=RULE)
-    places = sorted({x for series in panel.series for x in series.x})
-    if 0 < len(places) <= 8:
-        axes.set_xticks(places, [f"{x:g}" for x in places])
+    if 0 < len(panel.places) <= 8:
+        axes.set_xticks(panel.places, [f"{x:g}" for x in panel.places])
         axes.minorticks_off()
     axes.set_xlabel(panel.x_label)
     axes.margins(x=0.04)
-    _name_ends(figure, axes, ends)
+    if ends:
+        _name_ends(figure, axes, ends, panel.places[-1])
     return svg(figure, key, f"{panel.title} against {panel.x_label}. {describe(panel)}")
 
 
-def _name_ends(figure: Any, axes: Any, ends: Sequence[tuple[float, float, str, str]]) -> None:
+def _name_ends(figure: Any, axes: Any, ends: Sequence[tuple[float, str, str]], right: float) -> None:
     """Write the names of lines at their right ends, pushed apart where they would touch."""
-    if not ends:
-        return
     figure.draw_without_rendering()
     scale = 72 / figure.dpi
-    order = sorted(ends, key=lambda end: end[1])
-    heights = [float(axes.transData.transform((x, y))[1]) * scale for x, y, _, _ in order]
-    wanted = list(heights)
-    for i in range(1, len(wanted)):
-        wanted[i] = max(wanted[i], wanted[i - 1] + CLOSEST)
-    top = float(axes.bbox.y1) * scale + 4
-    over = max(0.0, wanted[-1] - top)
-    wanted = [place - over for place in wanted]
-    right = max(x for x, *_ in ends)
-    for (_, y, method, colour), height, place in zip(order, heights, wanted):
+    ends = sorted(ends)
+    heights = [float(axes.transData.transform((right, y))[1]) * scale for y, _, _ in ends]
+    wanted = [heights[0]]
+    for height in heights[1:]:
+        wanted.append(max(height, wanted[-1] + CLOSEST))
+    over = max(0.0, wanted[-1] - float(axes.bbox.y1) * scale - 4)
+    for (y, name, colour), height, place in zip(ends, heights, wanted):
         axes.annotate(
-            method, (right, y), (7, place - height), textcoords="offset points", va="center", fontsize=8,
+            name, (right, y), (7, place - over - height), textcoords="offset points", va="center", fontsize=8,
             color=colour, annotation_clip=False,
         )  # fmt: skip
 
@@ -95,41 +117,14 @@ def _name_ends(figure: Any, axes: Any, ends: Sequence[tuple[float, float, str, s
 def describe(panel: Panel) -> str:
     """Say in words what the lines do: where each begins and ends."""
     sentences = []
-    for series in panel.series:
-        known = [(x, y) for x, y in zip(series.x, series.y) if _drawn(y, panel.y_log)]
-        if known:
-            (x0, y0), (x1, y1) = known[0], known[-1]
-            text = f"{label(series.method)}: {number(y0)} at {number(x0)}"
-            sentences.append(text + (f", {number(y1)} at {number(x1)}." if len(known) > 1 else "."))
+    for line in panel.lines:
+        ends = [f"{number(line.y[i])} at {number(line.x[i])}" for i in panel.points(line)]
+        if ends:
+            sentences.append(f"{label(line.name)}: {', '.join(dict.fromkeys((ends[0], ends[-1])))}.")
     return " ".join(sentences) or "No data."
 
 
-def _drawn(value: float | None, log: bool) -> bool:
-    return value is not None and math.isfinite(value) and (value > 0 or not log)
-
-
-def _floats(values: Sequence[float | None]) -> np.ndarray:
-    return np.array([np.nan if v is None else v for v in values], dtype=float)
-
-
-def numbers_of(figure: Figure) -> list[Table]:
-    """Return the numbers behind each panel: one row per line, one column per x."""
-    tables = []
-    for panel in figure.panels:
-        xs = sorted({x for line in panel.series for x in line.x})
-        rows = [[label(line.method), *map(dict(zip(line.x, line.y)).get, xs)] for line in panel.series]
-        tables.append(Table(panel.title, "", [panel.x_label, *map(number, xs)], rows))
-    return tables
-
-
-def legend(figure: Figure) -> list[tuple[str, str, str]]:
-    """Return the methods of a figure: short name, full name, colour."""
-    methods = dict.fromkeys(series.method for panel in figure.panels for series in panel.series)
-    return [(m, label(m), f"--c{COLOURS.index(look(m)[0])}") for m in methods]
-
-
-def render_page(page: Page) -> str:
-    """Return the page as one HTML document."""
-    return render(
-        "study.html", title=page.title, page=page, draw=draw, numbers_of=numbers_of, legend=legend, safe=safe
-    )
+def legend(panels: Sequence[Panel]) -> list[tuple[str, str, str]]:
+    """Return the lines of a figure: short name, full name, colour."""
+    names = dict.fromkeys(line.name for panel in panels for line in panel.lines)
+    return [(name, label(name), f"--{VARIABLES[look(name)[0]]}") for name in names]

@@ -16,8 +16,7 @@ import scipy.io
 from scipy.sparse import csr_array
 
 from .._files import FileError
-from ..tables import Columns, ReadOptions, read_columns
-from ..tables.source import check_readable, open_lines
+from ..tables import ReadOptions, read_columns
 
 
 class DataError(FileError):
@@ -26,21 +25,7 @@ class DataError(FileError):
 
 @dataclass(frozen=True)
 class TextCollection:
-    """Documents by words.
-
-    Attributes
-    ----------
-    name : str
-        What the collection is called.
-    X : csr_array of shape (n_documents, n_words)
-        Word counts.
-    y : ndarray of int
-        The class of each document, 0 to K-1, an index into ``classes``.
-    classes : tuple of str
-        Names of the classes, sorted (as numbers where they are numbers).
-    generated : bool
-        Whether this is a stand-in and not real text.
-    """
+    """Word counts, documents by words, and the class of each document as an index into sorted names."""
 
     name: str
     X: csr_array
@@ -75,16 +60,14 @@ def load_text(path: str | Path, least: int = 1) -> TextCollection:
         How many documents must have words in them.
     """
     path = Path(path)
-    check_readable(path)
     reader = _TEXT_READERS.get(path.suffix.lower())
     if reader is None:
         raise DataError(path, "not a known format of text collections", f"use {', '.join(_TEXT_READERS)}")
     X, labels = reader(path)
     X = csr_array(X, dtype=np.float64)
     if labels.shape != (X.shape[0],):
-        raise DataError(
-            path, f"{labels.size} labels for {X.shape[0]} documents", "check that they belong together"
-        )
+        problem = f"{labels.size} labels for {X.shape[0]} documents"
+        raise DataError(path, problem, "check that they belong together")
     if X.nnz == 0 or not np.isfinite(X.data).all() or X.data.min() < 0:
         raise DataError(path, "the counts are not finite numbers of at least 0", "give raw word counts")
     written = np.count_nonzero(X.sum(axis=1))
@@ -94,42 +77,34 @@ def load_text(path: str | Path, least: int = 1) -> TextCollection:
     classes, y = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise DataError(path, "all documents have the same label", "give a collection with classes")
-    return TextCollection(
-        path.stem, X, y, tuple(f"{c:g}" if classes.dtype.kind in "iuf" else str(c) for c in classes)
-    )
+    spelling = "{:g}" if classes.dtype.kind in "iuf" else "{}"
+    return TextCollection(path.stem, X, y, tuple(map(spelling.format, classes.tolist())))
 
 
 def _read_mat(path: Path) -> tuple[csr_array, np.ndarray]:
-    with open(path, "rb") as file:
-        head = file.read(8)
-    if head.startswith(b"\x89HDF"):
+    content = _read_bytes(path)
+    if content.startswith(b"\x89HDF"):
         raise DataError(path, "this is a Matlab 7.3 file (HDF5)", "save it again with -v7")
-    return _read_matlab(path) if head.startswith(b"MATLAB") else _read_cluto(path)
-
-
-def _read_matlab(path: Path) -> tuple[csr_array, np.ndarray]:
+    if not content.startswith(b"MATLAB"):
+        return _read_cluto(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # which kind of sparse it is does not matter
             stored = scipy.io.loadmat(str(path), variable_names=("dtm", "classid"))
     except Exception:  # scipy raises whatever the damaged bytes lead to
-        raise DataError(
-            path, "this Matlab file cannot be read", "it is damaged or cut off: get it again"
-        ) from None
+        remedy = "it is damaged or cut off: get it again"
+        raise DataError(path, "this Matlab file cannot be read", remedy) from None
     if "dtm" not in stored or "classid" not in stored:
-        raise DataError(
-            path, "there is no dtm and classid in it", "store documents x words and their classes so"
-        )
+        remedy = "store documents x words and their classes so"
+        raise DataError(path, "there is no dtm and classid in it", remedy)
     X, labels = csr_array(stored["dtm"]), np.asarray(stored["classid"]).ravel()
-    if X.shape[0] != labels.size == X.shape[1]:
-        X = csr_array(X.T)
-    return X, labels
+    return csr_array(X.T) if X.shape[0] != labels.size == X.shape[1] else X, labels
 
 
 def _read_cluto(path: Path) -> tuple[csr_array, np.ndarray]:
-    lines = open_lines(path)
+    first, *lines = _read_bytes(path).split(b"\n")
     try:
-        n, d, stored = map(int, next(lines).split())
+        n, d, stored = map(int, first.split())
         rows = [np.array(line.split(), dtype=np.float64) for line in lines]
         rows = rows[:n] if all(row.size == 0 for row in rows[n:]) else rows
         pairs = np.concatenate(rows).reshape(-1, 2)
@@ -138,79 +113,61 @@ def _read_cluto(path: Path) -> tuple[csr_array, np.ndarray]:
         X.check_format(full_check=True)
         if X.nnz != stored:
             raise ValueError("the number of entries differs from that of the first line")
-    except (ValueError, StopIteration):
-        remedy = (
-            "it must start with 'rows columns entries', then one line of 'column count' pairs per document"
-        )
+    except ValueError:
+        remedy = "it must start with 'rows columns entries', then 'column count' pairs, one document a line"
         raise DataError(path, "this is not a whole CLUTO matrix", remedy) from None
-    return X, _read_rclass(path)
+    beside = (path.with_name(path.name + ".rclass"), path.with_suffix(".rclass"))
+    for place in filter(Path.exists, beside):
+        labels = _read_bytes(place).decode("utf-8", "replace").splitlines()
+        return X, np.array([label.strip() for label in labels if label.strip()])
+    remedy = f"put {beside[0].name} in the same folder"
+    raise DataError(path, "there are no class labels beside it", remedy)
 
 
-def _read_rclass(path: Path) -> np.ndarray:
-    candidates = (path.with_name(path.name + ".rclass"), path.with_suffix(".rclass"))
-    found = next((candidate for candidate in candidates if candidate.exists()), None)
-    if found is None:
-        raise DataError(
-            path, "there are no class labels beside it", f"put {candidates[0].name} in the same folder"
-        )
-    return np.array([line.strip() for line in open_lines(found) if line.strip()])
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(path, f"it cannot be read ({error.strerror})", "give another file") from None
 
 
 def _read_columns(path: Path) -> tuple[csr_array, np.ndarray]:
-    name = "svmlight" if path.suffix.lower() != ".npz" else "npz"
+    name = None if path.suffix.lower() in (".npz", ".arff") else "svmlight"
     columns = read_columns(path, ReadOptions(format=name))
-    if columns.target is None:
-        raise DataError(path, "there are no class labels in it", "store them as y")
-    return csr_array(columns.matrix), columns.target
-
-
-def _read_arff(path: Path) -> tuple[csr_array, np.ndarray]:
-    columns = read_columns(path)
-    target = _class_attribute(columns)
-    if target is None:
-        raise DataError(path, "no attribute holds the classes", "call a nominal attribute 'class'")
-    keep = [j for j, name in enumerate(columns.names) if name != target]
-    if target in columns.raw:
-        labels = columns.raw[target]
-        if labels.null_count:
-            raise DataError(path, f"class {target!r} is missing in some rows", "remove such rows")
-        return csr_array(columns.matrix)[:, keep], np.array(labels.to_pylist())
-    return csr_array(columns.matrix)[:, keep], columns.numbers(target)
-
-
-def _class_attribute(columns: Columns) -> str | None:
+    X = csr_array(columns.matrix)
+    if columns.target is not None:
+        return X, columns.target
     named = [name for name in columns.all_names if name.lower() in ("class", "classid", "@@class@@")]
-    candidates = named or list(columns.raw)
-    return candidates[-1] if candidates else None
+    target = next(reversed(named or list(columns.raw)), None)
+    if target is None:
+        raise DataError(path, "no attribute holds the classes", "call it 'class', in an .npz file y")
+    X = X[:, [j for j, name in enumerate(columns.names) if name != target]]
+    if target not in columns.raw:
+        return X, columns.numbers(target)
+    if columns.raw[target].null_count:
+        raise DataError(path, f"class {target!r} is missing in some rows", "remove such rows")
+    return X, np.array(columns.raw[target].to_pylist())
 
 
 _TEXT_READERS: dict[str, Callable[[Path], tuple[csr_array, np.ndarray]]] = {
     ".mat": _read_mat,
-    ".npz": _read_columns,
-    ".svm": _read_columns,
-    ".svmlight": _read_columns,
-    ".libsvm": _read_columns,
-    ".arff": _read_arff,
+    **dict.fromkeys((".npz", ".svm", ".svmlight", ".libsvm", ".arff"), _read_columns),
 }
-_AUDIO = (".wav", ".flac", ".ogg")
 
 
 def find_audio(folder: str | Path, size: int = 1024) -> Recording:
     """Load every recording in a folder, or in the folder ``audio`` inside it, cut into pieces."""
-    recordings = [load_audio(path, size) for path in _find(folder, "audio", _AUDIO)]
+    recordings = [load_audio(path, size) for path in _find(folder, "audio", (".wav", ".flac", ".ogg"))]
     rates = sorted({recording.rate for recording in recordings})
     if len(rates) > 1:
-        raise DataError(
-            folder, f"the recordings have different sampling rates {rates}", "convert them to one rate"
-        )
+        problem = f"the recordings have different sampling rates {rates}"
+        raise DataError(folder, problem, "convert them to one rate")
     name = ", ".join(recording.name for recording in recordings)
     return Recording(name, np.concatenate([recording.pieces for recording in recordings]), rates[0])
 
 
 def load_audio(path: str | Path, size: int = 1024) -> Recording:
     """Load one WAV, FLAC or OGG file as mono pieces of ``size`` samples; the rest is left out."""
-    path = Path(path)
-    check_readable(path)
     try:
         import soundfile
     except ImportError:
@@ -218,13 +175,13 @@ def load_audio(path: str | Path, size: int = 1024) -> Recording:
         raise DataError(path, "reading sound needs soundfile, which is not installed", remedy) from None
     try:
         samples, rate = soundfile.read(str(path), dtype="float64", always_2d=True)
-    except soundfile.LibsndfileError:
+    except (soundfile.LibsndfileError, OSError):
         raise DataError(path, "this cannot be read as sound", "give a whole WAV, FLAC or OGG file") from None
-    mono = samples.mean(axis=1)
-    n_pieces = len(mono) // size
+    n_pieces = len(samples) // size
     if n_pieces == 0:
         raise DataError(path, f"it is shorter than one piece of {size} samples", "give a longer recording")
-    return Recording(path.stem, mono[: n_pieces * size].reshape(n_pieces, size), int(rate))
+    pieces = samples[: n_pieces * size].mean(axis=1).reshape(n_pieces, size)
+    return Recording(Path(path).stem, pieces, int(rate))
 
 
 def _find(folder: str | Path, inner: str, suffixes: tuple[str, ...]) -> list[Path]:
@@ -234,7 +191,6 @@ def _find(folder: str | Path, inner: str, suffixes: tuple[str, ...]) -> list[Pat
     place = folder / inner if (folder / inner).is_dir() else folder
     found = sorted(path for path in place.iterdir() if path.suffix.lower() in suffixes)
     if not found:
-        raise DataError(
-            place, f"it holds no {inner} files", f"put files there that end in {', '.join(suffixes)}"
-        )
+        remedy = f"put files there that end in {', '.join(suffixes)}"
+        raise DataError(place, f"it holds no {inner} files", remedy)
     return found

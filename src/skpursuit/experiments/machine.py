@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -18,15 +20,16 @@ def machine() -> dict[str, Any]:
     import numpy as np
 
     np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS, so that it can be named
-    blas = [info for info in threadpool_info() if info["user_api"] == "blas"]
+    blas = {f"{b['internal_api']} {b['version']}" for b in threadpool_info() if b["user_api"] == "blas"}
+    size = memory_size()
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "memory": _memory(),
+        "memory": "unknown" if size is None else f"{size / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         **{name: installed(name) or "unknown" for name in PACKAGES},
-        "blas": ", ".join(sorted({f"{b['internal_api']} {b['version']}" for b in blas})) or "unknown",
+        "blas": ", ".join(sorted(blas)) or "unknown",
     }
 
 
@@ -39,12 +42,11 @@ def installed(package: str) -> str | None:
 
 
 def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    found = None
+    with contextlib.suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        found = re.search(r"^model name\s*:\s*(.+)$", text, re.M)
+    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def memory_size() -> int | None:
@@ -53,8 +55,3 @@ def memory_size() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         return None
-
-
-def _memory() -> str:
-    size = memory_size()
-    return "unknown" if size is None else f"{size / 2**30:.0f} GiB"

@@ -4,56 +4,112 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+import skpursuit
 from skpursuit._files import FileError
-from skpursuit.design.base import Design
-from skpursuit.loop import minimize
-from skpursuit.problem import Problem
-from skpursuit.selectors import Oracle, Query, Selection, Selector, as_selector
+from skpursuit.selectors import Query, Selection, Selector
 from skpursuit.selectors.base import rank
-from skpursuit.selectors.greedy import Greedy, Importance, Uniform, empty_sums
-from skpursuit.selectors.halving import SuccessiveHalving
-from skpursuit.selectors.reject import SuccessiveReject
-from skpursuit.selectors.stop import ErrorBound, Stability
-from skpursuit.solvers.base import Solver
-from skpursuit.solvers.cosamp import CoSaMP
-from skpursuit.state import State
+from skpursuit.selectors.greedy import empty_sums
 
-#: name: (what a reader sees, what the paper calls it)
-LABELS: dict[str, tuple[str, str]] = {
-    "exact": ("exact, BLAS", ""),
-    "rows": ("exact, accumulated rows", "exact"),
-    "exact-k": ("exact, BLAS, k iterations", ""),
-    "rows-k": ("exact, accumulated rows, k iterations", "exact"),
-    "greedy": ("greedy", "deterministic"),
-    "bound": ("greedy, error bound", "grad upb"),
-    "uniform": ("uniform sampling", "uniform"),
-    "importance": ("importance sampling", "best"),
-    "reject": ("successive reject", "succ"),
-    "halving-random": ("halving, random rows", "SuccHalvSame"),
-    "halving": ("halving, energy order", "SuccHalvNonStoch"),
-    "halving-doubling": ("halving, energy order, doubling", ""),
-    "halving-plain": ("halving, energy order, to the last round", "SuccHalvNonStoch"),
-    "stoch": ("StoGradMP", "stoch"),
-    "stoch-3k": ("StoGradMP, 3k iterations", "stoch 3k"),
-    "certified": ("certified (ours)", ""),
-    "sketch": ("sketch (ours)", ""),
-    "gram": ("Gram columns", ""),
-    "auto": ("auto (ours)", ""),
-    "coder": ("batched coder (ours)", ""),
-    "grasp": ("GraSP, logistic loss, exact", ""),
-    "grasp-halving": ("GraSP, logistic loss, halving", ""),
+NO_OWN: Mapping[str, str] = {}  # selectors of one's own
+
+
+class MethodError(FileError):
+    """A file that holds no selector."""
+
+
+@dataclass(frozen=True)
+class RowExact(Selector):
+    """X^T r as the paper's own baseline computes it: row after row. Rows with r_i = 0 are left out."""
+
+    def prepare(self, design: Any) -> None:
+        design.prepare_rows()
+
+    def find(self, design: Any, query: Query) -> Selection:
+        sums = empty_sums(design, query.r)
+        rows = np.flatnonzero(query.r if query.r.ndim == 1 else query.r.any(axis=1))
+        design.accumulate(rows, query.r[rows], sums)
+        return rank(design, query, sums, design.accumulate_error(query.r))
+
+
+class FixedIterationCoSaMP(skpursuit.CoSaMP):
+    """CoSaMP that makes all its iterations, also once it has settled: the protocol of the paper."""
+
+    def step(self, problem: Any, state: Any, select: Any, rng: np.random.Generator) -> Any:
+        memory = {**state.memory, "seen": np.empty(0, dtype=np.int64)}
+        return super().step(problem, replace(state, memory=memory), select, rng)
+
+
+@dataclass(frozen=True)
+class Method:
+    """What a reader sees, how the selector is made, and the settings that it takes."""
+
+    label: str
+    make: Callable[..., Selector]
+    takes: tuple[str, ...] = ()
+
+
+def _halving(label: str, **given: Any) -> Method:
+    return Method(label, lambda budget: skpursuit.SuccessiveHalving(budget=budget, **given), ("budget",))
+
+
+def _sampled(label: str, selector: Any) -> Method:
+    return Method(label, lambda stability: selector(stop=skpursuit.Stability(stability)), ("stability",))
+
+
+METHODS: dict[str, Method] = {
+    "exact": Method("exact, BLAS", skpursuit.Exact),
+    "rows": Method("exact, accumulated rows", RowExact),
+    "exact-k": Method("exact, BLAS, k iterations", skpursuit.Exact),
+    "rows-k": Method("exact, accumulated rows, k iterations", RowExact),
+    "greedy": _sampled("greedy", skpursuit.Greedy),
+    "bound": Method("greedy, error bound", lambda: skpursuit.Greedy(stop=skpursuit.ErrorBound("auto"))),
+    "uniform": _sampled("uniform sampling", skpursuit.Uniform),
+    "importance": _sampled("importance sampling", skpursuit.Importance),
+    "reject": Method("successive reject", lambda budget: skpursuit.SuccessiveReject(budget), ("budget",)),
+    "halving-random": _halving("halving, random rows", order="random"),
+    "halving": _halving("halving, energy order"),
+    "halving-doubling": _halving("halving, energy order, doubling", doubling=True),
+    "halving-plain": _halving("halving, energy order, to the last round", finish=0),
+    "stoch": Method("StoGradMP", RowExact),
+    "stoch-3k": Method("StoGradMP, 3k iterations", RowExact),
+    "certified": Method("certified (ours)", skpursuit.Certified),
+    "sketch": Method("sketch (ours)", skpursuit.Sketch),
+    "gram": Method("Gram columns", skpursuit.Gram),
+    "auto": Method("auto (ours)", skpursuit.Auto),
+    "coder": Method("batched coder (ours)", skpursuit.Exact),
+    "grasp": Method("GraSP, logistic loss, exact", skpursuit.Exact),
+    "grasp-halving": _halving("GraSP, logistic loss, halving"),
 }
 
 
 def label(method: str) -> str:
     """What a reader sees; a method that is not known is called by its name."""
-    return LABELS[method][0] if method in LABELS else method
+    return METHODS[method].label if method in METHODS else method
+
+
+def settings_of(method: str) -> tuple[str, ...]:
+    """Which of ``stability`` and ``budget`` a method takes."""
+    return METHODS[method].takes if method in METHODS else ()
+
+
+def make_selector(
+    method: str, stability: float = 0.02, budget: float = 0.2, own: Mapping[str, str] = NO_OWN
+) -> Selector:
+    """The selector of a method, with N_s of the stability rule and the budget of the bandits.
+
+    ``own`` says where selectors of one's own are, by the name of the method.
+    """
+    if method in own:
+        return load_selector(own[method])
+    given = {"stability": stability, "budget": budget}
+    return METHODS[method].make(**{name: given[name] for name in METHODS[method].takes})
 
 
 def load_selector(place: str) -> Selector:
@@ -76,81 +132,27 @@ def load_selector(place: str) -> Selector:
         made = found() if isinstance(found, type) else found
     except Exception as error:  # whatever the user's file raises
         words = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise MethodError(
-            path or place, f"no selector {name!r} could be made of it ({words})", "correct it"
-        ) from None
+        problem = f"no selector {name!r} could be made of it ({words})"
+        raise MethodError(path or place, problem, "correct it") from None
     if not isinstance(made, Selector):
         raise MethodError(path, f"{name!r} is no Selector", "derive it from skpursuit.selectors.Selector")
     return made
 
 
-class MethodError(FileError):
-    """A file that holds no selector."""
-
-
-def settings_of(method: str) -> tuple[str, ...]:
-    """Which of ``stability`` and ``budget`` a method looks at."""
-    if method in ("greedy", "uniform", "importance"):
-        return ("stability",)
-    return ("budget",) if method == "reject" or method.startswith("halving") else ()
-
-
-@dataclass(frozen=True)
-class RowExact(Selector):
-    """X^T r as the paper's own baseline computes it: row after row. Rows with r_i = 0 are left out."""
-
-    def prepare(self, design: Design) -> None:
-        design.prepare_rows()
-
-    def find(self, design: Design, query: Query) -> Selection:
-        sums = empty_sums(design, query.r)
-        rows = np.flatnonzero(query.r if query.r.ndim == 1 else query.r.any(axis=1))
-        design.accumulate(rows, query.r[rows], sums)
-        return rank(design, query, sums, design.accumulate_error(query.r))
-
-
-class Untiring(CoSaMP):
-    """CoSaMP that makes all its iterations, also once it has settled: the protocol of the paper."""
-
-    def step(self, problem: Problem, state: State, select: Oracle, rng: np.random.Generator) -> State:
-        memory = {**state.memory, "seen": np.empty(0, dtype=np.int64)}
-        return super().step(problem, replace(state, memory=memory), select, rng)
-
-
-def make_selector(
-    method: str, stability: float = 0.02, budget: float = 0.2, own: Mapping[str, str] | None = None
-) -> Selector:
-    """The selector of a method, with N_s of the stability rule and the budget of the bandits.
-
-    ``own`` says where selectors of one's own are, by the name of the method.
-    """
-    if own and method in own:
-        return load_selector(own[method])
-    rule = Stability(stability)
-    table: dict[str, Selector] = {
-        "rows": RowExact(),
-        "rows-k": RowExact(),
-        "stoch": RowExact(),
-        "stoch-3k": RowExact(),
-        "greedy": Greedy(stop=rule),
-        "bound": Greedy(stop=ErrorBound("auto")),
-        "uniform": Uniform(stop=rule),
-        "importance": Importance(stop=rule),
-        "reject": SuccessiveReject(budget),
-        "halving-random": SuccessiveHalving(order="random", budget=budget),
-        "halving": SuccessiveHalving(budget=budget),
-        "halving-doubling": SuccessiveHalving(budget=budget, doubling=True),
-        "halving-plain": SuccessiveHalving(budget=budget, finish=0),
-    }
-    return table.get(method) or as_selector(method.removesuffix("-k"))
-
-
 _WARM: set[tuple[str, str, str]] = set()
 
 
-def warm(X: Any, y: np.ndarray, solver: Solver, selector: Selector | str, loss: str = "squared") -> None:
-    """Make one iteration, once per process and kind, so that no measured run waits for a compiler."""
+def timed_fit(
+    X: Any, y: np.ndarray, solver: Any, selector: Any, loss: str = "squared", seed: int = 0
+) -> tuple[Any, float]:
+    """Return the result of a run and its processor seconds, preparations included.
+
+    The first run of its kind in a process makes one iteration before, which compiles.
+    """
     key = (type(solver).__name__, repr(selector), loss)
     if key not in _WARM:
-        minimize(X, y, solver, selector, loss, random_state=0, callback=lambda record: True)
+        skpursuit.minimize(X, y, solver, selector, loss, random_state=0, callback=lambda record: True)
         _WARM.add(key)
+    began = time.process_time()
+    result = skpursuit.minimize(X, y, solver, selector, loss, random_state=seed)
+    return result, time.process_time() - began
