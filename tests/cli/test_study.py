@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -277,8 +278,10 @@ def test_a_selector_of_ones_own_from_file_to_page(small, tmp_path):
     done = invoke(*arguments, "--methods", "exact,halving,LUCB")
     assert done.exit_code == 0, done.output
     assert {row["method"] for row in rows(tmp_path / "omp.csv")} == {"exact", "halving", "LUCB"}
+    assert {row["method"] for row in rows(tmp_path / "race.csv")} == {"halving", "LUCB"}
     assert invoke("report", tmp_path).exit_code == 0
-    assert "LUCB" in (tmp_path / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert re.search(r"<h4>LUCB: [a-z0-9 ]+, reads \d+% of X</h4><svg", page)
     done = invoke(*arguments, "--methods", "exact,magic")
     assert (done.exit_code, "'magic' is not known" in done.output) == (2, True)
     done = invoke("reproduce", "omp", "--out", tmp_path, "--selector", "nofile.py:X")

@@ -215,6 +215,26 @@ def test_a_selector_of_ones_own_enters_every_study(tiny, name):
         assert [row["method"] for row in rows] == ["exact", "halving", "LUCB"]
 
 
+def test_a_race_holds_the_methods_that_record_their_rounds_and_ends_in_their_answer(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from skpursuit.selectors import Selector\nclass Silent(Selector):\n    def find(self, d, q): ..."
+    )
+    own = {"LUCB": f"{LUCB}:LUCB", "Silent": f"{tmp_path / 'mine.py'}:Silent"}
+    experiment = STUDIES["race"].experiment(
+        Options(own=own, methods=("certified", "halving", "LUCB", "Silent"))
+    )
+    assert [cell["method"] for cell in experiment.cells] == ["halving", "LUCB"]
+    for cell in experiment.cells:
+        rows = experiment.run({**cell, "n": 3000, "d": 60, "k": 3})
+        assert len(rows) > 3
+        assert rows == sorted(rows, key=lambda row: row["rows_read"])
+        assert rows[-1]["rank"] == 1
+        assert rows[-1]["left"] <= rows[0]["left"] <= 60
+        assert cell["method"] == "LUCB" or rows[-1]["left"] < 10
+        assert rows[-1]["winner"] == pytest.approx(1.0, abs=0.5)
+        assert all(set(row) <= set(experiment.columns) for row in rows)
+
+
 def test_lucb_finds_what_stands_out():
     X, _, _ = datasets.make_sparse_signal(400, 60, 1, random_state=0)
     answer = make_selector("LUCB", own={"LUCB": f"{LUCB}:LUCB"}).select(as_design(X), Query(X[:, 7] * 3))

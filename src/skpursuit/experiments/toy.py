@@ -143,9 +143,9 @@ def run_race(cell: Cell, own: Mapping[str, str] = NO_OWN) -> list[dict[str, Any]
     dropped = np.searchsorted(course.rows, [rows for rows, _ in course.rounds])
     rows = []
     for step in np.unique(np.concatenate([steps, dropped])):
-        running = course.fell >= course.rows[step]
-        scores = np.where(running, course.scores[step] / exact.max(), np.nan)
-        heights = [*scores[order[:3]], np.nanmax(scores[order[3:]], initial=-np.inf)]
+        running = (course.fell >= course.rows[step]) & np.isfinite(course.scores[step])
+        scores = np.where(running, course.scores[step] / exact.max(), -np.inf)
+        heights = [*scores[order[:3]], scores[order[3:]].max()]
         estimates = {name: float(h) for name, h in zip(RUNNERS, heights) if np.isfinite(h)}
         left = int(np.count_nonzero(course.fell > course.rows[step]))
         rows.append({"rows_read": float(course.rows[step]), "left": left, **estimates, **read})
