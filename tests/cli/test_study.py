@@ -265,7 +265,7 @@ def test_damage_is_told_by_both_commands(small, results, tmp_path, monkeypatch, 
     lines = (results / "budget.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "budget.jsonl").write_text("".join([*lines[:20], "garbage\n", *lines[20:]]))
     before = (tmp_path / "budget.jsonl").read_bytes()
-    monkeypatch.setattr("skpursuit.experiments.machine.machine", lambda: {"processor": "another"})
+    monkeypatch.setattr("skpursuit.cli.system.machine", lambda: {"processor": "another"})
     done = invoke(*command, tmp_path)
     assert done.exit_code == 2
     assert "budget.jsonl: it is damaged at line 21, not just cut off; delete" in done.output

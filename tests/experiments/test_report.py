@@ -9,10 +9,11 @@ import pytest
 from tests.browser import browse, needs_browser
 
 from skpursuit.experiments import audio, text, toy
-from skpursuit.experiments.figures import Line, Panel, describe, draw, look
+from skpursuit.experiments.figures import Panel, describe, draw, look
 from skpursuit.experiments.methods import METHODS
 from skpursuit.experiments.report import render_page
 from skpursuit.experiments.results import Store
+from skpursuit.experiments.summary import Line
 from skpursuit.pages import number
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -75,7 +76,7 @@ def html(tmp_path_factory):
     read = {"collection": HOSTILE, "split": 0, "n_train": 9, "d": 7, "k": 10, "accuracy": 0.5, "seconds": 2.0}
     rows = [{**read, "method": method} for method in (*METHODS, HOSTILE)]
     write(folder, "text", rows, text.COLUMNS, {"generated": True})
-    course = {"n": 9, "d": 5, "k": 1, "trial": 0, "rank": 1, "share_read": 0.1}
+    course = {"n": 9, "d": 5, "k": 1, "trial": 0, "rank": 1, "read": 0.1}
     rows = [
         {**course, "method": method, "rows_read": rows, "left": 5, "winner": 0.5, "second": 0.1}
         for method in ("halving", HOSTILE)

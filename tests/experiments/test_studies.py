@@ -10,8 +10,7 @@ import pytest
 from skpursuit import CoSaMP, as_design, datasets, minimize
 from skpursuit.experiments import audio, text, toy
 from skpursuit.experiments.grid import run
-from skpursuit.experiments.loaders import DataError, Recording
-from skpursuit.experiments.machine import machine
+from skpursuit.experiments.loaders import DataError, Recording, make_music, make_text
 from skpursuit.experiments.methods import (
     METHODS,
     FixedIterationCoSaMP,
@@ -21,7 +20,6 @@ from skpursuit.experiments.methods import (
     make_selector,
 )
 from skpursuit.experiments.results import digest, read_results
-from skpursuit.experiments.standins import make_music, make_text
 from skpursuit.experiments.studies import STUDIES, Options
 from skpursuit.experiments.summary import lines, ratios, shared
 from skpursuit.selectors import Query
@@ -255,12 +253,6 @@ def test_files_that_hold_no_selector(tmp_path, content, words):
     (tmp_path / "mine.py").write_text(content)
     with pytest.raises(MethodError, match=words):
         load_selector(f"{tmp_path / 'mine.py'}:x")
-
-
-def test_the_machine_is_described():
-    made = machine()
-    assert json.loads(json.dumps(made)) == made
-    assert {"processor", "cores", "python", "numpy", "blas"} <= set(made)
 
 
 def test_speeds_compare_the_same_problem_whatever_k_was_chosen():

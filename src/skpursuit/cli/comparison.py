@@ -6,7 +6,6 @@ import contextlib
 import io
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import skpursuit
 from skpursuit.cli.base import Refusal
-from skpursuit.experiments.machine import memory_size
+from skpursuit.cli.system import memory_size
 from skpursuit.selectors.greedy import empty_sums
 
 ALL = (
@@ -25,19 +24,6 @@ QUICK = ("exact", "auto", "certified", "sketch", "halving", "greedy")
 REJECT_BUDGET = 0.005  # at its default of 0.2 it alone would take minutes
 ROUNDS = 3
 LONG = 2.0  # seconds: a run of more is not repeated
-
-
-@dataclass(frozen=True)
-class Line:
-    """One selector on the demo problem."""
-
-    selector: str
-    seconds: float
-    ratio: float
-    share_read: float
-    same_atoms: int
-    f_measure: float
-    certificate: str
 
 
 @contextlib.contextmanager
@@ -60,8 +46,8 @@ def fit_lines(
     seed: int = 0,
     progress: Callable[[str], Any] = lambda name: None,
     names: Sequence[str] = ALL,
-) -> list[Line]:
-    """Fit one toy problem with each selector, in turns, and keep the best time of each."""
+) -> list[dict[str, Any]]:
+    """Fit one toy problem with each selector, in turns; one line for each, with the best of its times."""
     X, y, w = skpursuit.datasets.make_sparse_signal(n, d, k, random_state=seed)
     fits: dict[str, tuple[float, Any]] = {}
 
@@ -83,28 +69,28 @@ def fit_lines(
                     fits[name] = min(fits[name], fit(name, k), key=lambda one: one[0])
     base, exact = fits["exact"]
     return [
-        Line(
-            selector=name,
-            seconds=seconds,
-            ratio=base / seconds,
-            share_read=result.bytes_read / (result.n_iter * X.nbytes),
-            same_atoms=int(np.isin(result.support, exact.support).sum()),
-            f_measure=skpursuit.metrics.f_measure(w, result.coef),
-            certificate=result.history[-1].certificate,
-        )
+        {
+            "selector": name,
+            "seconds": seconds,
+            "ratio": base / seconds,
+            "share_read": result.bytes_read / (result.n_iter * X.nbytes),
+            "same_atoms": int(np.isin(result.support, exact.support).sum()),
+            "f_measure": skpursuit.metrics.f_measure(w, result.coef),
+            "certificate": result.history[-1].certificate,
+        }
         for name, (seconds, result) in fits.items()
     ]
 
 
-def draw(lines: list[Line], k: int) -> bytes:
+def draw(lines: list[dict[str, Any]], k: int) -> bytes:
     """Draw the lines as bars (speed, share of X read, atoms) and return the PNG."""
     from matplotlib.figure import Figure
 
-    names = [line.selector for line in lines]
+    names = [line["selector"] for line in lines]
     panels: tuple[tuple[str, list[Any], str], ...] = (
-        ("times faster than exact (BLAS)", [line.ratio for line in lines], "{:.2g}x"),
-        ("share of X read in a step (%)", [100 * line.share_read for line in lines], "{:.3g}%"),
-        (f"atoms equal to exact, of {k}", [line.same_atoms for line in lines], "{}"),
+        ("times faster than exact (BLAS)", [line["ratio"] for line in lines], "{:.2g}x"),
+        ("share of X read in a step (%)", [100 * line["share_read"] for line in lines], "{:.3g}%"),
+        (f"atoms equal to exact, of {k}", [line["same_atoms"] for line in lines], "{}"),
     )
     figure = Figure(figsize=(12, 0.42 * len(lines) + 1.6), layout="constrained")
     for axes, (title, values, spelling) in zip(figure.subplots(1, 3, sharey=True), panels):

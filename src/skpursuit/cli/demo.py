@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +56,15 @@ def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out
     with comparison.enough_memory(n, d), Meter(out) as meter:
         out.say(f"OMP, {k} atoms, X is {n} x {d} (unit-norm Gaussian columns), noise at 3 dB, one thread\n")
         lines = comparison.fit_lines(n, d, k, seed, progress=lambda name: meter(f"fitting with {name}", 0.0))
-    rows = [
-        [line.selector, f"{line.seconds:.3f}", f"{line.ratio:.1f}x", f"{line.share_read:.1%}",
-         f"{line.same_atoms}/{k}", f"{line.f_measure:.2f}", line.certificate]
-        for line in lines
-    ]  # fmt: skip
+    spelled = "{selector}|{seconds:.3f}|{ratio:.1f}x|{share_read:.1%}|{same_atoms}/{k}|{f_measure:.2f}"
+    spelled += "|{certificate}"
+    rows = [spelled.format(**line, k=k).split("|") for line in lines]
     out.table(["selector", "seconds", "vs exact", "X read", "same atoms", "F", "certificate"], rows)
     out.say(
         "\nvs exact: how many times faster than exact selection by BLAS. X read: bytes a step, share of X.\n"
         "same atoms: those that exact finds too. F: F-measure with the true atoms. reject: budget 0.5%.\n"
     )
-    out.result([asdict(line) for line in lines])
+    out.result(lines)
     if not no_png:
         try:
             write_all([(png, "--png", comparison.draw(lines, k))])
@@ -99,17 +96,15 @@ def bench(shape: tuple[int, int], k: int, out: Output) -> None:
         speeds = comparison.rates(n, d)
         out.table(["reading", "GB/s"], [[name, f"{value / 1e9:.1f}"] for name, value in speeds.items()])
         lines = comparison.fit_lines(n, d, k, names=comparison.QUICK)
-    heads = [f"\npursuit of {k} atoms", "seconds", "vs BLAS", "same atoms"]
-    out.table(
-        heads,
-        [[one.selector, f"{one.seconds:.3f}", f"{one.ratio:.1f}x", f"{one.same_atoms}/{k}"] for one in lines],
-    )
-    best = max((line for line in lines if line.same_atoms == k), key=lambda line: line.ratio)
+    spelled = "{selector}|{seconds:.3f}|{ratio:.1f}x|{same_atoms}/{k}"
+    rows = [spelled.format(**line, k=k).split("|") for line in lines]
+    out.say()
+    out.table([f"pursuit of {k} atoms", "seconds", "vs BLAS", "same atoms"], rows)
+    best = max((line for line in lines if line["same_atoms"] == k), key=lambda line: line["ratio"])
     verdict = (
-        f"{best.selector} finds the atoms of exact {best.ratio:.1f} times as fast as BLAS"
-        if best.ratio > 1.1
+        f"{best['selector']} finds the atoms of exact {best['ratio']:.1f} times as fast as BLAS"
+        if best["ratio"] > 1.1
         else "no selector that finds exact's atoms beats BLAS at this size; try a larger --size"
     )
     out.say(f"\nHere {verdict}. ({time.perf_counter() - began:.0f} s)")
-    pursuits = [asdict(line) for line in lines]
-    out.result({"shape": [n, d], "bytes_per_second": speeds, "pursuits": pursuits, "verdict": verdict})
+    out.result({"shape": [n, d], "bytes_per_second": speeds, "pursuits": lines, "verdict": verdict})

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from skpursuit._files import FileError
+from skpursuit.cli import system
 from skpursuit.cli.base import Command, Output, Refusal, output_options
 from skpursuit.cli.outputs import check_outputs, write_all
 from skpursuit.cli.progress import Meter
@@ -84,11 +85,10 @@ def reproduce(
 
 def _run(name: str, options: Any, folder: Path, jobs: int, out: Output) -> Path:
     from skpursuit.experiments import grid
-    from skpursuit.experiments.machine import machine
     from skpursuit.experiments.studies import STUDIES as known
 
     experiment = known[name].experiment(options)
-    about = {**machine(), "jobs": jobs, "threads": 1}
+    about = {**system.machine(), "jobs": jobs, "threads": 1}
     if name in ("audio", "text") and options.data is None:
         out.note(f"{name}: no --data, so generated stand-ins are used; they are not real {name}")
     try:

@@ -13,9 +13,8 @@ import skpursuit
 from skpursuit.metrics import relative_error, support_overlap
 
 from .grid import Cell
-from .loaders import Recording, find_audio
+from .loaders import Recording, find_audio, make_music
 from .methods import NO_OWN, FixedIterationCoSaMP, make_selector, timed_fit
-from .standins import make_music
 
 #: Means over the pieces of a cell.
 MEASURED = ("error", "error_square", "seconds", "share_read", "entries_read", "iterations", "same_atoms")

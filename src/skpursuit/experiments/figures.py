@@ -11,26 +11,12 @@ from typing import Any
 from skpursuit.pages import ACCENT, CARD, COLOURS, GOOD, RULE, SOFT, new_figure, number, svg
 
 from .methods import METHODS, label
+from .summary import Line
 
 MARKERS = "osD^vP*Xphd<>8sD^vP*Xo"
 CLOSEST = 9.5  # points between the names of two lines
 RUNNERS = {"exact winner": GOOD, "second": ACCENT, "third": COLOURS[5], "best of the others": SOFT}
 VARIABLES = {GOOD: "good", ACCENT: "accent", SOFT: "soft", **{c: f"c{i}" for i, c in enumerate(COLOURS)}}
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a figure: a method, its points, and the spread around them where there are several rows."""
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float]
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
-
-    def at(self, x: float) -> float | None:
-        """Return the height at a place, None where there is no point."""
-        return dict(zip(self.x, self.y)).get(x)
 
 
 @dataclass(frozen=True)
@@ -69,6 +55,8 @@ def look(name: str) -> tuple[str, str]:
 
 def draw(panel: Panel, key: str) -> Any:
     """Return a panel as an SVG element."""
+    from matplotlib.ticker import LogLocator
+
     figure, (axes,) = new_figure(4.6, 3.3)
     axes.set_xscale("log" if panel.x_log else "linear")
     axes.set_yscale("log" if panel.y_log else "linear")
@@ -87,9 +75,12 @@ def draw(panel: Panel, key: str) -> Any:
     for value in panel.y_shown:
         axes.axhline(value, color=RULE, linewidth=0.8)
     axes.grid(True, axis="y", color=RULE)
+    for axis in [axis for axis, log in ((axes.xaxis, panel.x_log), (axes.yaxis, panel.y_log)) if log]:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
+        axis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
     if 0 < len(panel.places) <= 8:
         axes.set_xticks(panel.places, [f"{x:g}" for x in panel.places])
-        axes.minorticks_off()
     axes.set_xlabel(panel.x_label)
     axes.margins(x=0.04)
     if ends:

@@ -1,22 +1,26 @@
-"""The ways of finding the top entries that the experiments compare, by the name a results file uses."""
+"""The ways of finding the top entries that the experiments compare; ``studies.toml`` declares them."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
 import time
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 import skpursuit
 from skpursuit._files import FileError
-from skpursuit.selectors import Query, Selection, Selector
+from skpursuit.selectors import Query, Selection, Selector, as_selector
 from skpursuit.selectors.base import rank
 from skpursuit.selectors.greedy import empty_sums
 
+DECLARED = tomllib.loads(files(__package__).joinpath("studies.toml").read_text(encoding="utf-8"))
+METHODS: dict[str, dict[str, Any]] = DECLARED["methods"]
 NO_OWN: Mapping[str, str] = {}  # selectors of one's own
 
 
@@ -46,57 +50,14 @@ class FixedIterationCoSaMP(skpursuit.CoSaMP):
         return super().step(problem, replace(state, memory=memory), select, rng)
 
 
-@dataclass(frozen=True)
-class Method:
-    """What a reader sees, how the selector is made, and the settings that it takes."""
-
-    label: str
-    make: Callable[..., Selector]
-    takes: tuple[str, ...] = ()
-
-
-def _halving(label: str, **given: Any) -> Method:
-    return Method(label, lambda budget: skpursuit.SuccessiveHalving(budget=budget, **given), ("budget",))
-
-
-def _sampled(label: str, selector: Any) -> Method:
-    return Method(label, lambda stability: selector(stop=skpursuit.Stability(stability)), ("stability",))
-
-
-METHODS: dict[str, Method] = {
-    "exact": Method("exact, BLAS", skpursuit.Exact),
-    "rows": Method("exact, accumulated rows", RowExact),
-    "exact-k": Method("exact, BLAS, k iterations", skpursuit.Exact),
-    "rows-k": Method("exact, accumulated rows, k iterations", RowExact),
-    "greedy": _sampled("greedy", skpursuit.Greedy),
-    "bound": Method("greedy, error bound", lambda: skpursuit.Greedy(stop=skpursuit.ErrorBound("auto"))),
-    "uniform": _sampled("uniform sampling", skpursuit.Uniform),
-    "importance": _sampled("importance sampling", skpursuit.Importance),
-    "reject": Method("successive reject", lambda budget: skpursuit.SuccessiveReject(budget), ("budget",)),
-    "halving-random": _halving("halving, random rows", order="random"),
-    "halving": _halving("halving, energy order"),
-    "halving-doubling": _halving("halving, energy order, doubling", doubling=True),
-    "halving-plain": _halving("halving, energy order, to the last round", finish=0),
-    "stoch": Method("StoGradMP", RowExact),
-    "stoch-3k": Method("StoGradMP, 3k iterations", RowExact),
-    "certified": Method("certified (ours)", skpursuit.Certified),
-    "sketch": Method("sketch (ours)", skpursuit.Sketch),
-    "gram": Method("Gram columns", skpursuit.Gram),
-    "auto": Method("auto (ours)", skpursuit.Auto),
-    "coder": Method("batched coder (ours)", skpursuit.Exact),
-    "grasp": Method("GraSP, logistic loss, exact", skpursuit.Exact),
-    "grasp-halving": _halving("GraSP, logistic loss, halving"),
-}
-
-
 def label(method: str) -> str:
     """What a reader sees; a method that is not known is called by its name."""
-    return METHODS[method].label if method in METHODS else method
+    return METHODS[method]["label"] if method in METHODS else method
 
 
-def settings_of(method: str) -> tuple[str, ...]:
+def settings_of(method: str) -> list[str]:
     """Which of ``stability`` and ``budget`` a method takes."""
-    return METHODS[method].takes if method in METHODS else ()
+    return METHODS[method].get("takes", []) if method in METHODS else []
 
 
 def make_selector(
@@ -108,8 +69,15 @@ def make_selector(
     """
     if method in own:
         return load_selector(own[method])
-    given = {"stability": stability, "budget": budget}
-    return METHODS[method].make(**{name: given[name] for name in METHODS[method].takes})
+    one = METHODS[method]
+    made: Any = RowExact() if one["selector"] == "rows" else as_selector(one["selector"])
+    if "error_bound" in one:
+        made = replace(made, stop=skpursuit.ErrorBound(one["error_bound"]))
+    if "stability" in settings_of(method):
+        made = replace(made, stop=skpursuit.Stability(stability))
+    if "budget" in settings_of(method):
+        made = replace(made, budget=budget)
+    return replace(made, **one.get("given", {}))
 
 
 def load_selector(place: str) -> Selector:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .._files import FileError, write_atomically
+from .._files import FileError, fcntl, write_atomically
 
 Row = dict[str, Any]
 LARGEST = 1e300  # of the numbers that a page can show: whatever is larger was not measured
@@ -33,9 +33,9 @@ COUNT, SHARE, NAME = "a whole number of at least 1", "a number from 0 to 1", "a 
 #: What the columns that a page shows must hold, in whichever study they occur.
 KINDS = {
     **dict.fromkeys(("method", "collection"), NAME),
-    **dict.fromkeys(("n", "d", "k", "count", "atoms", "n_train"), COUNT),
+    **dict.fromkeys(("n", "d", "k", "count", "atoms", "n_train", "rank"), COUNT),
     **dict.fromkeys(("trial", "first", "split", "left"), WHOLE),
-    **dict.fromkeys(("seconds", "error", "error_square", "rows_read"), NUMBER),
+    **dict.fromkeys(("seconds", "error", "error_square", "rows_read", "read"), NUMBER),
     "accuracy": SHARE,
 }
 #: Columns of numbers that may be empty, unless the method needs them.
@@ -62,6 +62,10 @@ class Results:
     def rows(self) -> list[Row]:
         """The rows of all cells."""
         return [row for rows in self.cells.values() for row in rows]
+
+    def filled(self, row: Mapping[str, Any]) -> Row:
+        """Return a row with all columns, None where it has no value."""
+        return {name: row.get(name) for name in self.columns}
 
     def lines(self) -> bytes:
         """Return the whole file."""
@@ -118,12 +122,17 @@ def parse(path: Path, content: bytes) -> tuple[Results | None, int]:
     *lines, rest = content.split(b"\n")
     results: Results | None = None
     for number, line in enumerate(lines, start=1):
-        entry = _entry(line)
-        if results is None:
-            results = _begun(path, entry)
-        elif not _add(results, entry):
+        try:
+            entry = json.loads(line)
+            if results is None:
+                results = _begun(entry)
+            else:
+                _add(results, entry)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            if results is None:
+                raise _foreign(path) from None
             remedy = "delete that line and run `skpursuit reproduce` again"
-            raise ResultsError(path, f"it is damaged at line {number}, not just cut off", remedy)
+            raise ResultsError(path, f"it is damaged at line {number}, not just cut off", remedy) from None
     if results is None and rest.strip(b"\0") and not rest.startswith(b"{"):
         raise _foreign(path)
     return results, len(content) - len(rest)
@@ -133,42 +142,22 @@ def _foreign(path: Path) -> ResultsError:
     return ResultsError(path, "these are not results of `skpursuit reproduce`", OTHER_FOLDER)
 
 
-def _entry(line: bytes) -> dict[str, Any]:
-    """Return the JSON object of a line; an empty one if it holds none."""
-    with contextlib.suppress(ValueError, RecursionError):
-        entry = json.loads(line)
-        return entry if isinstance(entry, dict) else {}
-    return {}
+def _begun(entry: Any) -> Results:
+    """Return the results that a first line begins; any exception if it is none."""
+    if entry["fingerprint"] != digest(entry["settings"]):
+        raise ValueError("the settings were changed")
+    return Results(dict(entry["settings"]), tuple(map(str, entry["columns"])))
 
 
-def _begun(path: Path, entry: dict[str, Any]) -> Results:
-    settings, columns = entry.get("settings"), entry.get("columns")
-    named = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
-    if not _is_flat(settings) or not named or entry.get("fingerprint") != digest(settings):
-        raise _foreign(path)
-    return Results(settings, tuple(columns))  # type: ignore[arg-type]
-
-
-def _add(results: Results, entry: dict[str, Any]) -> bool:
-    """Add a line about a machine or a cell; False if it is neither."""
-    if _is_flat(entry.get("about")):
-        results.about.append(entry["about"])
-        return True
-    cell, rows = entry.get("cell"), entry.get("rows")
-    if not isinstance(cell, str) or cell in results.cells or not isinstance(rows, list) or not rows:
-        return False
-    if not all(isinstance(row, dict) and set(row) <= set(results.columns) for row in rows):
-        return False
-    results.cells[cell] = [{name: row.get(name) for name in results.columns} for row in rows]
-    return True
-
-
-def _is_flat(value: Any) -> bool:
-    """Whether this is a JSON object of single values, as the page shows them."""
-    return isinstance(value, dict) and all(
-        abs(v) < LARGEST if isinstance(v, int | float) else v is None or isinstance(v, str)
-        for v in value.values()
-    )
+def _add(results: Results, entry: Any) -> None:
+    """Add a line about a machine or a cell; any exception if it is neither."""
+    if "about" in entry:
+        results.about.append(dict(entry["about"]))
+        return
+    unknown = {name for row in entry["rows"] for name in row} - set(results.columns)
+    if unknown or not entry["rows"] or entry["cell"] in results.cells:
+        raise ValueError("no line of these results")
+    results.cells[str(entry["cell"])] = [results.filled(row) for row in entry["rows"]]
 
 
 def check_rows(path: Path, rows: Sequence[Row], needed: Mapping[str, Sequence[str]]) -> None:
@@ -196,27 +185,25 @@ def _fits(value: Any, kind: str) -> bool:
 def _read_first_format(path: Path) -> Results | None:
     """Read results that were kept as CSV with their settings beside them."""
     with open(path, encoding="utf-8", errors="replace", newline="") as file:
-        records = list(csv.reader(file))
-    if not records or "cell,part".startswith(",".join(records[0])):
+        head, *records = list(csv.reader(file)) or [[]]
+    if "cell,part".startswith(",".join(head)):
         return None
-    if records[0][:2] != ["cell", "part"]:
+    if head[:2] != ["cell", "part"]:
         raise _foreign(path)
-    beside = path.with_suffix(".json")
-    stored = _entry(beside.read_bytes()) if beside.is_file() else {}
-    settings, about = stored.get("settings"), stored.get("about")
-    if not isinstance(settings, dict) or not _is_flat(settings) or not isinstance(about, list):
-        problem = f"it holds results, but {beside.name} with their settings is gone or damaged"
-        raise ResultsError(path, problem, f"bring it back, {OTHER_FOLDER}")
-    names = records[0][2:]
-    results = Results(settings, tuple(names), list(filter(_is_flat, about)))
+    try:
+        stored = json.loads(path.with_suffix(".json").read_bytes())
+        results = Results(dict(stored["settings"]), tuple(head[2:]), list(map(dict, stored["about"])))
+    except (OSError, ValueError, KeyError, TypeError):
+        problem = f"it holds results, but {path.stem}.json with their settings is gone or damaged"
+        raise ResultsError(path, problem, f"bring it back, {OTHER_FOLDER}") from None
     waiting: list[Row] = []
-    for number, record in enumerate(records[1:], start=2):
-        part, _, total = record[1].partition("/") if len(record) == len(names) + 2 else ("", "", "")
+    for number, record in enumerate(records, start=2):
+        part, _, total = record[1].partition("/") if len(record) == len(head) else ("", "", "")
         if part != str(len(waiting) + 1) or record[0] in results.cells:
-            if number == len(records):  # cut off by a kill
+            if number == len(records) + 1:  # cut off by a kill
                 break
             raise ResultsError(path, f"it is damaged at line {number}, not just cut off", "delete that line")
-        waiting.append({name: _value(name, text) for name, text in zip(names, record[2:])})
+        waiting.append({name: _value(name, text) for name, text in zip(head[2:], record[2:])})
         if part == total:
             results.cells[record[0]], waiting = waiting, []
     return results if results.cells else None
@@ -304,7 +291,7 @@ class Store:
             raise ValueError(f"columns that were not declared: {sorted(unknown)}")
         plain = [known({k: v.item() if hasattr(v, "item") else v for k, v in row.items()}) for row in rows]
         self._write(as_line({"cell": cell, "rows": plain}))
-        self.results.cells[cell] = [{name: row.get(name) for name in self.results.columns} for row in plain]
+        self.results.cells[cell] = list(map(self.results.filled, plain))
 
     def finish(self, order: Sequence[str]) -> None:
         """Put the cells into the given order, any others after them, and write the CSV file."""
@@ -330,24 +317,15 @@ def _open_locked(path: Path) -> io.FileIO:
     """Open for reading and appending; refuse if another process has it open so."""
     while True:
         file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666), "r+")
-        if not _lock(file):
+        try:
+            if fcntl is not None:  # some systems have no such locks
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
             file.close()
             remedy = "wait for it, or use another folder (--out)"
-            raise ResultsError(path, "another run is writing to it", remedy)
+            raise ResultsError(path, "another run is writing to it", remedy) from None
         # The file may have been replaced (`Store.finish`) between opening and locking.
         with contextlib.suppress(FileNotFoundError):
             if os.fstat(file.fileno()).st_ino == path.stat().st_ino:
                 return file
         file.close()
-
-
-def _lock(file: io.FileIO) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        return True
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -6,11 +6,9 @@ The grids are data, in ``studies.toml``. Those of sound and text also depend on 
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.resources import files
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,9 +20,9 @@ from . import text as words
 from . import toy
 from .grid import Cell, Experiment
 from .loaders import DataError
+from .methods import DECLARED as GRIDS
 from .methods import load_selector, settings_of
 
-GRIDS = tomllib.loads(files(__package__).joinpath("studies.toml").read_text(encoding="utf-8"))
 SOLVERS = {
     "omp": toy.run_omp,
     "cosamp": toy.run_cosamp,

@@ -13,9 +13,8 @@ import skpursuit
 from skpursuit.metrics import support_overlap
 
 from .grid import Cell
-from .loaders import TextCollection, find_text
+from .loaders import TextCollection, find_text, make_text
 from .methods import NO_OWN, make_selector, timed_fit
-from .standins import make_text
 
 COLUMNS = (
     "collection", "split", "method", "n_train", "d", "k", "accuracy", "accuracy_all", "seconds",

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from skpursuit.selectors import Query
 from .grid import Cell
 from .methods import NO_OWN, FixedIterationCoSaMP, make_selector, timed_fit
 
+Place = tuple[int, int, int, int]  # n, d, k and the trial
 #: What is measured of every run. `share_read`: bytes per iteration, as a share of X.
 MEASURED = (
     "seconds", "f_measure", "same_atoms", "share_read", "entries_read", "bytes_read", "iterations",
@@ -29,24 +29,13 @@ MEASURED = (
 COLUMNS = ("n", "d", "k", "trial", "method", "stability", "budget", "iteration_limit", *MEASURED)
 #: Of a race: estimates in units of the exact top entry, empty once dropped; the rank is that of the answer.
 RUNNERS = ("winner", "second", "third", "others")
-RACE_COLUMNS = ("n", "d", "k", "trial", "method", "rows_read", "left", *RUNNERS, "rank", "share_read")
+RACE_COLUMNS = ("n", "d", "k", "trial", "method", "rows_read", "left", *RUNNERS, "rank", "read")
 RACE_STEPS = 25  # rows of a race, beside those where columns are dropped
 THRESHOLD = 1e-3  # of the F-measure: coefficients up to this size count as zero
 TOLERANCE = 1.001  # times the residual of exact CoSaMP
 
 
-@dataclass(frozen=True)
-class Toy:
-    """One toy problem."""
-
-    X: np.ndarray
-    y: np.ndarray
-    w: np.ndarray
-    seed: int
-
-
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """One run: the atoms it found, and a row of measurements."""
 
     atoms: np.ndarray
@@ -54,28 +43,27 @@ class Measured:
 
 
 @lru_cache(maxsize=1)
-def toy(n: int, d: int, k: int, trial: int) -> Toy:
-    """The problem of a trial; every trial draws X, w and the noise anew."""
+def toy(place: Place) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """X, y and w of the problem of a trial; every trial draws them and the noise anew."""
     gc.collect()
-    seed = np.random.SeedSequence([n, d, k, trial])
-    X, y, w = skpursuit.datasets.make_sparse_signal(n, d, k, random_state=seed)
-    return Toy(X, y, w, trial)
+    return skpursuit.datasets.make_sparse_signal(*place[:3], random_state=np.random.SeedSequence(place))
 
 
-def place_of(cell: Cell) -> tuple[int, int, int, int]:
+def place_of(cell: Cell) -> Place:
     """What the problem of a cell is made from."""
     return cell["n"], cell["d"], cell["k"], cell["trial"]
 
 
-def measure(problem: Toy, solver: Any, selector: Any, exact: np.ndarray | None = None) -> Measured:
+def measure(place: Place, solver: Any, selector: Any, exact: np.ndarray | None = None) -> Measured:
     """Run once; `exact` are the atoms that exact selection finds, by default those found here."""
-    result, seconds = timed_fit(problem.X, problem.y, solver, selector, seed=problem.seed)
+    X, y, w = toy(place)
+    result, seconds = timed_fit(X, y, solver, selector, seed=place[-1])
     atoms = np.flatnonzero(np.abs(result.coef) > THRESHOLD)
     row = {
         "seconds": seconds,
-        "f_measure": f_measure(problem.w, result.coef, THRESHOLD),
+        "f_measure": f_measure(w, result.coef, THRESHOLD),
         "same_atoms": support_overlap(atoms if exact is None else exact, atoms),
-        "share_read": result.bytes_read / (max(1, result.n_iter) * problem.X.nbytes),
+        "share_read": result.bytes_read / (max(1, result.n_iter) * X.nbytes),
         "entries_read": result.entries_read,
         "bytes_read": result.bytes_read,
         "iterations": result.n_iter,
@@ -85,43 +73,41 @@ def measure(problem: Toy, solver: Any, selector: Any, exact: np.ndarray | None =
     return Measured(atoms, row)
 
 
-@lru_cache(maxsize=2)
-def reference(solver: Any, selector: str, place: tuple[int, int, int, int]) -> Measured:
-    """The run that all methods of a problem are compared with."""
-    return measure(toy(*place), solver, selector)
+#: The run that all methods of a problem are compared with.
+reference = lru_cache(maxsize=2)(measure)
 
 
 def _run(cell: Cell, solver: Any, exact: Measured, own: Mapping[str, str]) -> list[dict[str, Any]]:
     given = {name: cell[name] for name in ("stability", "budget") if cell.get(name) is not None}
     selector = make_selector(cell["method"], **given, own=own)
-    return [measure(toy(*place_of(cell)), solver, selector, exact.atoms).row]
+    return [measure(place_of(cell), solver, selector, exact.atoms).row]
 
 
 def run_omp(cell: Cell, own: Mapping[str, str] = NO_OWN) -> list[dict[str, Any]]:
     """OMP for k iterations."""
     solver = skpursuit.OMP(n_nonzero_coefs=cell["k"])
-    exact = reference(solver, "exact", place_of(cell))
+    exact = reference(place_of(cell), solver, "exact")
     return [exact.row] if cell["method"] == "exact" else _run(cell, solver, exact, own)
 
 
 def run_fw(cell: Cell, own: Mapping[str, str] = NO_OWN) -> list[dict[str, Any]]:
     """Frank-Wolfe on the ball of radius ‖w*‖_1, exact line search."""
-    radius = float(np.abs(toy(*place_of(cell)).w).sum())
+    radius = float(np.abs(toy(place_of(cell))[2]).sum())
     solver = skpursuit.FrankWolfe(skpursuit.L1Ball(radius), max_iter=cell["iteration_limit"])
     # Gram columns give the iterates of exact selection, and are quick enough to compute again.
-    return _run(cell, solver, reference(solver, "gram", place_of(cell)), own)
+    return _run(cell, solver, reference(place_of(cell), solver, "gram"), own)
 
 
 def run_cosamp(cell: Cell, own: Mapping[str, str] = NO_OWN) -> list[dict[str, Any]]:
     """CoSaMP: methods ending in -k make k iterations, the others stop at 1.001 times exact's residual."""
     k, method, place = cell["k"], cell["method"], place_of(cell)
-    settled = reference(skpursuit.CoSaMP(n_nonzero_coefs=k, max_iter=k, tol=1e-6), "exact", place)
+    settled = reference(place, skpursuit.CoSaMP(n_nonzero_coefs=k, max_iter=k, tol=1e-6), "exact")
     if method.endswith("-k"):
         patient = FixedIterationCoSaMP(n_nonzero_coefs=k, max_iter=k, tol=1e-6)
         return _run(cell, patient, settled, own)
     enough = (TOLERANCE * settled.row["residual"]) ** 2
     solver = skpursuit.CoSaMP(n_nonzero_coefs=k, max_iter=k, tol=enough)
-    exact = reference(solver, "exact", place)
+    exact = reference(place, solver, "exact")
     if method == "exact":
         return [exact.row]
     if method == "stoch":
@@ -131,14 +117,13 @@ def run_cosamp(cell: Cell, own: Mapping[str, str] = NO_OWN) -> list[dict[str, An
 
 def run_race(cell: Cell, own: Mapping[str, str] = NO_OWN) -> list[dict[str, Any]]:
     """Follow the first selection of a pursuit; one row for every step of it that is kept."""
-    problem = toy(*place_of(cell))
-    design = skpursuit.as_design(problem.X)
-    query = Query(-problem.y, rng=np.random.default_rng(problem.seed))
-    course = trace(make_selector(cell["method"], own=own), design, query)
-    exact = np.abs(problem.X.T @ problem.y)
+    X, y, _ = toy(place_of(cell))
+    query = Query(-y, rng=np.random.default_rng(cell["trial"]))
+    course = trace(make_selector(cell["method"], own=own), skpursuit.as_design(X), query)
+    exact = np.abs(X.T @ y)
     order = np.argsort(-exact, kind="stable")
     rank = int(np.flatnonzero(order == course.answer.indices[0])[0]) + 1
-    read = {"rank": rank, "share_read": course.answer.entries_read / problem.X.size}
+    read = {"rank": rank, "read": course.answer.entries_read / X.size}
     steps = np.linspace(0, len(course.rows) - 1, RACE_STEPS).round().astype(int)
     dropped = np.searchsorted(course.rows, [rows for rows, _ in course.rounds])
     rows = []
