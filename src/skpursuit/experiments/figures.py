@@ -70,15 +70,17 @@ def draw(panel: Panel, key: str) -> Any:
         axes.plot(xs, ys, color=colour, linewidth=1.6, **style)
         if line.low:
             low, high = [line.low[i] for i in at], [line.high[i] for i in at]
-            axes.fill_between(xs, low, high, color=colour, alpha=0.13, linewidth=0)
+            axes.fill_between(xs, low, high, color=colour, alpha=0.09, linewidth=0)
         ends.append((ys[-1], line.name, colour))
     for value in panel.y_shown:
         axes.axhline(value, color=RULE, linewidth=0.8)
     axes.grid(True, axis="y", color=RULE)
     for axis in [axis for axis, log in ((axes.xaxis, panel.x_log), (axes.yaxis, panel.y_log)) if log]:
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
+        low, high = axis.get_view_interval()
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,), numticks=9))
         axis.set_major_formatter("{x:g}")
     axes.minorticks_off()
+    axes.tick_params(labelsize=8)
     if 0 < len(panel.places) <= 8:
         axes.set_xticks(panel.places, [f"{x:g}" for x in panel.places])
     axes.set_xlabel(panel.x_label)
@@ -94,13 +96,15 @@ def _name_ends(figure: Any, axes: Any, ends: Sequence[tuple[float, str, str]], r
     scale = 72 / figure.dpi
     ends = sorted(ends)
     heights = [float(axes.transData.transform((right, y))[1]) * scale for y, _, _ in ends]
-    wanted = [heights[0]]
-    for height in heights[1:]:
-        wanted.append(max(height, wanted[-1] + CLOSEST))
-    over = max(0.0, wanted[-1] - float(axes.bbox.y1) * scale - 4)
-    for (y, name, colour), height, place in zip(ends, heights, wanted):
+    places = list(heights)
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + CLOSEST)
+    places.append(float(axes.bbox.y1) * scale + 4 + CLOSEST)
+    for i in reversed(range(len(ends))):
+        places[i] = min(places[i], places[i + 1] - CLOSEST)
+    for (y, name, colour), height, place in zip(ends, heights, places):
         axes.annotate(
-            name, (right, y), (7, place - over - height), textcoords="offset points", va="center", fontsize=8,
+            name, (right, y), (7, place - height), textcoords="offset points", va="center", fontsize=8,
             color=colour, annotation_clip=False,
         )  # fmt: skip
 

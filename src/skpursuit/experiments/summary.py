@@ -197,7 +197,11 @@ def judge(rows: Rows, claim: Claim) -> dict[str, str] | None:
     if "keeps" in claim:
         own, exact = (mean(pick(rows, method=m), claim["keeps"]) or 0.0 for m in (claim["method"], "exact"))
         worse = (exact - own) * claim.get("sign", 1)
-        grade = max(grade, claim.get("at_least", 0)) if worse <= claim["slack"] else min(grade, 1)
+        grade = (
+            max(grade, claim.get("at_least", 0))
+            if worse <= claim["slack"]
+            else min(grade, claim.get("at_most", 1))
+        )
         words += claim["words"].format(own=own, exact=exact)
     verdict, tone = VERDICTS[grade]
     return {"says": claim["says"], "verdict": verdict, "tone": tone, "measured": words}
