@@ -24,8 +24,7 @@ def install():
     """Replace the grids of the toy studies."""
     for name in ("omp", "cosamp", "budget", "scaling", "fw"):
         full = studies.STUDIES[name]
-        small = lambda options, full=full: shrink(full.experiment(options))  # noqa: E731
-        studies.STUDIES[name] = replace(full, experiment=small)
+        studies.STUDIES[name] = lambda options, full=full: shrink(full(options))
 
 
 if __name__ == "__main__":

@@ -214,15 +214,14 @@ def test_the_page_has_every_study_and_both_baselines(results, tmp_path):
 
 
 def test_sound_and_text_stand_beside_the_paper(tmp_path):
-    from skpursuit.experiments.audio import COLUMNS as SOUND
+    from skpursuit.experiments.methods import COLUMNS
     from skpursuit.experiments.results import Store
-    from skpursuit.experiments.text import COLUMNS as TEXT
 
     heard = {"first": 0, "count": 8, "atoms": 16, "error": 0.25, "error_square": 0.07, "seconds": 0.5}
-    with Store(tmp_path / "audio.jsonl", SOUND, {"recording": "Bach"}, {}) as store:
+    with Store(tmp_path / "audio.jsonl", tuple(COLUMNS["audio"]), {"recording": "Bach"}, {}) as store:
         store.append("a", [{**heard, "method": m} for m in ("exact", "halving", "coder")])
     read = {"collection": "la2", "split": 0, "n_train": 9, "d": 7, "k": 10, "accuracy": 0.5, "seconds": 2.0}
-    with Store(tmp_path / "text.jsonl", TEXT, {"generated": False}, {}) as store:
+    with Store(tmp_path / "text.jsonl", tuple(COLUMNS["text"]), {"generated": False}, {}) as store:
         store.append("a", [{**read, "method": m} for m in ("exact", "halving")])
     assert invoke("report", tmp_path).exit_code == 0
     html = (tmp_path / "report.html").read_text()

@@ -8,9 +8,8 @@ from html.parser import HTMLParser
 import pytest
 from tests.browser import browse, needs_browser
 
-from skpursuit.experiments import audio, text, toy
 from skpursuit.experiments.figures import Panel, describe, draw, look
-from skpursuit.experiments.methods import METHODS
+from skpursuit.experiments.methods import COLUMNS, METHODS
 from skpursuit.experiments.report import render_page
 from skpursuit.experiments.results import Store
 from skpursuit.experiments.summary import Line
@@ -59,8 +58,9 @@ def toy_rows(methods):
                 yield {**place, **found, "seconds": 1e-4 * (1 + i) * k + trial, "share_read": 1 / (1 + i)}
 
 
-def write(folder, name, rows, columns=toy.COLUMNS, settings=None):
+def write(folder, name, rows, settings=None):
     about = {"processor": HOSTILE, "numpy": "2.0", "a long word": "x" * 120}
+    columns = tuple(COLUMNS.get(name, COLUMNS["toy"]))
     with Store(folder / f"{name}.jsonl", columns, settings or {"sizes": "small"}, about) as store:
         for i, row in enumerate(rows):
             store.append(f"c{i}", [row])
@@ -72,17 +72,17 @@ def html(tmp_path_factory):
     write(folder, "omp", toy_rows((*METHODS, "mine", HOSTILE)))
     heard = {"first": 0, "count": 8, "atoms": 16, "error": 0.25, "error_square": 0.07, "seconds": 0.5}
     rows = [{**heard, "method": method} for method in (*METHODS, HOSTILE)]
-    write(folder, "audio", rows, audio.COLUMNS, {"recording": f"generated {HOSTILE}"})
+    write(folder, "audio", rows, {"recording": f"generated {HOSTILE}"})
     read = {"collection": HOSTILE, "split": 0, "n_train": 9, "d": 7, "k": 10, "accuracy": 0.5, "seconds": 2.0}
     rows = [{**read, "method": method} for method in (*METHODS, HOSTILE)]
-    write(folder, "text", rows, text.COLUMNS, {"generated": True})
+    write(folder, "text", rows, {"generated": True})
     course = {"n": 9, "d": 5, "k": 1, "trial": 0, "rank": 1, "read": 0.1}
     rows = [
         {**course, "method": method, "rows_read": rows, "left": 5, "winner": 0.5, "second": 0.1}
         for method in ("halving", HOSTILE)
         for rows in (1.0, 4.5, 9.0)
     ]
-    write(folder, "race", rows, toy.RACE_COLUMNS)
+    write(folder, "race", rows)
     return render_page(folder)
 
 

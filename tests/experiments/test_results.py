@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from skpursuit.experiments import audio, text, toy
 from skpursuit.experiments.loaders import DataError
+from skpursuit.experiments.methods import COLUMNS
 from skpursuit.experiments.report import render_page
 from skpursuit.experiments.results import ResultsError, Store, read_results
 from skpursuit.experiments.studies import STUDIES
@@ -27,7 +27,7 @@ def rows_of(columns, row, **changes):
     return columns, [{**row, "method": "exact"}, {**row, "method": "halving", **changes}]
 
 
-def write(folder, name, rows, columns=toy.COLUMNS, settings=None):
+def write(folder, name, rows, columns=tuple(COLUMNS["toy"]), settings=None):
     with Store(folder / f"{name}.jsonl", columns, settings or {"sizes": "small"}) as store:
         for i, row in enumerate(rows):
             store.append(f"c{i}", [row])
@@ -43,10 +43,22 @@ def refusal(folder):
 def test_every_study_can_be_read_and_drawn(tmp_path):
     for name in ("omp", "cosamp", "fw", "budget", "scaling"):
         write(tmp_path, name, toy_rows())
-    write(tmp_path, "audio", rows_of(audio.COLUMNS, HEARD)[1], audio.COLUMNS, {"recording": "Bach"})
-    write(tmp_path, "text", rows_of(text.COLUMNS, READ)[1], text.COLUMNS, {"generated": False})
+    write(
+        tmp_path,
+        "audio",
+        rows_of(tuple(COLUMNS["audio"]), HEARD)[1],
+        tuple(COLUMNS["audio"]),
+        {"recording": "Bach"},
+    )
+    write(
+        tmp_path,
+        "text",
+        rows_of(tuple(COLUMNS["text"]), READ)[1],
+        tuple(COLUMNS["text"]),
+        {"generated": False},
+    )
     course = {"n": 9, "d": 5, "k": 1, "trial": 0, "method": "halving", "rows_read": 2.5, "left": 5}
-    write(tmp_path, "race", [{**course, "winner": 0.5, "rank": 1, "read": 0.1}], toy.RACE_COLUMNS)
+    write(tmp_path, "race", [{**course, "winner": 0.5, "rank": 1, "read": 0.1}], tuple(COLUMNS["race"]))
     page = render_page(tmp_path)
     assert "5 rows, 1 trials" in page
     assert all(f'<section aria-labelledby="{name}">' in page for name in STUDIES)
@@ -84,10 +96,10 @@ def test_wrong_values_of_toy_studies(tmp_path, name, changes, words):
 @pytest.mark.parametrize(
     ("name", "columns", "row", "settings", "changes"),
     [
-        ("audio", audio.COLUMNS, HEARD, {"recording": "Bach"}, {"count": 0}),
-        ("audio", audio.COLUMNS, HEARD, {"recording": "Bach"}, {"error": "x"}),
-        ("text", text.COLUMNS, READ, {"generated": False}, {"accuracy": float("nan")}),
-        ("text", text.COLUMNS, READ, {"generated": False}, {"collection": None}),
+        ("audio", tuple(COLUMNS["audio"]), HEARD, {"recording": "Bach"}, {"count": 0}),
+        ("audio", tuple(COLUMNS["audio"]), HEARD, {"recording": "Bach"}, {"error": "x"}),
+        ("text", tuple(COLUMNS["text"]), READ, {"generated": False}, {"accuracy": float("nan")}),
+        ("text", tuple(COLUMNS["text"]), READ, {"generated": False}, {"collection": None}),
     ],
 )
 def test_wrong_values_of_real_studies(tmp_path, name, columns, row, settings, changes):
@@ -96,8 +108,8 @@ def test_wrong_values_of_real_studies(tmp_path, name, columns, row, settings, ch
 
 
 def test_a_collection_may_be_called_by_a_number(tmp_path):
-    rows = rows_of(text.COLUMNS, {**READ, "collection": "007"})[1]
-    write(tmp_path, "text", rows, text.COLUMNS, {"generated": False})
+    rows = rows_of(tuple(COLUMNS["text"]), {**READ, "collection": "007"})[1]
+    write(tmp_path, "text", rows, tuple(COLUMNS["text"]), {"generated": False})
     assert "007: 9 training documents" in render_page(tmp_path)
 
 
@@ -148,7 +160,10 @@ def test_methods_that_are_not_known_are_shown_by_their_names(tmp_path):
 
 @pytest.mark.parametrize("name", ["audio", "text"])
 def test_results_of_nobody_knows_what_are_not_shown(tmp_path, name):
-    columns, rows = {"audio": rows_of(audio.COLUMNS, HEARD), "text": rows_of(text.COLUMNS, READ)}[name]
+    columns, rows = {
+        "audio": rows_of(tuple(COLUMNS["audio"]), HEARD),
+        "text": rows_of(tuple(COLUMNS["text"]), READ),
+    }[name]
     write(tmp_path, name, rows, columns)
     missing = {"audio": "recording", "text": "generated"}[name]
     assert f"{name}.jsonl: its settings do not say '{missing}'" in refusal(tmp_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-import time
+import timeit
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 import skpursuit
 from skpursuit.cli.base import Refusal
 from skpursuit.cli.system import memory_size
+from skpursuit.experiments.methods import make_selector, timed_fit
 from skpursuit.selectors.greedy import empty_sums
 
 ALL = (
@@ -49,25 +50,17 @@ def fit_lines(
 ) -> list[dict[str, Any]]:
     """Fit one toy problem with each selector, in turns; one line for each, with the best of its times."""
     X, y, w = skpursuit.datasets.make_sparse_signal(n, d, k, random_state=seed)
-    fits: dict[str, tuple[float, Any]] = {}
-
-    def fit(name: str, k: int) -> tuple[float, Any]:
-        progress(name)
-        selector = skpursuit.SuccessiveReject(REJECT_BUDGET) if name == "reject" else name
-        began = time.perf_counter()
-        result = skpursuit.minimize(X, y, skpursuit.OMP(n_nonzero_coefs=k), selector, random_state=seed)
-        return time.perf_counter() - began, result
-
+    solver = skpursuit.OMP(n_nonzero_coefs=k)
+    fits: dict[str, tuple[Any, float]] = {}
     with threadpool_limits(1):
-        for name in names:
-            fit(name, 1)  # compiles
-        for turn in range(ROUNDS):
+        for _ in range(ROUNDS):
             for name in names:
-                if turn == 0:
-                    fits[name] = fit(name, k)
-                elif fits[name][0] <= LONG:
-                    fits[name] = min(fits[name], fit(name, k), key=lambda one: one[0])
-    base, exact = fits["exact"]
+                if name not in fits or fits[name][1] <= LONG:
+                    progress(name)
+                    selector = make_selector(name, budget=REJECT_BUDGET if name == "reject" else 0.2)
+                    found = timed_fit(X, y, solver, selector, seed=seed)
+                    fits[name] = min(fits.get(name, found), found, key=lambda one: one[1])
+    exact, base = fits["exact"]
     return [
         {
             "selector": name,
@@ -78,7 +71,7 @@ def fit_lines(
             "f_measure": skpursuit.metrics.f_measure(w, result.coef),
             "certificate": result.history[-1].certificate,
         }
-        for name, (seconds, result) in fits.items()
+        for name, (result, seconds) in fits.items()
     ]
 
 
@@ -121,11 +114,6 @@ def rates(n: int, d: int, rounds: int = 7) -> dict[str, float]:
         "rows accumulated, all": (lambda: design.accumulate(np.arange(n), r, sums), n),
         "rows accumulated, a random fifth": (lambda: design.accumulate(some, r[some], sums), len(some)),
     }
-    best = dict.fromkeys(ways, np.inf)
     with threadpool_limits(1):
-        for _ in range(rounds):
-            for name, (work, _) in ways.items():
-                began = time.perf_counter()
-                work()
-                best[name] = min(best[name], time.perf_counter() - began)
+        best = {name: min(timeit.repeat(work, number=1, repeat=rounds)) for name, (work, _) in ways.items()}
     return {name: rows * d * X.itemsize / best[name] for name, (_, rows) in ways.items()}

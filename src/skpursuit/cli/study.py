@@ -87,7 +87,7 @@ def _run(name: str, options: Any, folder: Path, jobs: int, out: Output) -> Path:
     from skpursuit.experiments import grid
     from skpursuit.experiments.studies import STUDIES as known
 
-    experiment = known[name].experiment(options)
+    experiment = known[name](options)
     about = {**system.machine(), "jobs": jobs, "threads": 1}
     if name in ("audio", "text") and options.data is None:
         out.note(f"{name}: no --data, so generated stand-ins are used; they are not real {name}")

@@ -16,9 +16,7 @@ from .grid import Cell
 from .loaders import Recording, find_audio, make_music
 from .methods import NO_OWN, FixedIterationCoSaMP, make_selector, timed_fit
 
-#: Means over the pieces of a cell.
 MEASURED = ("error", "error_square", "seconds", "share_read", "entries_read", "iterations", "same_atoms")
-COLUMNS = ("first", "count", "atoms", "method", *MEASURED)
 K = 10
 EPOCHS = 4
 SEED = 5

@@ -35,28 +35,17 @@ class CellError(RuntimeError):
 class Experiment:
     """A grid of cells and what is done with each.
 
-    Attributes
-    ----------
-    name : str
-        Names the results file.
-    cells : sequence of dict
-        What is computed, as JSON values: parameters, sizes, the trial's seed. A cell is known by its content.
-    run : callable
-        ``run(cell)`` returns rows (dicts); a module's top-level function, so that other processes find it.
-    columns : tuple of str
-        Columns of the results: keys of cells and of rows. A row may fill in keys that its cell does not have.
-    settings : dict
-        What the results depend on beside the cells; results of other settings are never continued.
-    cost : callable
-        Relative cost of a cell, for the estimate of the time left.
+    Cells hold JSON values (parameters, sizes, the trial's seed), and a cell is known by its content. ``run``
+    is a module's top-level function, so that other processes find it; the rows it returns may fill in columns
+    that their cell does not have.
     """
 
-    name: str
+    name: str  # of the results file
     cells: Sequence[Cell]
     run: Callable[[Cell], Rows]
-    columns: tuple[str, ...]
-    settings: dict[str, Any] = field(default_factory=dict)
-    cost: Callable[[Cell], float] = lambda cell: 1.0
+    columns: tuple[str, ...]  # of the results: keys of cells and of rows
+    settings: dict[str, Any] = field(default_factory=dict)  # results of other settings are never continued
+    cost: Callable[[Cell], float] = lambda cell: 1.0  # relative, for the estimate of the time left
 
 
 class Progress(NamedTuple):

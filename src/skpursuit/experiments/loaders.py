@@ -67,7 +67,10 @@ def load_text(path: str | Path, least: int = 1) -> TextCollection:
     reader = _TEXT_READERS.get(path.suffix.lower())
     if reader is None:
         raise DataError(path, "not a known format of text collections", f"use {', '.join(_TEXT_READERS)}")
-    X, labels = reader(path)
+    try:
+        X, labels = reader(path)
+    except OSError as error:
+        raise DataError(path, f"it cannot be read ({error.strerror})", "give another file") from None
     X = csr_array(X, dtype=np.float64)
     if labels.shape != (X.shape[0],):
         problem = f"{labels.size} labels for {X.shape[0]} documents"
@@ -86,7 +89,7 @@ def load_text(path: str | Path, least: int = 1) -> TextCollection:
 
 
 def _read_mat(path: Path) -> tuple[csr_array, np.ndarray]:
-    content = _read_bytes(path)
+    content = path.read_bytes()
     if content.startswith(b"\x89HDF"):
         raise DataError(path, "this is a Matlab 7.3 file (HDF5)", "save it again with -v7")
     if not content.startswith(b"MATLAB"):
@@ -106,7 +109,7 @@ def _read_mat(path: Path) -> tuple[csr_array, np.ndarray]:
 
 
 def _read_cluto(path: Path) -> tuple[csr_array, np.ndarray]:
-    first, *lines = _read_bytes(path).split(b"\n")
+    first, *lines = path.read_bytes().split(b"\n")
     try:
         n, d, stored = map(int, first.split())
         rows = [np.array(line.split(), dtype=np.float64) for line in lines]
@@ -122,17 +125,10 @@ def _read_cluto(path: Path) -> tuple[csr_array, np.ndarray]:
         raise DataError(path, "this is not a whole CLUTO matrix", remedy) from None
     beside = (path.with_name(path.name + ".rclass"), path.with_suffix(".rclass"))
     for place in filter(Path.exists, beside):
-        labels = _read_bytes(place).decode("utf-8", "replace").splitlines()
+        labels = place.read_bytes().decode("utf-8", "replace").splitlines()
         return X, np.array([label.strip() for label in labels if label.strip()])
     remedy = f"put {beside[0].name} in the same folder"
     raise DataError(path, "there are no class labels beside it", remedy)
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(path, f"it cannot be read ({error.strerror})", "give another file") from None
 
 
 def _read_columns(path: Path) -> tuple[csr_array, np.ndarray]:

@@ -21,6 +21,7 @@ from skpursuit.selectors.greedy import empty_sums
 
 DECLARED = tomllib.loads(files(__package__).joinpath("studies.toml").read_text(encoding="utf-8"))
 METHODS: dict[str, dict[str, Any]] = DECLARED["methods"]
+COLUMNS: dict[str, dict[str, str]] = DECLARED["columns"]
 NO_OWN: Mapping[str, str] = {}  # selectors of one's own
 
 

@@ -14,9 +14,9 @@ from skpursuit.pages import render
 from . import figures, summary
 from .figures import Panel
 from .loaders import DataError
-from .methods import METHODS, label, settings_of
+from .methods import DECLARED, label
 from .results import Results, ResultsError, Row, check_rows, read_results
-from .studies import STUDIES
+from .studies import STUDIES, columns_of
 from .summary import Line, lines, methods_of, pick
 
 RUNNERS = {"winner": "exact winner", "second": "second", "third": "third", "others": "best of the others"}
@@ -35,18 +35,18 @@ def read_folder(folder: Path) -> dict[str, Results]:
     if not folder.is_dir():
         raise DataError(folder, "there is no such folder", remedy)
     found = {}
-    for name, study in STUDIES.items():
+    for name in STUDIES:
         results, path = read_results(folder, name), folder / f"{name}.jsonl"
         if results is None or not results.cells:
             continue
-        if results.columns != study.columns:
+        if results.columns != tuple(columns_of(name)):
             other = "delete the file, or name another folder"
             raise ResultsError(path, "these are not results of this study", other)
-        for key, kind in study.shown.items():
-            if not isinstance(results.settings.get(key), kind):
+        for key, example in DECLARED[name].get("needs", {}).items():
+            if not isinstance(results.settings.get(key), type(example)):
                 problem = f"its settings do not say {key!r}"
                 raise ResultsError(path, problem, "use another folder, or delete the file")
-        check_rows(path, results.rows, {method: settings_of(method) for method in METHODS})
+        check_rows(path, results.rows, columns_of(name))
         found[name] = results
     if not found:
         raise DataError(folder, "there are no results in it", remedy)

@@ -23,26 +23,20 @@ from pathlib import Path
 from typing import Any
 
 from .._files import FileError, fcntl, write_atomically
+from .methods import settings_of
 
 Row = dict[str, Any]
 LARGEST = 1e300  # of the numbers that a page can show: whatever is larger was not measured
 OTHER_FOLDER = "use another folder (--out), or delete the file"
 
-NUMBER, WHOLE = "a number of at least 0", "a whole number of at least 0"
-COUNT, SHARE, NAME = "a whole number of at least 1", "a number from 0 to 1", "a name"
-#: What the columns that a page shows must hold, in whichever study they occur.
 KINDS = {
-    **dict.fromkeys(("method", "collection"), NAME),
-    **dict.fromkeys(("n", "d", "k", "count", "atoms", "n_train", "rank"), COUNT),
-    **dict.fromkeys(("trial", "first", "split", "left"), WHOLE),
-    **dict.fromkeys(("seconds", "error", "error_square", "rows_read", "read"), NUMBER),
-    "accuracy": SHARE,
+    "name": "a name",
+    "number": "a number of at least 0",
+    "number?": "a number of at least 0",
+    "share": "a number from 0 to 1",
+    "whole": "a whole number of at least 0",
+    "count": "a whole number of at least 1",
 }
-#: Columns of numbers that may be empty, unless the method needs them.
-MAYBE = (
-    "stability", "budget", "f_measure", "same_atoms", "share_read", "iterations", "accuracy_all",
-    "winner", "second", "third", "others",
-)  # fmt: skip
 
 
 class ResultsError(FileError):
@@ -160,26 +154,25 @@ def _add(results: Results, entry: Any) -> None:
     results.cells[str(entry["cell"])] = [results.filled(row) for row in entry["rows"]]
 
 
-def check_rows(path: Path, rows: Sequence[Row], needed: Mapping[str, Sequence[str]]) -> None:
-    """Refuse rows that a page cannot show; `needed` are columns that a method may not leave empty."""
+def check_rows(path: Path, rows: Sequence[Row], kinds: Mapping[str, str]) -> None:
+    """Refuse rows that a page cannot show: with columns that hold something else than their kinds."""
     for number, row in enumerate(rows, start=1):
-        maybe = {name for name in MAYBE if row.get(name) is None} - set(needed.get(str(row["method"]), ()))
-        kinds = KINDS | {name: NUMBER for name in MAYBE if name not in maybe}
         for column, kind in kinds.items():
-            if column in row and not _fits(row[column], kind):
+            empty = row[column] is None and kind == "number?" and column not in settings_of(row["method"])
+            if kind != "any" and not empty and not _fits(row[column], kind):
                 found = "empty" if row[column] in (None, "") else repr(row[column])[:40]
                 remedy = "delete the line of that cell and run `skpursuit reproduce` again"
-                raise ResultsError(path, f"row {number}: {column} is {found}, not {kind}", remedy)
+                raise ResultsError(path, f"row {number}: {column} is {found}, not {KINDS[kind]}", remedy)
 
 
 def _fits(value: Any, kind: str) -> bool:
-    if kind == NAME:
+    if kind == "name":
         return isinstance(value, str) and bool(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < LARGEST:
         return False
-    if kind in (WHOLE, COUNT):
-        return isinstance(value, int) and value >= (kind == COUNT)
-    return kind != SHARE or value <= 1
+    if kind in ("whole", "count"):
+        return isinstance(value, int) and value >= (kind == "count")
+    return kind != "share" or value <= 1
 
 
 def _read_first_format(path: Path) -> Results | None:
@@ -209,16 +202,13 @@ def _read_first_format(path: Path) -> Results | None:
     return results if results.cells else None
 
 
-def _value(name: str, text: str) -> str | int | float | bool | None:
+def _value(name: str, text: str) -> Any:
     """Return what a cell of the first format holds."""
     if name in ("collection", "method", "status"):
         return text
-    if text in ("", "true", "false"):
-        return {"": None, "true": True, "false": False}[text]
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return text
+    with contextlib.suppress(ValueError):
+        return json.loads(text)
+    return text or None
 
 
 class Store:

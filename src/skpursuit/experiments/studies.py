@@ -20,41 +20,19 @@ from . import text as words
 from . import toy
 from .grid import Cell, Experiment
 from .loaders import DataError
+from .methods import COLUMNS, load_selector, settings_of
 from .methods import DECLARED as GRIDS
-from .methods import load_selector, settings_of
-
-SOLVERS = {
-    "omp": toy.run_omp,
-    "cosamp": toy.run_cosamp,
-    "fw": toy.run_fw,
-    "budget": toy.run_cosamp,
-    "scaling": toy.run_cosamp,
-}
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may choose.
+    """What a user may choose."""
 
-    Attributes
-    ----------
-    full : bool
-        The paper's sizes.
-    trials : int or None
-        Repetitions; None is 3 for small and 20 for full runs.
-    data : str or None
-        Folder with text collections and recordings; None generates stand-ins.
-    methods : tuple of str
-        The methods to compare; empty for those of the study, and one's own.
-    own : dict of str to str
-        Selectors of one's own: the name of the method, and ``FILE.py:NAME``.
-    """
-
-    full: bool = False
-    trials: int | None = None
-    data: str | None = None
-    methods: tuple[str, ...] = ()
-    own: Mapping[str, str] = field(default_factory=dict)
+    full: bool = False  # the paper's sizes
+    trials: int | None = None  # repetitions; by default 3 for small and 20 for full runs
+    data: str | None = None  # folder with text collections and recordings; None generates stand-ins
+    methods: tuple[str, ...] = ()  # the methods to compare; empty for those of the study, and one's own
+    own: Mapping[str, str] = field(default_factory=dict)  # selectors of one's own: name and FILE.py:NAME
 
     @property
     def repetitions(self) -> int:
@@ -96,8 +74,8 @@ def toy_study(name: str, options: Options) -> Experiment:
     """A study on toy signals."""
     grid = {**GRIDS[name], **GRIDS[name]["full" if options.full else "small"]}
     cells = list(toy_cells(grid, options.choose(grid["methods"]), options.repetitions))
-    run = partial(SOLVERS[name], own=dict(options.own))
-    return Experiment(name, cells, run, toy.COLUMNS, options.settings, _cost)
+    run = partial(getattr(toy, f"run_{grid['solver']}"), own=dict(options.own))
+    return Experiment(name, cells, run, tuple(COLUMNS["toy"]), options.settings, _cost)
 
 
 def _cost(cell: Cell) -> float:
@@ -114,7 +92,7 @@ def race_study(options: Options) -> Experiment:
     methods = [method for method in options.choose(GRIDS["race"]["methods"]) if method in racing]
     cells = [{**GRIDS["race"]["problem"], "method": method} for method in methods]
     run = partial(toy.run_race, own=dict(options.own))
-    return Experiment("race", cells, run, toy.RACE_COLUMNS, options.settings)
+    return Experiment("race", cells, run, tuple(COLUMNS["race"]), options.settings)
 
 
 def audio_study(options: Options) -> Experiment:
@@ -136,7 +114,7 @@ def audio_study(options: Options) -> Experiment:
     settings = {**options.settings, "recording": recording.name}
     if options.methods:
         settings["methods"] = ", ".join(chosen)
-    return Experiment("audio", cells, run, sound.COLUMNS, settings)
+    return Experiment("audio", cells, run, tuple(COLUMNS["audio"]), settings)
 
 
 def text_study(options: Options) -> Experiment:
@@ -154,21 +132,17 @@ def text_study(options: Options) -> Experiment:
     settings = {"generated": any(one.generated for one in found.values()), **digests}
     run = partial(words.run_text, data=options.data, own=dict(options.own))
     cost = lambda cell: found[cell["collection"]].X.nnz  # noqa: E731
-    return Experiment("text", cells, run, words.COLUMNS, settings, cost)
+    return Experiment("text", cells, run, tuple(COLUMNS["text"]), settings, cost)
 
 
-@dataclass(frozen=True)
-class Study:
-    """A study: how its experiment is made, the columns of its rows, and settings that its page needs."""
-
-    experiment: Callable[[Options], Experiment]
-    columns: tuple[str, ...]
-    shown: Mapping[str, type] = field(default_factory=dict)
-
-
-STUDIES: dict[str, Study] = {
-    "race": Study(race_study, toy.RACE_COLUMNS),
-    **{name: Study(partial(toy_study, name), toy.COLUMNS) for name in SOLVERS},
-    "audio": Study(audio_study, sound.COLUMNS, {"recording": str}),
-    "text": Study(text_study, words.COLUMNS, {"generated": bool}),
+STUDIES: dict[str, Callable[[Options], Experiment]] = {
+    "race": race_study,
+    **{name: partial(toy_study, name) for name in ("omp", "cosamp", "fw", "budget", "scaling")},
+    "audio": audio_study,
+    "text": text_study,
 }
+
+
+def columns_of(name: str) -> dict[str, str]:
+    """The columns of the results of a study, and what they hold."""
+    return COLUMNS.get(name, COLUMNS["toy"])

@@ -16,10 +16,6 @@ from .grid import Cell
 from .loaders import TextCollection, find_text, make_text
 from .methods import NO_OWN, make_selector, timed_fit
 
-COLUMNS = (
-    "collection", "split", "method", "n_train", "d", "k", "accuracy", "accuracy_all", "seconds",
-    "seconds_all", "share_read", "entries_read", "iterations", "same_words",
-)  # fmt: skip
 SIZES = (10, 50, 100, 250)
 STAND_IN_SIZES = (10, 50)
 #: One-vs-rest over all classes multiplies the work: only for these.

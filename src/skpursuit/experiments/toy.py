@@ -21,15 +21,7 @@ from .grid import Cell
 from .methods import NO_OWN, FixedIterationCoSaMP, make_selector, timed_fit
 
 Place = tuple[int, int, int, int]  # n, d, k and the trial
-#: What is measured of every run. `share_read`: bytes per iteration, as a share of X.
-MEASURED = (
-    "seconds", "f_measure", "same_atoms", "share_read", "entries_read", "bytes_read", "iterations",
-    "residual", "status",
-)  # fmt: skip
-COLUMNS = ("n", "d", "k", "trial", "method", "stability", "budget", "iteration_limit", *MEASURED)
-#: Of a race: estimates in units of the exact top entry, empty once dropped; the rank is that of the answer.
 RUNNERS = ("winner", "second", "third", "others")
-RACE_COLUMNS = ("n", "d", "k", "trial", "method", "rows_read", "left", *RUNNERS, "rank", "read")
 RACE_STEPS = 25  # rows of a race, beside those where columns are dropped
 THRESHOLD = 1e-3  # of the F-measure: coefficients up to this size count as zero
 TOLERANCE = 1.001  # times the residual of exact CoSaMP
