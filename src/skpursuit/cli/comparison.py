@@ -41,31 +41,28 @@ def enough_memory(n: int, d: int) -> Iterator[None]:
 
 
 def fit_lines(
-    n: int,
-    d: int,
-    k: int,
-    seed: int = 0,
-    progress: Callable[[str], Any] = lambda name: None,
-    names: Sequence[str] = ALL,
+    n: int, d: int, k: int, seed: int, progress: Callable[[str, float], Any], names: Sequence[str] = ALL
 ) -> list[dict[str, Any]]:
-    """Fit one toy problem with each selector, in turns; one line for each, with the best of its times."""
+    """Fit one toy problem with each selector, in turns; one line for each, with the best of its times.
+
+    ``progress`` is told what is being done, and the share of the work that is done.
+    """
     X, y, w = skpursuit.datasets.make_sparse_signal(n, d, k, random_state=seed)
     solver = skpursuit.OMP(n_nonzero_coefs=k)
     fits: dict[str, tuple[Any, float]] = {}
     with threadpool_limits(1):
-        for _ in range(ROUNDS):
-            for name in names:
-                if name not in fits or fits[name][1] <= LONG:
-                    progress(name)
-                    selector = make_selector(name, budget=REJECT_BUDGET if name == "reject" else 0.2)
-                    found = timed_fit(X, y, solver, selector, seed=seed)
-                    fits[name] = min(fits.get(name, found), found, key=lambda one: one[1])
+        for turn, name in enumerate([*names] * ROUNDS):
+            if name not in fits or fits[name][1] <= LONG:
+                progress(f"fitting with {name}", turn / (ROUNDS * len(names)))
+                selector = make_selector(name, budget=REJECT_BUDGET if name == "reject" else 0.2)
+                found = timed_fit(X, y, solver, selector, seed=seed)
+                fits[name] = min(fits.get(name, found), found, key=lambda one: one[1])
     exact, base = fits["exact"]
     return [
         {
             "selector": name,
             "seconds": seconds,
-            "ratio": base / seconds,
+            "ratio": base / max(seconds, 1e-9),
             "share_read": result.bytes_read / (result.n_iter * X.nbytes),
             "same_atoms": int(np.isin(result.support, exact.support).sum()),
             "f_measure": skpursuit.metrics.f_measure(w, result.coef),

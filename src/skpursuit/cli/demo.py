@@ -55,7 +55,7 @@ def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out
 
     with comparison.enough_memory(n, d), Meter(out) as meter:
         out.say(f"OMP, {k} atoms, X is {n} x {d} (unit-norm Gaussian columns), noise at 3 dB, one thread\n")
-        lines = comparison.fit_lines(n, d, k, seed, progress=lambda name: meter(f"fitting with {name}", 0.0))
+        lines = comparison.fit_lines(n, d, k, seed, meter)
     spelled = "{selector}|{seconds:.3f}|{ratio:.1f}x|{share_read:.1%}|{same_atoms}/{k}|{f_measure:.2f}"
     spelled += "|{certificate}"
     rows = [spelled.format(**line, k=k).split("|") for line in lines]
@@ -91,11 +91,11 @@ def bench(shape: tuple[int, int], k: int, out: Output) -> None:
 
     n, d = shape
     began = time.perf_counter()
-    with comparison.enough_memory(n, d):
+    with comparison.enough_memory(n, d), Meter(out) as meter:
         out.say(f"X is {n} x {d}, float64, {n * d * 8 / 2**20:.0f} MiB; one thread, best of several\n")
         speeds = comparison.rates(n, d)
         out.table(["reading", "GB/s"], [[name, f"{value / 1e9:.1f}"] for name, value in speeds.items()])
-        lines = comparison.fit_lines(n, d, k, names=comparison.QUICK)
+        lines = comparison.fit_lines(n, d, k, 0, meter, comparison.QUICK)
     spelled = "{selector}|{seconds:.3f}|{ratio:.1f}x|{same_atoms}/{k}"
     rows = [spelled.format(**line, k=k).split("|") for line in lines]
     out.say()

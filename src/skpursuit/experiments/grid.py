@@ -67,18 +67,9 @@ def run(
 ) -> Path:
     """Compute what is missing of an experiment and return the path of its results.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        What to do.
-    folder : path
-        Where ``NAME.jsonl`` and ``NAME.csv`` are, or will be.
-    jobs : int
-        Number of processes; one computes in this process. Each has one BLAS thread.
-    progress : callable
-        Told of every finished cell.
-    about : dict
-        Machine and versions, recorded beside the results.
+    ``NAME.jsonl`` and ``NAME.csv`` are, or will be, in the folder. Of ``jobs`` processes each has one BLAS
+    thread; one job computes in this process. ``progress`` is told of every finished cell, and ``about``
+    (machine and versions) is recorded beside the results.
 
     Raises
     ------

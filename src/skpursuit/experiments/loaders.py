@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.io
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csr_array
 
 from .._files import FileError
 from ..tables import ReadOptions, read_columns
@@ -56,12 +56,7 @@ def find_text(folder: str | Path, least: int = 1) -> list[TextCollection]:
 def load_text(path: str | Path, least: int = 1) -> TextCollection:
     """Load one collection: CLUTO or Matlab ``.mat``, ``.arff``, ``.svm`` (svmlight) or ``.npz``.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    least : int
-        How many documents must have words in them.
+    At ``least`` so many documents must have words in them.
     """
     path = Path(path)
     reader = _TEXT_READERS.get(path.suffix.lower())
@@ -199,30 +194,20 @@ def _find(folder: str | Path, inner: str, suffixes: tuple[str, ...]) -> list[Pat
 def make_text(n_documents: int, n_words: int, n_classes: int, random_state: int = 0) -> TextCollection:
     """Generate word counts with class structure.
 
-    Words follow Zipf's law. Each class has 60 words of its own, and a document draws 12% of its words from
-    those of its class (neighbouring classes share a third of them). Lengths of documents are log-normal and
-    classes are of unequal size, as in the CLUTO collections.
+    Words follow Zipf's law. Each class has up to 60 words of its own, and a document draws 12% of its words
+    from those of its class. Lengths of documents are log-normal, as in the CLUTO collections.
     """
     rng = np.random.default_rng(random_state)
-    background = 1.0 / np.arange(10, n_words + 10)
-    background = rng.permutation(background / background.sum())
-    share = rng.dirichlet(np.full(n_classes, 8.0))
-    y = np.concatenate([np.arange(n_classes), rng.choice(n_classes, n_documents - n_classes, p=share)])
-    rng.shuffle(y)
-    lengths = np.maximum(5, rng.lognormal(np.log(LENGTH), 0.6, n_documents)).astype(np.int64)
-    words = np.empty(lengths.sum(), dtype=np.int64)
-    documents = np.repeat(np.arange(n_documents), lengths)
-    step = (2 * OWN) // 3
-    pool = rng.choice(n_words, min(n_words, step * n_classes + OWN), replace=False)
-    for label in range(n_classes):
-        topic = np.zeros(n_words)
-        topic[pool[(label * step + np.arange(OWN)) % pool.size]] = 1.0 / np.arange(3, OWN + 3)
-        at = np.flatnonzero(y[documents] == label)
-        p = (1 - TOPICAL) * background + TOPICAL * (topic / topic.sum())
-        words[at] = rng.choice(n_words, at.size, p=p / p.sum())
-    counts = coo_array((np.ones(words.size), (documents, words)), shape=(n_documents, n_words))
+    y = rng.permutation(np.arange(n_documents) % n_classes)
+    lengths = rng.lognormal(np.log(LENGTH), 0.6, n_documents).astype(np.int64) + 5
+    background = rng.permutation(1.0 / np.arange(10, n_words + 10))
+    chances = np.tile((1 - TOPICAL) * background / background.sum(), (n_classes, 1))
+    topics = rng.integers(n_words, size=(n_classes, OWN))
+    chances[np.arange(n_classes)[:, None], topics] += TOPICAL / OWN
+    counts = rng.multinomial(lengths, (chances / chances.sum(axis=1, keepdims=True))[y])
     classes = tuple(map(str, range(1, n_classes + 1)))
-    return TextCollection(f"generated {n_documents} x {n_words}", csr_array(counts), y, classes, True)
+    X = csr_array(counts, dtype=np.float64)
+    return TextCollection(f"generated {n_documents} x {n_words}", X, y, classes, generated=True)
 
 
 def make_music(n_pieces: int = 512, size: int = 1024, random_state: int = 0) -> Recording:

@@ -214,16 +214,9 @@ def _value(name: str, text: str) -> Any:
 class Store:
     """The results of one experiment, open for appending; a context manager.
 
-    Parameters
-    ----------
-    path : Path
-        The file, ``NAME.jsonl``; created if it is not there, from one of the first format if that is.
-    columns : sequence of str
-        Columns of the results.
-    settings : dict
-        Whatever the results depend on beside their cells: texts, numbers, yes or no.
-    about : dict or None
-        Machine and versions, recorded but not compared.
+    The file ``NAME.jsonl`` is created if it is not there, from one of the first format if that is. Results
+    depend on their cells and on the ``settings`` (texts, numbers, yes or no), which must be those of the file;
+    ``about`` (machine and versions) is recorded but not compared.
     """
 
     def __init__(

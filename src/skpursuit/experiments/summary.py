@@ -63,11 +63,11 @@ def together(rows: Rows, *names: str) -> list[tuple[Any, ...]]:
     return sorted({tuple(row[name] for name in names) for row in rows})
 
 
-def mean(rows: Iterable[Row], name: str, scale: float = 1.0) -> float | None:
+def mean(rows: Iterable[Row], name: str) -> float | None:
     """The mean of a column, None if it is empty; rows of sound are means over a count of pieces."""
     known = [row for row in rows if row.get(name) is not None]
     weights = [row.get("count", 1) for row in known]
-    return scale * float(np.average([row[name] for row in known], weights=weights)) if known else None
+    return float(np.average([row[name] for row in known], weights=weights)) if known else None
 
 
 def spread(rows: Rows, name: str) -> float:
