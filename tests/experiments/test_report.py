@@ -8,9 +8,8 @@ from html.parser import HTMLParser
 import pytest
 from tests.browser import browse, needs_browser
 
-from skpursuit.experiments.figures import Panel, describe, draw, look
 from skpursuit.experiments.methods import COLUMNS, METHODS
-from skpursuit.experiments.report import render_page
+from skpursuit.experiments.report import Panel, describe, draw, look, render_page
 from skpursuit.experiments.results import Store
 from skpursuit.experiments.summary import Line
 from skpursuit.pages import number

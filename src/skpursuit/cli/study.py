@@ -29,11 +29,6 @@ def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str
     return found
 
 
-def split_names(ctx: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Take names with commas apart."""
-    return tuple(filter(None, (name.strip() for name in (value or "").split(","))))
-
-
 @click.command(
     cls=Command,
     epilog="""
@@ -48,19 +43,21 @@ def split_names(ctx: click.Context, option: click.Parameter, value: str | None) 
 @click.option("--full", is_flag=True, help="The sizes of the paper: hours instead of minutes.")
 @click.option("--trials", type=click.IntRange(min=1), help="Repetitions.  [default: 3, with --full 20]")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")
-@click.option("--data", type=IN_FOLDER, help="Folder with text/ and audio/; without it, generated stand-ins.")
+@click.option(
+    "--data", type=click.Path(file_okay=False), help="Folder with text/ and audio/ (else stand-ins)."
+)
 @click.option(
     "--selector", "own", multiple=True, metavar="FILE.py:NAME", callback=own_selectors,
     help="Add a selector of your own; may be repeated.",
 )  # fmt: skip
-@click.option("--methods", callback=split_names, help="Compare these alone, as exact,halving,NAME.")
+@click.option("--methods", default="", help="Compare these alone, as exact,halving,NAME.")
 @click.option(
     "--out", "folder", type=IN_FOLDER,
     help="Folder of the results.  [default: results, with --full results-full]",
 )  # fmt: skip
 @output_options
 def reproduce(
-    studies: tuple[str, ...], jobs: int, folder: Path | None, out: Output, data: Path | None, **chosen: Any
+    studies: tuple[str, ...], jobs: int, methods: str, folder: Path | None, out: Output, **more: Any
 ) -> None:
     """Run experiments of the paper; what is finished is kept, so that a stopped run goes on.
 
@@ -69,7 +66,8 @@ def reproduce(
     from skpursuit.experiments.methods import METHODS, load_selector
     from skpursuit.experiments.studies import Options
 
-    options = Options(data=None if data is None else str(data), **chosen)
+    chosen = tuple(filter(None, map(str.strip, methods.split(","))))
+    options = Options(methods=chosen, **more)
     for place in options.own.values():
         load_selector(place)  # or refuse it before anything is run
     known = (*METHODS, *options.own)
@@ -93,7 +91,7 @@ def _run(name: str, options: Any, folder: Path, jobs: int, out: Output) -> Path:
         out.note(f"{name}: no --data, so generated stand-ins are used; they are not real {name}")
     try:
         with Meter(out) as meter:
-            tell = lambda p: meter(f"{name}: cell {p.done} of {p.total}", p.share)  # noqa: E731
+            tell = lambda done, of, share: meter(f"{name}: cell {done} of {of}", share)  # noqa: E731
             return grid.run(experiment, folder, jobs=jobs, progress=tell, about=about)
     except grid.CellError as error:
         if isinstance(error.__cause__, FileError):

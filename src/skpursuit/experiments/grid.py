@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -48,28 +48,20 @@ class Experiment:
     cost: Callable[[Cell], float] = lambda cell: 1.0  # relative, for the estimate of the time left
 
 
-class Progress(NamedTuple):
-    """How far a run is: cells done and in all (those of earlier runs included), and the share of this run."""
-
-    done: int
-    total: int
-    share: float
-    cell: Cell | None = None
-
-
 def run(
     experiment: Experiment,
     folder: str | os.PathLike[str],
     *,
     jobs: int = 1,
-    progress: Callable[[Progress], object] = lambda progress: None,
+    progress: Callable[[int, int, float], object] = lambda done, total, share: None,
     about: dict[str, Any] | None = None,
 ) -> Path:
     """Compute what is missing of an experiment and return the path of its results.
 
     ``NAME.jsonl`` and ``NAME.csv`` are, or will be, in the folder. Of ``jobs`` processes each has one BLAS
-    thread; one job computes in this process. ``progress`` is told of every finished cell, and ``about``
-    (machine and versions) is recorded beside the results.
+    thread; one job computes in this process. After every cell ``progress`` is told how many are done (earlier
+    runs included), how many there are, and the share of this run. ``about`` (machine and versions) is recorded
+    beside the results.
 
     Raises
     ------
@@ -86,12 +78,12 @@ def run(
     with Store(path, experiment.columns, settings, about) as store:
         todo = {name: cell for name, cell in cells.items() if name not in store.done}
         done, work = 0.0, sum(map(experiment.cost, todo.values())) or 1.0
-        progress(Progress(len(store.done), len(cells), 0.0))
+        progress(len(store.done), len(cells), 0.0)
         compute = _compute_here if jobs == 1 or len(todo) <= 1 else _compute_elsewhere
         for name, rows in compute(experiment, todo, jobs):
             store.append(name, [{**todo[name], **row} for row in rows])
             done += experiment.cost(todo[name])
-            progress(Progress(len(store.done & set(cells)), len(cells), done / work, todo[name]))
+            progress(len(store.done & set(cells)), len(cells), done / work)
         store.finish(list(cells))
     return path
 

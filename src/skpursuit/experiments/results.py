@@ -215,8 +215,8 @@ class Store:
     """The results of one experiment, open for appending; a context manager.
 
     The file ``NAME.jsonl`` is created if it is not there, from one of the first format if that is. Results
-    depend on their cells and on the ``settings`` (texts, numbers, yes or no), which must be those of the file;
-    ``about`` (machine and versions) is recorded but not compared.
+    depend on their cells and on the ``settings`` (texts, numbers, yes or no), which must be those of the
+    file; ``about`` (machine and versions) is recorded but not compared.
     """
 
     def __init__(
