@@ -64,8 +64,10 @@ def test_every_study_can_be_read_and_drawn(tmp_path):
     assert all(f'<section aria-labelledby="{name}">' in page for name in STUDIES)
 
 
-@pytest.mark.parametrize("folder", ["tests/experiments/first_results", "docs/results"])
-def test_results_of_the_first_format_are_still_shown(folder):
+@pytest.mark.parametrize(
+    "folder", ["tests/experiments/first_results", "tests/fixtures/results", "docs/results"]
+)
+def test_results_of_every_format_are_still_shown(folder):
     page = render_page(Path(__file__).parents[2] / folder)
     for words in ("Orthogonal matching pursuit", "CoSaMP", "Frank-Wolfe", "halving, energy order"):
         assert words in page

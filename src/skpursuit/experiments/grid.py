@@ -60,7 +60,7 @@ def run(
 
     ``NAME.jsonl`` and ``NAME.csv`` are, or will be, in the folder. Of ``jobs`` processes each has one BLAS
     thread; one job computes in this process. After every cell ``progress`` is told how many are done (earlier
-    runs included), how many there are, and the share of this run. ``about`` (machine and versions) is recorded
+    runs included), how many there are, and the share of this run. ``about`` (machine and versions) is kept
     beside the results.
 
     Raises
