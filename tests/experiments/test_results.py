@@ -9,7 +9,7 @@ from skpursuit.experiments.methods import COLUMNS
 from skpursuit.experiments.report import render_page
 from skpursuit.experiments.results import ResultsError, Store, read_results
 from skpursuit.experiments.studies import STUDIES
-from skpursuit.experiments.summary import ratios
+from skpursuit.experiments.summary import judged_claims, ratios
 
 SOLVED = {"n": 20, "d": 40, "k": 3, "trial": 0, "seconds": 0.5, "f_measure": 1.0, "status": "COMPLETE"}
 HEARD = {"first": 0, "count": 8, "atoms": 16, "error": 0.25, "error_square": 0.07, "seconds": 0.5}
@@ -191,3 +191,51 @@ def test_results_that_may_not_be_read(tmp_path, monkeypatch):
     write(tmp_path, "omp", toy_rows())
     monkeypatch.setattr("skpursuit.experiments.results.parse", refuse)
     assert "omp.jsonl: it cannot be read (Permission denied); name another folder" in refusal(tmp_path)
+
+
+def timed(method, seconds, **found):
+    return {**SOLVED, "method": method, "seconds": seconds, "same_atoms": 1.0, **found}
+
+
+@pytest.mark.parametrize(
+    ("study", "rows", "verdict", "measured"),
+    [
+        ("omp", [timed("halving", 1.0), timed("rows", 2.0)], "reproduced", "2 times, 100.0% of exact's"),
+        ("omp", [timed("halving", 1.0), timed("rows", 1.0)], "partly", "1 times"),
+        ("omp", [timed("halving", 3.0), timed("rows", 1.0)], "not reproduced", "0.333 times"),
+        ("omp", [timed("halving", 1.0, same_atoms=0.9), timed("rows", 2.0)], "partly", "90.0% of exact's"),
+        ("omp", [timed("uniform", 1.0, f_measure=0.9)], "reproduced", "F 1 by exact, 0.9 by uniform"),
+        ("omp", [timed("uniform", 1.0, f_measure=0.98)], "partly", "at k = 3"),
+        ("cosamp", [timed("halving", 1.0), timed("rows-k", 20.0)], "reproduced", "20 times"),
+        (
+            "fw",
+            [timed("bound", 1.0, share_read=0.9), timed("greedy", 1.0, share_read=0.1)],
+            "reproduced",
+            "9",
+        ),
+        ("budget", [timed("halving", 1.0, budget=0.1)], "reproduced", "1 of 1 budgets"),
+        ("budget", [timed("halving", 1.0, budget=0.1, f_measure=0.9)], "not reproduced", "0 of 1 budgets"),
+    ],
+)
+def test_verdicts_on_claims(study, rows, verdict, measured):
+    (found,) = judged_claims({study: [timed("exact", 1.0), *rows]})
+    assert found["verdict"] == verdict
+    assert measured in found["measured"]
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds", "verdict"),
+    [(0.25, 1.0, "reproduced"), (0.25, 3.0, "partly"), (0.5, 1.0, "partly"), (0.5, 3.0, "not reproduced")],
+)
+def test_a_claim_of_two_parts_holds_partly_with_either(error, seconds, verdict):
+    rows = [{**HEARD, "method": m, "seconds": 3.0} for m in ("exact", "rows")]
+    rows.append({**HEARD, "method": "halving", "error": error, "seconds": seconds})
+    assert [one["verdict"] for one in judged_claims({"audio": rows})] == [verdict]
+
+
+def test_verdicts_on_the_full_runs():
+    folder = Path(__file__).parents[2] / "docs" / "results"
+    found = {name: results.rows for name in STUDIES if (results := read_results(folder, name))}
+    short = {"reproduced": "yes", "partly": "partly", "not reproduced": "no"}
+    verdicts = [short[one["verdict"]] for one in judged_claims(found)]
+    assert " ".join(verdicts) == "partly yes partly yes partly no no yes yes partly no"

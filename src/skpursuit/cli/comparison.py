@@ -91,6 +91,7 @@ def draw(lines: list[dict[str, Any]], k: int) -> bytes:
         axes.margins(x=0.18)
     first = figure.axes[0]
     first.set_xscale("log")
+    first.xaxis.set_major_formatter("{x:g}")
     first.axvline(1.0, color="#a83217", linewidth=1)
     first.invert_yaxis()
     figure.suptitle("One sparse signal, one pursuit, many ways to find the atoms", fontsize=13)
