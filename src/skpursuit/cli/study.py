@@ -43,9 +43,7 @@ def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str
 @click.option("--full", is_flag=True, help="The sizes of the paper: hours instead of minutes.")
 @click.option("--trials", type=click.IntRange(min=1), help="Repetitions.  [default: 3, with --full 20]")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")
-@click.option(
-    "--data", type=click.Path(file_okay=False), help="Folder with text/ and audio/, else stand-ins."
-)
+@click.option("--data", type=IN_FOLDER, help="Folder with text/ and audio/; without it, generated stand-ins.")
 @click.option(
     "--selector", "own", multiple=True, metavar="FILE.py:NAME", callback=own_selectors,
     help="Add a selector of your own; may be repeated.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,13 @@ STAND_IN_PIECES = 512
 
 
 @lru_cache(maxsize=1)
-def recording(data: str | None) -> Recording:
+def recording(data: str | Path | None) -> Recording:
     """The recordings of a folder, or generated notes."""
     return make_music(STAND_IN_PIECES, random_state=3) if data is None else find_audio(data)
 
 
 @lru_cache(maxsize=1)
-def learned(data: str | None, atoms: int) -> np.ndarray:
+def learned(data: str | Path | None, atoms: int) -> np.ndarray:
     """Learn a dictionary, one atom a row; the same data give the same atoms."""
     learner = skpursuit.DictionaryLearner(atoms, K, max_iter=EPOCHS, random_state=SEED)
     return learner.fit(recording(data).pieces).components_
@@ -44,7 +45,7 @@ def solver_of(method: str) -> Any:
 
 
 def run_audio(
-    cell: Cell, data: str | None, methods: tuple[str, ...], own: Mapping[str, str] = NO_OWN
+    cell: Cell, data: str | Path | None, methods: tuple[str, ...], own: Mapping[str, str] = NO_OWN
 ) -> list[dict[str, Any]]:
     """Code some pieces by every method, one after the other on each piece, exact first."""
     dictionary = learned(data, cell["atoms"])

@@ -30,7 +30,7 @@ class Options:
 
     full: bool = False  # the paper's sizes
     trials: int | None = None  # repetitions; by default 3 for small and 20 for full runs
-    data: str | None = None  # folder with text collections and recordings; None generates stand-ins
+    data: str | Path | None = None  # folder with text collections and recordings; None generates stand-ins
     methods: tuple[str, ...] = ()  # the methods to compare; empty for those of the study, and one's own
     own: Mapping[str, str] = field(default_factory=dict)  # selectors of one's own: name and FILE.py:NAME
 

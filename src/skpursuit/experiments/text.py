@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ RIDGE = 1e-3  # of the logistic fits: a word that occurs in one class alone has 
 
 
 @lru_cache(maxsize=1)
-def collections(data: str | None) -> dict[str, TextCollection]:
+def collections(data: str | Path | None) -> dict[str, TextCollection]:
     """The collections of a folder, or two generated ones."""
     if data is not None:
         return {found.name: found for found in find_text(data, LEAST)}
@@ -59,7 +60,9 @@ def solver_of(method: str, k: int) -> Any:
     return skpursuit.CoSaMP(n_nonzero_coefs=k, max_iter=most, refit=True)
 
 
-def run_text(cell: Cell, data: str | None = None, own: Mapping[str, str] = NO_OWN) -> list[dict[str, Any]]:
+def run_text(
+    cell: Cell, data: str | Path | None = None, own: Mapping[str, str] = NO_OWN
+) -> list[dict[str, Any]]:
     """Choose k, fit, and test one method on one split; the first half of the classes is positive."""
     collection = collections(data)[cell["collection"]]
     norms = np.sqrt(np.asarray(collection.X.multiply(collection.X).sum(axis=1)).ravel())
