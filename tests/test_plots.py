@@ -1,15 +1,20 @@
 """The picture of a race: drawn for every selector that races, honest about the winner."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from skpursuit import Budget, Exact, Greedy, Importance, SuccessiveHalving, Uniform
+from skpursuit.experiments.methods import load_selector
 from skpursuit.plots import plot_race, trace
 
 from .support.asking import ask, race
 
 matplotlib = pytest.importorskip("matplotlib")
+LUCB = Path(__file__).parents[1] / "examples" / "lucb.py"
 
 
 def problem(n=120, d=24):
@@ -68,5 +73,51 @@ def test_bad_arguments_are_named():
     X, r = problem()
     with pytest.raises(ValueError, match=r"r must have shape \(120,\)"):
         plot_race(X, r[:5])
-    with pytest.raises(TypeError, match="Exact has none"):
+    with pytest.raises(TypeError, match=r"Exact has none \(no method `rounds`\)"):
         plot_race(X, r, [Exact()])
+
+
+class Recorded(Exact):
+    """Exact, with a record that a test gives."""
+
+    record = ()
+
+    def rounds(self, design, query):
+        yield from self.record
+
+
+def test_a_selector_of_ones_own_is_followed_by_its_rounds():
+    X, r = problem()
+    mine = Recorded()
+    every = np.arange(24)
+    object.__setattr__(
+        mine,
+        "record",
+        [(5, every, -every), (9.5, [3, 7], [1.0, -2.0]), (20, [7, 9], [3.0, 1.0]), (30, [7], [4.0])],
+    )
+    course = race(trace, mine, X, r)
+    assert course.rows.tolist() == [5, 9.5, 20, 30]
+    assert course.rounds == [(9.5, 2), (30, 1)]
+    assert course.fell[[3, 7, 9, 11]].tolist() == [20, np.inf, 30, 9.5]  # 9 had come back
+    assert course.scores[0].tolist() == every.tolist()  # absolute values
+    assert course.scores[1, 7] == 2
+    assert np.isnan(course.scores[1, 9])
+    texts = [text.get_text() for text in plot_race(X, r, [mine]).axes[0].texts]
+    assert "2 left " in texts
+    assert any("finds the exact winner" in text for text in texts)
+    object.__setattr__(mine, "record", [])
+    with pytest.raises(ValueError, match=r"Recorded\.rounds yields no round"):
+        plot_race(X, r, [mine])
+
+
+def test_the_worked_example_is_drawn_beside_the_others_and_its_record_ends_in_its_answer():
+    X, r = problem(600)
+    lucb = replace(load_selector(f"{LUCB}:LUCB"), budget=50.0)
+    course = race(trace, lucb, X, r, seed=1)
+    assert course.answer.indices.tolist() == [np.nanargmax(course.scores[-1])]
+    assert course.rows[-1] * 24 <= course.answer.entries_read + 24
+    assert len(course.rounds) > 0
+    figure = plot_race(X, r, ["halving", lucb])
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles[1] == "LUCB"
+    assert all(any("of the entries" in text.get_text() for text in axes.texts) for axes in figure.axes)

@@ -1,4 +1,11 @@
-"""Pictures of a selection: the columns of X as runners in a race for the top entry of X^T r."""
+"""Pictures of a selection: the columns of X as runners in a race for the top entry of X^T r.
+
+A selector of one's own takes part when it has a method ``rounds(design, query)``, which yields one triple per
+round: the rows read so far (a float where columns read different entries: entries / d), the columns that are
+still in the race, and their estimates of X^T r. The last round holds the answer, so that ``find`` can be
+"exhaust the rounds, and take the best of the last one" (see ``examples/lucb.py``). The selectors of the paper
+are followed through their sums over rows.
+"""
 
 from __future__ import annotations
 
@@ -30,22 +37,25 @@ class Course:
     rows : ndarray of shape (steps,)
         Rows read.
     scores : ndarray of shape (steps, d)
+        NaN where a selector had no estimate of a column.
     fell : ndarray of shape (d,)
         Rows read when a column was dropped; infinity for those that never were.
-    rounds : list of (rows, columns left)
+    rounds : list of (rows read, columns left)
         Where columns were dropped.
     answer : Selection
     """
 
-    rows: Indices
+    rows: Indices | Floats
     scores: Floats
     fell: Floats
-    rounds: list[tuple[int, int]]
+    rounds: Sequence[tuple[float, int]]
     answer: Any
 
 
 def trace(selector: Selector, design: Design, query: Query) -> Course:
-    """Follow one selection by Greedy, Uniform, Importance or SuccessiveHalving."""
+    """Follow one selection by Greedy, Uniform, Importance, SuccessiveHalving, or any that has `rounds`."""
+    if hasattr(selector, "rounds"):
+        return _trace_rounds(selector, design, query)
     follow: dict[type, Callable[..., Course]] = {
         RowSelector: _trace_rows,
         SuccessiveHalving: _trace_halving,
@@ -53,7 +63,25 @@ def trace(selector: Selector, design: Design, query: Query) -> Course:
     for kind, function in follow.items():
         if isinstance(selector, kind):
             return function(selector, design, query)
-    raise TypeError(f"a race needs columns that compete on rows; {type(selector).__name__} has none")
+    name = type(selector).__name__
+    raise TypeError(f"a race needs columns that compete in rounds; {name} has none (no method `rounds`)")
+
+
+def _trace_rounds(selector: Any, design: Design, query: Query) -> Course:
+    """Follow a selector by its own record: (rows read, columns left, their estimates), round by round."""
+    record = list(selector.rounds(design, _again(query)))
+    if not record:
+        raise ValueError(f"{type(selector).__name__}.rounds yields no round")
+    rows = np.array([used for used, _, _ in record], dtype=np.float64)
+    scores = np.full((len(record), design.shape[1]), np.nan)
+    for step, (_, cols, estimates) in enumerate(record):
+        scores[step, cols] = query.score.of(np.asarray(estimates, dtype=np.float64))
+    running = np.isfinite(scores)
+    ends = len(record) - running[::-1].argmax(axis=0)  # the round after a column's last one
+    fell = np.where(running.any(axis=0), np.append(rows, np.inf)[ends], 0.0)
+    counts = [design.shape[1], *running.sum(axis=1).tolist()]
+    rounds = [(used, now) for used, before, now in zip(rows.tolist(), counts, counts[1:]) if now < before]
+    return Course(rows, scores, fell, rounds, selector.select(design, _again(query)))
 
 
 def _trace_rows(selector: RowSelector, design: Design, query: Query) -> Course:
@@ -109,7 +137,7 @@ def plot_race(
     """Draw how selectors find the top entry of X^T r: the estimates of all columns against the rows read.
 
     One panel per selector. A grey line is a column; the three with the largest exact entries have colours,
-    and dots at the right edge show all exact entries. Columns that halving drops end in a cross. The winner
+    and dots at the right edge show all exact entries. Columns that are dropped end in a cross. The winner
     carries a star, green if it is the exact one.
 
     Parameters
@@ -118,7 +146,8 @@ def plot_race(
     r : array-like of shape (n,)
         Residual.
     selectors : sequence of str or Selector
-        Among Greedy, Uniform, Importance and SuccessiveHalving.
+        Greedy, Uniform, Importance and SuccessiveHalving, and any selector that has a method
+        ``rounds(design, query)``: it yields (rows read, columns left, their estimates) for each round.
     random_state : int
         Seed of the sampled rows.
 
@@ -168,7 +197,7 @@ def _title(selector: Selector) -> str:
         return f"Successive halving, rows in {selector.order} order, budget {selector.budget:g}"
     rows = {"Greedy": "rows by energy", "Uniform": "rows at random", "Importance": "rows drawn by energy"}
     name = type(selector).__name__
-    return f"{name}: {rows.get(name, 'rows')}"
+    return f"{name}: {rows[name]}" if name in rows else name
 
 
 def _draw(axes: Any, course: Course, exact: Floats, unit: float, shape: tuple[int, int]) -> None:
@@ -192,7 +221,8 @@ def _draw(axes: Any, course: Course, exact: Floats, unit: float, shape: tuple[in
     for j, colour in special.items():
         axes.scatter(shape[0] * 1.12, exact[j], s=26, color=colour, zorder=5, clip_on=False)
     colour = WINNER if right else WRONG
-    axes.plot(*paths[winner][-1], marker="*", markersize=17, color=colour, markeredgecolor="white", zorder=7)
+    end = paths[winner][-1:].T  # nothing, if the record does not hold the answer
+    axes.plot(*end, marker="*", markersize=17, color=colour, markeredgecolor="white", zorder=7)
     _say(axes, course, shape, "finds the exact winner" if right else _miss(order, winner), colour)
     axes.set_xscale("log")
     axes.set_xlim(START, shape[0] * 1.25)
@@ -204,14 +234,14 @@ def _draw(axes: Any, course: Course, exact: Floats, unit: float, shape: tuple[in
 
 def _path(course: Course, j: int, unit: float) -> Floats:
     """Line of one column: (rows, score) until it is dropped."""
-    run = course.rows <= course.fell[j]
+    run = (course.rows <= course.fell[j]) & np.isfinite(course.scores[:, j])
     return np.column_stack([course.rows[run], course.scores[run, j] / unit])
 
 
 def _mark_falls(axes: Any, course: Course, paths: dict[int, Floats]) -> None:
     """A cross where a column was dropped, and a line for each round."""
     fallen = np.flatnonzero(np.isfinite(course.fell) & (course.fell > 0))
-    ends = [paths[j][-1] for j in fallen.tolist()]
+    ends = [paths[j][-1] for j in fallen.tolist() if len(paths[j])]
     if ends:
         axes.scatter(*np.array(ends).T, marker="x", s=11, linewidths=0.6, color=FALLEN, zorder=3)
     for rows, left in course.rounds:

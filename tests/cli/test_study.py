@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -213,15 +214,14 @@ def test_the_page_has_every_study_and_both_baselines(results, tmp_path):
 
 
 def test_sound_and_text_stand_beside_the_paper(tmp_path):
-    from skpursuit.experiments.audio import COLUMNS as SOUND
-    from skpursuit.experiments.store import Store
-    from skpursuit.experiments.text import COLUMNS as TEXT
+    from skpursuit.experiments.methods import COLUMNS
+    from skpursuit.experiments.results import Store
 
     heard = {"first": 0, "count": 8, "atoms": 16, "error": 0.25, "error_square": 0.07, "seconds": 0.5}
-    with Store(tmp_path / "audio.jsonl", SOUND, {"recording": "Bach"}, {}) as store:
+    with Store(tmp_path / "audio.jsonl", tuple(COLUMNS["audio"]), {"recording": "Bach"}, {}) as store:
         store.append("a", [{**heard, "method": m} for m in ("exact", "halving", "coder")])
     read = {"collection": "la2", "split": 0, "n_train": 9, "d": 7, "k": 10, "accuracy": 0.5, "seconds": 2.0}
-    with Store(tmp_path / "text.jsonl", TEXT, {"generated": False}, {}) as store:
+    with Store(tmp_path / "text.jsonl", tuple(COLUMNS["text"]), {"generated": False}, {}) as store:
         store.append("a", [{**read, "method": m} for m in ("exact", "halving")])
     assert invoke("report", tmp_path).exit_code == 0
     html = (tmp_path / "report.html").read_text()
@@ -264,7 +264,7 @@ def test_damage_is_told_by_both_commands(small, results, tmp_path, monkeypatch, 
     lines = (results / "budget.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "budget.jsonl").write_text("".join([*lines[:20], "garbage\n", *lines[20:]]))
     before = (tmp_path / "budget.jsonl").read_bytes()
-    monkeypatch.setattr("skpursuit.experiments.machine.machine", lambda: {"processor": "another"})
+    monkeypatch.setattr("skpursuit.cli.system.machine", lambda: {"processor": "another"})
     done = invoke(*command, tmp_path)
     assert done.exit_code == 2
     assert "budget.jsonl: it is damaged at line 21, not just cut off; delete" in done.output
@@ -277,8 +277,10 @@ def test_a_selector_of_ones_own_from_file_to_page(small, tmp_path):
     done = invoke(*arguments, "--methods", "exact,halving,LUCB")
     assert done.exit_code == 0, done.output
     assert {row["method"] for row in rows(tmp_path / "omp.csv")} == {"exact", "halving", "LUCB"}
+    assert {row["method"] for row in rows(tmp_path / "race.csv")} == {"halving", "LUCB"}
     assert invoke("report", tmp_path).exit_code == 0
-    assert "LUCB" in (tmp_path / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert re.search(r"<h4>LUCB: [a-z0-9 ]+, reads \d+% of X</h4><svg", page)
     done = invoke(*arguments, "--methods", "exact,magic")
     assert (done.exit_code, "'magic' is not known" in done.output) == (2, True)
     done = invoke("reproduce", "omp", "--out", tmp_path, "--selector", "nofile.py:X")

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from skpursuit.cli import main
+from skpursuit.cli.system import machine
 
 
 def test_bench_measures_and_gives_a_verdict():
@@ -35,3 +36,9 @@ def test_completion(shell):
     done = CliRunner().invoke(main, ["completion", shell])
     assert done.exit_code == 0
     assert "_SKPURSUIT_COMPLETE" in done.output
+
+
+def test_the_machine_is_described():
+    made = machine()
+    assert json.loads(json.dumps(made)) == made
+    assert {"processor", "cores", "python", "numpy", "blas"} <= set(made)

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from skpursuit.experiments.grid import Experiment, product, run
+from skpursuit.experiments.grid import Experiment, run
 
 
 def work(cell):
@@ -18,7 +18,7 @@ def work(cell):
 
 
 def experiment(cells=60):
-    grid = product(x=range(cells // 5), trial=range(5))
+    grid = [{"x": x, "trial": trial} for x in range(cells // 5) for trial in range(5)]
     return Experiment("toy", grid, work, ("x", "trial", "method", "score", "seconds", "pid"))
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from skpursuit.experiments.grid import CellError, Experiment, product, run
-from skpursuit.experiments.store import Store, StoreError, parse, read_study
+from skpursuit.experiments.grid import CellError, Experiment, run
+from skpursuit.experiments.results import ResultsError, Store, parse, read_results
 
 PROGRAM = Path(__file__).with_name("grid_program.py")
 COLUMNS = ("x", "trial", "double", "note")
@@ -43,11 +43,12 @@ def blas_threads(cell):
 
 
 def toy(function=double, n=4, **changes):
-    return replace(Experiment("toy", product(x=range(n), trial=[0, 1]), function, COLUMNS), **changes)
+    cells = [{"x": x, "trial": trial} for x in range(n) for trial in (0, 1)]
+    return replace(Experiment("toy", cells, function, COLUMNS), **changes)
 
 
 def read_rows(path):
-    return read_study(path.parent, path.stem).rows
+    return read_results(path.parent, path.stem).rows
 
 
 def without_times(path):
@@ -80,12 +81,10 @@ def test_nothing_is_computed_twice(tmp_path, jobs):
     run(toy(n=2), tmp_path)
     before = (tmp_path / "toy.jsonl").read_bytes()
     seen = []
-    run(toy(), tmp_path, jobs=jobs, progress=seen.append)
+    run(toy(), tmp_path, jobs=jobs, progress=lambda *told: seen.append(told))
     assert (tmp_path / "toy.jsonl").read_bytes().startswith(before)
-    assert [p.done for p in seen] == [4, 5, 6, 7, 8]
-    assert {p.total for p in seen} == {8}
-    assert [p.share for p in seen] == [0, 0.25, 0.5, 0.75, 1]
-    assert {(p.cell["x"], p.cell["trial"]) for p in seen[1:]} == {(2, 0), (2, 1), (3, 0), (3, 1)}
+    assert seen == [(4, 8, 0), (5, 8, 0.25), (6, 8, 0.5), (7, 8, 0.75), (8, 8, 1)]
+    assert len(read_rows(tmp_path / "toy.jsonl")) == 16
 
 
 def test_several_processes_give_the_same_file_as_one(tmp_path):
@@ -123,22 +122,22 @@ def test_undeclared_columns_and_no_jobs(tmp_path):
 def test_other_settings_are_refused_and_named(tmp_path):
     run(toy(settings={"size": 10, "seed": 1}), tmp_path, about={"machine": "a"})
     before = (tmp_path / "toy.jsonl").read_bytes()
-    with pytest.raises(StoreError, match=r"toy\.jsonl: it holds results of other settings \(size\)"):
+    with pytest.raises(ResultsError, match=r"toy\.jsonl: it holds results of other settings \(size\)"):
         run(toy(settings={"size": 20, "seed": 1}), tmp_path)
     assert (tmp_path / "toy.jsonl").read_bytes() == before
     run(toy(settings={"seed": 1, "size": 10}), tmp_path, about={"machine": "b"})
-    assert read_study(tmp_path, "toy").about == [{"machine": "a"}, {"machine": "b"}]
+    assert read_results(tmp_path, "toy").about == [{"machine": "a"}, {"machine": "b"}]
 
 
 def test_other_columns_are_refused(tmp_path):
     run(toy(), tmp_path)
-    with pytest.raises(StoreError, match="columns are not those"):
+    with pytest.raises(ResultsError, match="columns are not those"):
         run(toy(columns=("trial", "x", "double", "note")), tmp_path)
 
 
 def test_a_second_writer_is_refused(tmp_path):
     pytest.importorskip("fcntl")
-    with Store(tmp_path / "a.jsonl", ["v"], {}), pytest.raises(StoreError, match="another run"):
+    with Store(tmp_path / "a.jsonl", ["v"], {}), pytest.raises(ResultsError, match="another run"):
         Store(tmp_path / "a.jsonl", ["v"], {})
     with Store(tmp_path / "a.jsonl", ["v"], {}) as store:
         assert store.done == frozenset()
@@ -174,7 +173,9 @@ def test_damage_in_the_middle_is_not_thrown_away(tmp_path):
         path.write_bytes(b"".join([*lines[:place], bad, *lines[place:]]))
         before = path.read_bytes()
         for read in (read_rows, lambda path: run(toy(), path.parent)):
-            with pytest.raises(StoreError, match=rf"toy\.jsonl: it is damaged at line {place + 1}, not just"):
+            with pytest.raises(
+                ResultsError, match=rf"toy\.jsonl: it is damaged at line {place + 1}, not just"
+            ):
                 read(path)
         assert path.read_bytes() == before
 
@@ -188,7 +189,7 @@ FOREIGN = [b"[1]\n", b'{"a": 1}\n', b"[" * 100000 + b"\n", b"a,b\n1,2\n", b"hell
 def test_files_of_someone_else_are_refused_and_kept(tmp_path, content):
     path = tmp_path / "toy.jsonl"
     path.write_bytes(content)
-    with pytest.raises(StoreError, match=r"toy\.jsonl: "):
+    with pytest.raises(ResultsError, match=r"toy\.jsonl: "):
         run(toy(), tmp_path)
     assert path.read_bytes() == content
 
@@ -197,14 +198,14 @@ def test_results_of_the_first_format_are_gone_on_with(tmp_path):
     first = Path(__file__).with_name("first_results")
     for name in ("budget.csv", "budget.json"):
         (tmp_path / name).write_bytes((first / name).read_bytes())
-    old = read_study(tmp_path, "budget")
+    old = read_results(tmp_path, "budget")
     with Store(tmp_path / "budget.jsonl", old.columns, old.settings, {"machine": "new"}) as store:
         assert len(store.done) == len(old.cells) == 52
         store.append("new", [{"n": 1}])
         store.finish([])
-    assert read_study(tmp_path, "budget").rows[:-1] == old.rows
+    assert read_results(tmp_path, "budget").rows[:-1] == old.rows
     assert len((tmp_path / "budget.csv").read_text().splitlines()) == 1 + len(old.rows) + 1
-    with pytest.raises(StoreError, match="other settings"):
+    with pytest.raises(ResultsError, match="other settings"):
         Store(tmp_path / "budget.jsonl", old.columns, {"x": 1})
 
 
@@ -220,7 +221,7 @@ def test_a_full_disk_leaves_whole_cells(tmp_path, monkeypatch):
         before = (tmp_path / "a.jsonl").read_bytes()
         real = os.write
         monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:3]))
-        with pytest.raises(StoreError, match="disk is full"):
+        with pytest.raises(ResultsError, match="disk is full"):
             store.append("b", [{"v": 2}])
         monkeypatch.undo()
         assert (tmp_path / "a.jsonl").read_bytes() == before
@@ -269,4 +270,4 @@ def test_killed_twenty_times_and_resumed_the_results_are_those_of_one_run(tmp_pa
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(alive, pids))
-    assert read_study(path.parent, "toy").settings == {"experiment": "toy"}
+    assert read_results(path.parent, "toy").settings == {"experiment": "toy"}

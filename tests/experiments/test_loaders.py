@@ -9,8 +9,15 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
-from skpursuit.experiments.loaders import DataError, find_audio, find_text, load_audio, load_text
-from skpursuit.experiments.standins import make_music, make_text
+from skpursuit.experiments.loaders import (
+    DataError,
+    find_audio,
+    find_text,
+    load_audio,
+    load_text,
+    make_music,
+    make_text,
+)
 
 COUNTS = np.array([[2, 0, 1, 0], [0, 3, 0, 0], [1, 0, 0, 5]])
 

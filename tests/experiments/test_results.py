@@ -4,14 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from skpursuit.experiments import audio, text, toy
-from skpursuit.experiments.figures import render_page
 from skpursuit.experiments.loaders import DataError
-from skpursuit.experiments.page import make_page
-from skpursuit.experiments.results import LAYOUTS, read_results
-from skpursuit.experiments.store import Store, StoreError
+from skpursuit.experiments.methods import COLUMNS
+from skpursuit.experiments.report import render_page
+from skpursuit.experiments.results import ResultsError, Store, read_results
 from skpursuit.experiments.studies import STUDIES
-from skpursuit.experiments.summary import ratios
+from skpursuit.experiments.summary import judged_claims, ratios
 
 SOLVED = {"n": 20, "d": 40, "k": 3, "trial": 0, "seconds": 0.5, "f_measure": 1.0, "status": "COMPLETE"}
 HEARD = {"first": 0, "count": 8, "atoms": 16, "error": 0.25, "error_square": 0.07, "seconds": 0.5}
@@ -29,31 +27,48 @@ def rows_of(columns, row, **changes):
     return columns, [{**row, "method": "exact"}, {**row, "method": "halving", **changes}]
 
 
-def write(folder, name, rows, columns=toy.COLUMNS, settings=None):
+def write(folder, name, rows, columns=tuple(COLUMNS["toy"]), settings=None):
     with Store(folder / f"{name}.jsonl", columns, settings or {"sizes": "small"}) as store:
         for i, row in enumerate(rows):
             store.append(f"c{i}", [row])
 
 
 def refusal(folder):
-    with pytest.raises(StoreError) as caught:
-        render_page(make_page(folder))
+    with pytest.raises(ResultsError) as caught:
+        render_page(folder)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_every_study_can_be_read_and_drawn(tmp_path):
-    assert set(LAYOUTS) == set(STUDIES)
     for name in ("omp", "cosamp", "fw", "budget", "scaling"):
         write(tmp_path, name, toy_rows())
-    write(tmp_path, "audio", rows_of(audio.COLUMNS, HEARD)[1], audio.COLUMNS, {"recording": "Bach"})
-    write(tmp_path, "text", rows_of(text.COLUMNS, READ)[1], text.COLUMNS, {"generated": False})
-    assert "5 rows, 1 trials" in render_page(make_page(tmp_path))
+    write(
+        tmp_path,
+        "audio",
+        rows_of(tuple(COLUMNS["audio"]), HEARD)[1],
+        tuple(COLUMNS["audio"]),
+        {"recording": "Bach"},
+    )
+    write(
+        tmp_path,
+        "text",
+        rows_of(tuple(COLUMNS["text"]), READ)[1],
+        tuple(COLUMNS["text"]),
+        {"generated": False},
+    )
+    course = {"n": 9, "d": 5, "k": 1, "trial": 0, "method": "halving", "rows_read": 2.5, "left": 5}
+    write(tmp_path, "race", [{**course, "winner": 0.5, "rank": 1, "read": 0.1}], tuple(COLUMNS["race"]))
+    page = render_page(tmp_path)
+    assert "5 rows, 1 trials" in page
+    assert all(f'<section aria-labelledby="{name}">' in page for name in STUDIES)
 
 
-@pytest.mark.parametrize("folder", ["tests/experiments/first_results", "docs/results"])
-def test_results_of_the_first_format_are_still_shown(folder):
-    page = render_page(make_page(Path(__file__).parents[2] / folder))
+@pytest.mark.parametrize(
+    "folder", ["tests/experiments/first_results", "tests/fixtures/results", "docs/results"]
+)
+def test_results_of_every_format_are_still_shown(folder):
+    page = render_page(Path(__file__).parents[2] / folder)
     for words in ("Orthogonal matching pursuit", "CoSaMP", "Frank-Wolfe", "halving, energy order"):
         assert words in page
 
@@ -83,10 +98,10 @@ def test_wrong_values_of_toy_studies(tmp_path, name, changes, words):
 @pytest.mark.parametrize(
     ("name", "columns", "row", "settings", "changes"),
     [
-        ("audio", audio.COLUMNS, HEARD, {"recording": "Bach"}, {"count": 0}),
-        ("audio", audio.COLUMNS, HEARD, {"recording": "Bach"}, {"error": "x"}),
-        ("text", text.COLUMNS, READ, {"generated": False}, {"accuracy": float("nan")}),
-        ("text", text.COLUMNS, READ, {"generated": False}, {"collection": None}),
+        ("audio", tuple(COLUMNS["audio"]), HEARD, {"recording": "Bach"}, {"count": 0}),
+        ("audio", tuple(COLUMNS["audio"]), HEARD, {"recording": "Bach"}, {"error": "x"}),
+        ("text", tuple(COLUMNS["text"]), READ, {"generated": False}, {"accuracy": float("nan")}),
+        ("text", tuple(COLUMNS["text"]), READ, {"generated": False}, {"collection": None}),
     ],
 )
 def test_wrong_values_of_real_studies(tmp_path, name, columns, row, settings, changes):
@@ -95,9 +110,9 @@ def test_wrong_values_of_real_studies(tmp_path, name, columns, row, settings, ch
 
 
 def test_a_collection_may_be_called_by_a_number(tmp_path):
-    rows = rows_of(text.COLUMNS, {**READ, "collection": "007"})[1]
-    write(tmp_path, "text", rows, text.COLUMNS, {"generated": False})
-    assert "007: 9 training documents" in render_page(make_page(tmp_path))
+    rows = rows_of(tuple(COLUMNS["text"]), {**READ, "collection": "007"})[1]
+    write(tmp_path, "text", rows, tuple(COLUMNS["text"]), {"generated": False})
+    assert "007: 9 training documents" in render_page(tmp_path)
 
 
 def test_columns_of_something_else(tmp_path):
@@ -113,7 +128,7 @@ def test_a_study_killed_before_its_first_row_is_left_out(tmp_path, size):
     content = (tmp_path / "omp.jsonl").read_bytes()
     (tmp_path / "omp.jsonl").write_bytes(content[:size])
     assert read_results(tmp_path, "omp") is None
-    assert "Orthogonal" not in render_page(make_page(tmp_path))
+    assert "Orthogonal" not in render_page(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -140,14 +155,17 @@ def test_damage_of_the_first_format(tmp_path, name, content, words):
 
 def test_methods_that_are_not_known_are_shown_by_their_names(tmp_path):
     write(tmp_path, "omp", [*toy_rows(), {**SOLVED, "method": "<b>mine</b>"}])
-    page = render_page(make_page(tmp_path))
+    page = render_page(tmp_path)
     assert "&lt;b&gt;mine&lt;/b&gt;" in page
     assert "<b>mine" not in page
 
 
 @pytest.mark.parametrize("name", ["audio", "text"])
 def test_results_of_nobody_knows_what_are_not_shown(tmp_path, name):
-    columns, rows = {"audio": rows_of(audio.COLUMNS, HEARD), "text": rows_of(text.COLUMNS, READ)}[name]
+    columns, rows = {
+        "audio": rows_of(tuple(COLUMNS["audio"]), HEARD),
+        "text": rows_of(tuple(COLUMNS["text"]), READ),
+    }[name]
     write(tmp_path, name, rows, columns)
     missing = {"audio": "recording", "text": "generated"}[name]
     assert f"{name}.jsonl: its settings do not say '{missing}'" in refusal(tmp_path)
@@ -158,12 +176,12 @@ def test_times_too_short_to_measure_have_no_ratio(tmp_path):
     assert ratios(rows[-1:], rows[:1]) == ratios(rows[:1], rows[-1:]) == []
     assert ratios(rows[1:2], rows[:1]) == [1.0]
     write(tmp_path, "fw", rows)
-    assert "Successive reject pulls single entries" in render_page(make_page(tmp_path))
+    assert "Successive reject pulls single entries" in render_page(tmp_path)
 
 
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(DataError, match="nofolder: there is no such folder; run `skpursuit"):
-        make_page(tmp_path / "nofolder")
+        render_page(tmp_path / "nofolder")
 
 
 def test_results_that_may_not_be_read(tmp_path, monkeypatch):
@@ -171,5 +189,53 @@ def test_results_that_may_not_be_read(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     write(tmp_path, "omp", toy_rows())
-    monkeypatch.setattr("skpursuit.experiments.store.parse", refuse)
+    monkeypatch.setattr("skpursuit.experiments.results.parse", refuse)
     assert "omp.jsonl: it cannot be read (Permission denied); name another folder" in refusal(tmp_path)
+
+
+def timed(method, seconds, **found):
+    return {**SOLVED, "method": method, "seconds": seconds, "same_atoms": 1.0, **found}
+
+
+@pytest.mark.parametrize(
+    ("study", "rows", "verdict", "measured"),
+    [
+        ("omp", [timed("halving", 1.0), timed("rows", 2.0)], "reproduced", "2 times, 100.0% of exact's"),
+        ("omp", [timed("halving", 1.0), timed("rows", 1.0)], "partly", "1 times"),
+        ("omp", [timed("halving", 3.0), timed("rows", 1.0)], "not reproduced", "0.333 times"),
+        ("omp", [timed("halving", 1.0, same_atoms=0.9), timed("rows", 2.0)], "partly", "90.0% of exact's"),
+        ("omp", [timed("uniform", 1.0, f_measure=0.9)], "reproduced", "F 1 by exact, 0.9 by uniform"),
+        ("omp", [timed("uniform", 1.0, f_measure=0.98)], "partly", "at k = 3"),
+        ("cosamp", [timed("halving", 1.0), timed("rows-k", 20.0)], "reproduced", "20 times"),
+        (
+            "fw",
+            [timed("bound", 1.0, share_read=0.9), timed("greedy", 1.0, share_read=0.1)],
+            "reproduced",
+            "9",
+        ),
+        ("budget", [timed("halving", 1.0, budget=0.1)], "reproduced", "1 of 1 budgets"),
+        ("budget", [timed("halving", 1.0, budget=0.1, f_measure=0.9)], "not reproduced", "0 of 1 budgets"),
+    ],
+)
+def test_verdicts_on_claims(study, rows, verdict, measured):
+    (found,) = judged_claims({study: [timed("exact", 1.0), *rows]})
+    assert found["verdict"] == verdict
+    assert measured in found["measured"]
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds", "verdict"),
+    [(0.25, 1.0, "reproduced"), (0.25, 3.0, "partly"), (0.5, 1.0, "partly"), (0.5, 3.0, "not reproduced")],
+)
+def test_a_claim_of_two_parts_holds_partly_with_either(error, seconds, verdict):
+    rows = [{**HEARD, "method": m, "seconds": 3.0} for m in ("exact", "rows")]
+    rows.append({**HEARD, "method": "halving", "error": error, "seconds": seconds})
+    assert [one["verdict"] for one in judged_claims({"audio": rows})] == [verdict]
+
+
+def test_verdicts_on_the_full_runs():
+    folder = Path(__file__).parents[2] / "docs" / "results"
+    found = {name: results.rows for name in STUDIES if (results := read_results(folder, name))}
+    short = {"reproduced": "yes", "partly": "partly", "not reproduced": "no"}
+    verdicts = [short[one["verdict"]] for one in judged_claims(found)]
+    assert " ".join(verdicts) == "partly yes partly yes partly no no yes yes partly no"

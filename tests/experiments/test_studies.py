@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,18 +10,17 @@ import pytest
 from skpursuit import CoSaMP, as_design, datasets, minimize
 from skpursuit.experiments import audio, text, toy
 from skpursuit.experiments.grid import run
-from skpursuit.experiments.loaders import DataError, Recording
-from skpursuit.experiments.machine import machine
+from skpursuit.experiments.loaders import DataError, Recording, make_music, make_text
 from skpursuit.experiments.methods import (
-    LABELS,
+    COLUMNS,
+    METHODS,
+    FixedIterationCoSaMP,
     MethodError,
     RowExact,
-    Untiring,
     load_selector,
     make_selector,
 )
-from skpursuit.experiments.standins import make_music, make_text
-from skpursuit.experiments.store import digest, read_study
+from skpursuit.experiments.results import digest, read_results
 from skpursuit.experiments.studies import STUDIES, Options
 from skpursuit.experiments.summary import lines, ratios, shared
 from skpursuit.selectors import Query
@@ -35,10 +35,10 @@ def tiny(monkeypatch):
     documents = make_text(150, 400, 4, random_state=0)
     monkeypatch.setattr(audio, "recording", lambda data: notes)
     monkeypatch.setattr(text, "collections", lambda data: {"tiny": documents})
-    audio.study.cache_clear()
+    audio.learned.cache_clear()
     yield
     monkeypatch.undo()
-    audio.study.cache_clear()
+    audio.learned.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["omp", "cosamp", "budget", "scaling", "fw"])
@@ -48,7 +48,7 @@ def test_cells_are_different_plain_values_of_known_methods(name, full):
     cells = [dict(cell) for cell in experiment.cells]
     assert len({digest(cell) for cell in cells}) == len(cells)
     assert json.loads(json.dumps(cells)) == cells
-    assert {cell["method"] for cell in cells} <= set(LABELS)
+    assert {cell["method"] for cell in cells} <= set(METHODS)
     assert {"exact", "rows", "halving"} <= {cell["method"] for cell in cells}
     assert all(set(cell) <= set(experiment.columns) for cell in cells)
     assert all(experiment.cost(cell) > 0 for cell in cells)
@@ -84,14 +84,16 @@ def test_accumulated_rows_are_exact_and_read_only_rows_that_matter():
     assert answer.entries_read == 10 * 50
 
 
-def test_untiring_goes_on_where_cosamp_has_settled():
+def test_fixed_iterations_go_on_where_cosamp_has_settled():
     X, y, _ = datasets.make_sparse_signal(80, 160, 5, random_state=0)
     settled = minimize(X, y, CoSaMP(n_nonzero_coefs=5, max_iter=40), "exact")
-    patient = minimize(X, y, Untiring(n_nonzero_coefs=5, max_iter=40), "exact")
+    patient = minimize(X, y, FixedIterationCoSaMP(n_nonzero_coefs=5, max_iter=40), "exact")
     assert settled.n_iter < 40 == patient.n_iter
 
 
-@pytest.mark.parametrize("name", [name for name in LABELS if name not in ("coder", "grasp", "grasp-halving")])
+@pytest.mark.parametrize(
+    "name", [name for name in METHODS if name not in ("coder", "grasp", "grasp-halving")]
+)
 def test_every_method_has_a_selector(name):
     assert hasattr(make_selector(name), "find")
 
@@ -113,7 +115,7 @@ def test_cosamp_cells(method):
         assert row["iterations"] == 4
     if method in ("exact", "rows"):
         assert row["same_atoms"] == 1.0
-    assert set(row) == set(toy.MEASURED)
+    assert set(row) == set(list(COLUMNS["toy"])[8:])
 
 
 @pytest.mark.parametrize("method", ["exact", "bound", "gram", "halving"])
@@ -131,18 +133,26 @@ def test_text_cells(tiny, method):
     assert row["k"] in text.STAND_IN_SIZES
     assert 0.4 <= row["accuracy"] <= 1
     assert ("accuracy_all" in row) == (method in text.ALL_CLASSES)
-    assert set(row) <= set(text.COLUMNS)
+    assert set(row) <= set(tuple(COLUMNS["text"]))
 
 
 def test_splits_do_not_share_documents():
-    sample = text.sample_of(make_text(100, 300, 4, random_state=0))
-    train, test, first, second = text.splits(sample, 3)
-    assert len(train.y) == 80
-    assert len(test.y) == 20
-    assert len(first.y) + len(second.y) == 80
-    norms = np.sqrt(sample.X.multiply(sample.X).sum(axis=1))
-    assert norms == pytest.approx(1.0)
-    assert sample.y.tolist() == np.where(sample.classes < 2, 1.0, -1.0).tolist()
+    train, test, first, second = text.splits(100, 3)
+    assert (len(train), len(test), len(first), len(second)) == (80, 20, 40, 40)
+    assert sorted([*train, *test]) == list(range(100))
+    assert sorted([*first, *second]) == sorted(train)
+
+
+def test_text_has_unit_rows_and_its_first_classes_are_positive(tiny, monkeypatch):
+    seen = []
+    result = SimpleNamespace(coef=np.ones(400), support=np.arange(3), entries_read=1, n_iter=1)
+    monkeypatch.setattr(text, "timed_fit", lambda X, y, *args, **kwargs: seen.append((X, y)) or (result, 0.1))
+    text.run_text({"collection": "tiny", "split": 0, "method": "rows"})
+    X, y = seen[-1]
+    train = text.splits(150, 0)[0]
+    assert np.sqrt(X.multiply(X).sum(axis=1)) == pytest.approx(1.0)
+    classes = text.collections(None)["tiny"].y[train]
+    assert y.tolist() == np.where(classes < 2, 1.0, -1.0).tolist()
 
 
 def test_audio_cells(tiny):
@@ -154,15 +164,11 @@ def test_audio_cells(tiny):
     assert by_name["rows"]["same_atoms"] == 1.0
     assert by_name["exact"]["iterations"] <= 10
     assert all(0 <= row["error"] <= 1 for row in rows)
-    assert all(set(row) <= set(audio.COLUMNS) for row in rows)
+    assert all(set(row) <= set(tuple(COLUMNS["audio"])) for row in rows)
 
 
-def test_silence_is_left_out(tiny, monkeypatch):
-    material = audio.study(None, 16)
-    pieces = material.pieces.copy()
-    pieces[1] = 0.0
-    quiet = audio.Study(pieces, material.dictionary, material.design)
-    monkeypatch.setattr(audio, "study", lambda data, atoms: quiet)
+def test_silence_is_left_out(tiny):
+    audio.recording(None).pieces[1] = 0.0
     (row,) = audio.run_audio({"first": 0, "count": 3, "atoms": 16}, None, ("exact",))
     assert row["count"] == 2
 
@@ -182,7 +188,7 @@ def test_results_of_a_run_read_back(tmp_path, tiny):
         "text", experiment.cells[:2], experiment.run, experiment.columns, experiment.settings
     )
     run(small, tmp_path)
-    rows = read_study(tmp_path, "text").rows
+    rows = read_results(tmp_path, "text").rows
     assert [row["method"] for row in rows] == ["exact", "rows"]
     assert rows[0]["accuracy"] == rows[1]["accuracy"]
 
@@ -208,6 +214,24 @@ def test_a_selector_of_ones_own_enters_every_study(tiny, name):
         assert [row["method"] for row in rows] == ["exact", "halving", "LUCB"]
 
 
+def test_a_race_holds_the_methods_that_record_their_rounds_and_ends_in_their_answer(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from skpursuit.selectors import Selector\nclass Silent(Selector):\n    def find(self, d, q): ..."
+    )
+    own = {"LUCB": f"{LUCB}:LUCB", "Silent": f"{tmp_path / 'mine.py'}:Silent"}
+    experiment = STUDIES["race"](Options(own=own, methods=("certified", "halving", "LUCB", "Silent")))
+    assert [cell["method"] for cell in experiment.cells] == ["halving", "LUCB"]
+    for cell in experiment.cells:
+        rows = experiment.run({**cell, "n": 3000, "d": 60, "k": 3})
+        assert len(rows) > 3
+        assert rows == sorted(rows, key=lambda row: row["rows_read"])
+        assert rows[-1]["rank"] == 1
+        assert rows[-1]["left"] <= rows[0]["left"] <= 60
+        assert cell["method"] == "LUCB" or rows[-1]["left"] < 10
+        assert rows[-1]["winner"] == pytest.approx(1.0, abs=0.5)
+        assert all(set(row) <= set(experiment.columns) for row in rows)
+
+
 def test_lucb_finds_what_stands_out():
     X, _, _ = datasets.make_sparse_signal(400, 60, 1, random_state=0)
     answer = make_selector("LUCB", own={"LUCB": f"{LUCB}:LUCB"}).select(as_design(X), Query(X[:, 7] * 3))
@@ -228,12 +252,6 @@ def test_files_that_hold_no_selector(tmp_path, content, words):
     (tmp_path / "mine.py").write_text(content)
     with pytest.raises(MethodError, match=words):
         load_selector(f"{tmp_path / 'mine.py'}:x")
-
-
-def test_the_machine_is_described():
-    made = machine()
-    assert json.loads(json.dumps(made)) == made
-    assert {"processor", "cores", "python", "numpy", "blas"} <= set(made)
 
 
 def test_speeds_compare_the_same_problem_whatever_k_was_chosen():

@@ -11,9 +11,9 @@ import click
 
 from skpursuit import __version__
 from skpursuit.cli.base import BAD_INPUT, Commands
-from skpursuit.cli.demo import demo
+from skpursuit.cli.demo import bench, demo
 from skpursuit.cli.study import report, reproduce
-from skpursuit.cli.system import bench, completion, info
+from skpursuit.cli.system import completion, info
 from skpursuit.cli.table import fit, predict
 
 EXAMPLES = """\b

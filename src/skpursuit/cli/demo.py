@@ -1,21 +1,16 @@
-"""``skpursuit demo``."""
+"""``skpursuit demo`` and ``skpursuit bench``."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Iterator
-from dataclasses import asdict
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from skpursuit.cli.base import Command, Output, Refusal, output_options
 from skpursuit.cli.outputs import check_outputs, write_all
-
-if TYPE_CHECKING:
-    from skpursuit.cli.comparison import Line
+from skpursuit.cli.progress import Meter
 
 NEXT = """\
 What to try next:
@@ -26,6 +21,13 @@ What to try next:
 """
 
 
+def size_option(default: tuple[int, int], least: int) -> Any:
+    """The option ``--size N D``."""
+    kind = click.IntRange(min=least)
+    shown: dict[str, Any] = {"show_default": True, "metavar": "N D", "help": "Rows and columns of X."}
+    return click.option("--size", "shape", nargs=2, type=kind, default=default, **shown)
+
+
 @click.command(
     cls=Command,
     epilog="""
@@ -34,87 +36,75 @@ What to try next:
     skpursuit demo --json > demo.json
     """,
 )
-@click.option(
-    "--size",
-    "shape",
-    nargs=2,
-    type=click.IntRange(min=2),
-    default=(2000, 4000),
-    show_default=True,
-    metavar="N D",
-    help="Rows and columns of X.",
-)
+@size_option((2000, 4000), 2)
 @click.option("-k", "k", type=click.IntRange(min=1), default=50, show_default=True, help="Atoms to find.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the problem.")
 @click.option(
-    "--png",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("skpursuit-demo.png"),
-    show_default=True,
-    help="Where the picture goes.",
-)
+    "--png", type=click.Path(path_type=Path, dir_okay=False), default=Path("skpursuit-demo.png"),
+    show_default=True, help="Where the picture goes.",
+)  # fmt: skip
 @click.option("--no-png", is_flag=True, help="Draw no picture.")
 @output_options
 def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out: Output) -> None:
     """Find the atoms of a noisy toy signal with every selector, and compare."""
-    from skpursuit.cli.comparison import fit_lines
-
     n, d = shape
     if k > d:
         raise Refusal(f"-k {k} is more than the {d} columns of X; give a smaller -k or a larger --size")
     check_outputs([], {"--png": None if no_png else png})
-    with enough_memory(n, d):
+    from skpursuit.cli import comparison
+
+    with comparison.enough_memory(n, d), Meter(out) as meter:
         out.say(f"OMP, {k} atoms, X is {n} x {d} (unit-norm Gaussian columns), noise at 3 dB, one thread\n")
-        lines = fit_lines(n, d, k, seed, progress=lambda name: progress(out, name))
-    progress(out, None)
-    head = f"{'selector':<16}{'seconds':>9}{'vs exact':>10}{'X read':>9}{'same atoms':>12}{'F':>7}"
-    out.say(f"{head}  certificate")
-    for line in lines:
-        out.say(
-            f"{line.selector:<16}{line.seconds:>9.3f}{line.ratio:>9.1f}x{line.share_read:>9.1%}"
-            f"{line.same_atoms:>9}/{k}{line.f_measure:>7.2f}  {line.certificate}"
-        )
+        lines = comparison.fit_lines(n, d, k, seed, meter)
+    spelled = "{selector}|{seconds:.3f}|{ratio:.1f}x|{share_read:.1%}|{same_atoms}/{k}|{f_measure:.2f}"
+    spelled += "|{certificate}"
+    rows = [spelled.format(**line, k=k).split("|") for line in lines]
+    out.table(["selector", "seconds", "vs exact", "X read", "same atoms", "F", "certificate"], rows)
     out.say(
-        "\nvs exact: how many times faster than exact selection by BLAS. X read: bytes a step, share of X."
-    )
-    out.say(
+        "\nvs exact: how many times faster than exact selection by BLAS. X read: bytes a step, share of X.\n"
         "same atoms: those that exact finds too. F: F-measure with the true atoms. reject: budget 0.5%.\n"
     )
-    out.result([asdict(line) for line in lines])
+    out.result(lines)
     if not no_png:
-        picture(lines, k, png, out)
+        try:
+            write_all([(png, "--png", comparison.draw(lines, k))])
+            out.say(f"Picture: {png}\n")
+        except ModuleNotFoundError:
+            out.note("No picture: matplotlib is not installed; run: pip install 'skpursuit[cli]'")
     out.say(NEXT)
 
 
-@contextlib.contextmanager
-def enough_memory(n: int, d: int) -> Iterator[None]:
-    """Refuse an X that memory cannot hold: at once where that is clear, or when it runs out."""
-    from skpursuit.experiments.machine import memory_size
+@click.command(
+    cls=Command,
+    epilog="""
+    skpursuit bench
+    skpursuit bench --size 5000 10000
+    skpursuit bench --json
+    """,
+)
+@size_option((3000, 6000), 64)
+@click.option("-k", "k", type=click.IntRange(min=1, max=64), default=30, show_default=True, help="Atoms.")
+@output_options
+def bench(shape: tuple[int, int], k: int, out: Output) -> None:
+    """Check the speed of this machine: reading X, and a pursuit by the quickest selectors."""
+    from skpursuit.cli import comparison
 
-    size = 8 * n * d
-    words = f"--size {n} {d}: X takes {size / 2**30:.3g} GiB, which memory cannot hold; give a smaller size"
-    if size > (memory_size() or size):
-        raise Refusal(words)
-    try:
-        yield
-    except MemoryError:
-        raise Refusal(words) from None
-
-
-def progress(out: Output, name: str | None) -> None:
-    """Show what is being done on a terminal; None clears the line."""
-    if not out.quiet and sys.stderr.isatty():
-        click.echo(f"\r\033[K{f'fitting with {name} ...' if name else ''}", err=True, nl=False)
-
-
-def picture(lines: list[Line], k: int, png: Path, out: Output) -> None:
-    """Write the PNG, or say why not."""
-    from skpursuit.cli.comparison import draw
-
-    try:
-        drawn = draw(lines, k)
-    except ModuleNotFoundError:
-        out.note("No picture: matplotlib is not installed; run: pip install 'skpursuit[cli]'")
-        return
-    write_all([(png, "--png", drawn)])
-    out.say(f"Picture: {png}\n")
+    n, d = shape
+    began = time.perf_counter()
+    with comparison.enough_memory(n, d), Meter(out) as meter:
+        out.say(f"X is {n} x {d}, float64, {n * d * 8 / 2**20:.0f} MiB; one thread, best of several\n")
+        speeds = comparison.rates(n, d)
+        out.table(["reading", "GB/s"], [[name, f"{value / 1e9:.1f}"] for name, value in speeds.items()])
+        lines = comparison.fit_lines(n, d, k, 0, meter, comparison.QUICK)
+    spelled = "{selector}|{seconds:.3f}|{ratio:.1f}x|{same_atoms}/{k}"
+    rows = [spelled.format(**line, k=k).split("|") for line in lines]
+    out.say()
+    out.table([f"pursuit of {k} atoms", "seconds", "vs BLAS", "same atoms"], rows)
+    best = max((line for line in lines if line["same_atoms"] == k), key=lambda line: line["ratio"])
+    verdict = (
+        f"{best['selector']} finds the atoms of exact {best['ratio']:.1f} times as fast as BLAS"
+        if best["ratio"] > 1.1
+        else "no selector that finds exact's atoms beats BLAS at this size; try a larger --size"
+    )
+    out.say(f"\nHere {verdict}. ({time.perf_counter() - began:.0f} s)")
+    out.result({"shape": [n, d], "bytes_per_second": speeds, "pursuits": lines, "verdict": verdict})

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from skpursuit._files import FileError
+from skpursuit.cli import system
 from skpursuit.cli.base import Command, Output, Refusal, output_options
 from skpursuit.cli.outputs import check_outputs, write_all
 from skpursuit.cli.progress import Meter
 
-if TYPE_CHECKING:
-    from skpursuit.experiments.studies import Options
+STUDIES = ("omp", "race", "cosamp", "budget", "scaling", "fw", "audio", "text")
+FOLDER, FULL_FOLDER = Path("results"), Path("results-full")
+IN_FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -25,28 +27,6 @@ def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str
             raise click.BadParameter(f"{value!r} is not FILE.py:NAME with a file that is there.")
         found[name] = f"{Path(path).resolve()}:{name}"
     return found
-
-
-def split_names(ctx: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Take names with commas apart."""
-    return tuple(filter(None, (name.strip() for name in (value or "").split(","))))
-
-
-def _check_methods(own: dict[str, str], methods: tuple[str, ...]) -> None:
-    """Refuse methods that nobody knows, and selectors that cannot be made, before anything is run."""
-    from skpursuit.experiments.methods import LABELS, load_selector
-
-    for place in own.values():
-        load_selector(place)
-    unknown = [name for name in methods if name not in LABELS and name not in own]
-    if unknown:
-        known = ", ".join((*LABELS, *own))
-        raise Refusal(f"--methods: {unknown[0]!r} is not known; use some of {known}")
-
-
-STUDIES = ("omp", "cosamp", "budget", "scaling", "fw", "audio", "text")
-FOLDER = Path("results")
-FULL_FOLDER = Path("results-full")
 
 
 @click.command(
@@ -63,72 +43,58 @@ FULL_FOLDER = Path("results-full")
 @click.option("--full", is_flag=True, help="The sizes of the paper: hours instead of minutes.")
 @click.option("--trials", type=click.IntRange(min=1), help="Repetitions.  [default: 3, with --full 20]")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder with text/ and audio/; without it stand-ins are generated.",
-)
+@click.option("--data", type=IN_FOLDER, help="Folder with text/ and audio/; without it, generated stand-ins.")
 @click.option(
     "--selector", "own", multiple=True, metavar="FILE.py:NAME", callback=own_selectors,
     help="Add a selector of your own; may be repeated.",
 )  # fmt: skip
-@click.option("--methods", callback=split_names, help="Compare these alone, as exact,halving,NAME.")
+@click.option("--methods", default="", help="Compare these alone, as exact,halving,NAME.")
 @click.option(
-    "--out",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    "--out", "folder", type=IN_FOLDER,
     help="Folder of the results.  [default: results, with --full results-full]",
-)
+)  # fmt: skip
 @output_options
 def reproduce(
-    studies: tuple[str, ...],
-    full: bool,
-    trials: int | None,
-    jobs: int,
-    data: Path | None,
-    own: dict[str, str],
-    methods: tuple[str, ...],
-    folder: Path | None,
-    out: Output,
+    studies: tuple[str, ...], jobs: int, methods: str, folder: Path | None, out: Output, **more: Any
 ) -> None:
     """Run experiments of the paper; what is finished is kept, so that a stopped run goes on.
 
-    STUDIES: fw, omp, cosamp, budget, scaling, audio, text, or all.
+    STUDIES: omp (with the race), cosamp, budget, scaling, fw, audio, text, or all.
     """
+    from skpursuit.experiments.methods import METHODS, load_selector
     from skpursuit.experiments.studies import Options
 
-    _check_methods(own, methods)
-    options = Options(full, trials, None if data is None else str(data), methods, own)
-    folder = folder or (FULL_FOLDER if full else FOLDER)
-    names = STUDIES if "all" in studies else tuple(dict.fromkeys(studies))
-    written = {name: str(_run(name, options, folder, jobs, out)) for name in names}
-    out.result(written)
+    chosen = tuple(filter(None, map(str.strip, methods.split(","))))
+    options = Options(methods=chosen, **more)
+    for place in options.own.values():
+        load_selector(place)  # or refuse it before anything is run
+    known = (*METHODS, *options.own)
+    unknown = [name for name in options.methods if name not in known]
+    if unknown:
+        raise Refusal(f"--methods: {unknown[0]!r} is not known; use some of {', '.join(known)}")
+    folder = folder or (FULL_FOLDER if options.full else FOLDER)
+    wanted = {*studies, "race"} if "omp" in studies else set(studies)
+    names = [name for name in STUDIES if name in wanted or "all" in wanted]
+    out.result({name: str(_run(name, options, folder, jobs, out)) for name in names})
     out.say(f"Results: {folder}/*.jsonl and, as tables, *.csv. A page of them: skpursuit report {folder}")
 
 
-def _run(name: str, options: Options, folder: Path, jobs: int, out: Output) -> Path:
-    from skpursuit.experiments.grid import CellError, run
-    from skpursuit.experiments.machine import machine
+def _run(name: str, options: Any, folder: Path, jobs: int, out: Output) -> Path:
+    from skpursuit.experiments import grid
     from skpursuit.experiments.studies import STUDIES as known
 
     experiment = known[name](options)
+    about = {**system.machine(), "jobs": jobs, "threads": 1}
     if name in ("audio", "text") and options.data is None:
         out.note(f"{name}: no --data, so generated stand-ins are used; they are not real {name}")
     try:
         with Meter(out) as meter:
-            return run(
-                experiment,
-                folder,
-                jobs=jobs,
-                progress=lambda p: meter(f"{name}: cell {p.done} of {p.total}", p.share),
-                about={**machine(), "jobs": jobs, "threads": 1},
-            )
-    except CellError as error:
+            tell = lambda done, of, share: meter(f"{name}: cell {done} of {of}", share)  # noqa: E731
+            return grid.run(experiment, folder, jobs=jobs, progress=tell, about=about)
+    except grid.CellError as error:
         if isinstance(error.__cause__, FileError):
             raise error.__cause__ from None
         raise click.ClickException(str(error)) from None
-    except NotADirectoryError:
-        raise Refusal(f"{folder}: this is not a folder; give another one (--out)") from None
     except OSError as error:
         raise Refusal(f"{folder}: {error.strerror}; give another folder (--out)") from None
     except KeyboardInterrupt:
@@ -143,23 +109,20 @@ def _run(name: str, options: Options, folder: Path, jobs: int, out: Output) -> P
     skpursuit report results-full --out study.html
     """,
 )
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=IN_FOLDER)
 @click.option(
-    "--out",
-    "page",
-    type=click.Path(path_type=Path, dir_okay=False),
+    "--out", "page", type=click.Path(path_type=Path, dir_okay=False),
     help="The page.  [default: FOLDER/report.html]",
-)
+)  # fmt: skip
 @output_options
 def report(folder: Path, page: Path | None, out: Output) -> None:
     """Make one self-contained HTML page of the results in FOLDER."""
-    from skpursuit.experiments.figures import render_page
-    from skpursuit.experiments.page import make_page
+    from skpursuit.experiments.report import render_page
 
     page = page or folder / "report.html"
     if folder.is_dir():
         results = [folder / f"{name}.{end}" for name in STUDIES for end in ("jsonl", "csv", "json")]
         check_outputs(results, {"--out": page})
-    write_all([(page, "--out", render_page(make_page(folder)))])
+    write_all([(page, "--out", render_page(folder))])
     out.result({"page": str(page)})
     out.say(f"Page: {page}")

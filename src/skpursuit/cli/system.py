@@ -1,8 +1,13 @@
-"""``skpursuit bench``, ``skpursuit info`` and ``skpursuit completion``."""
+"""``skpursuit info`` and ``skpursuit completion``, and what a run was made with."""
 
 from __future__ import annotations
 
-import time
+import contextlib
+import os
+import platform
+import re
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,67 +15,55 @@ from click.shell_completion import get_completion_class
 
 from skpursuit import __version__
 from skpursuit.cli.base import Command, Output, output_options
-from skpursuit.cli.demo import enough_memory
 
 EXTRAS = {
     **dict.fromkeys(("click", "rich", "jinja2", "matplotlib", "pyarrow", "python-calamine"), "cli"),
     "soundfile": "audio",
 }
+PACKAGES = ("skpursuit", "numpy", "scipy", "numba", "scikit-learn", "threadpoolctl")
 
 
-@click.command(
-    cls=Command,
-    epilog="""
-    skpursuit bench
-    skpursuit bench --size 5000 10000
-    skpursuit bench --json
-    """,
-)
-@click.option(
-    "--size",
-    "shape",
-    nargs=2,
-    type=click.IntRange(min=64),
-    default=(3000, 6000),
-    show_default=True,
-    metavar="N D",
-    help="Rows and columns of X.",
-)
-@click.option("-k", "k", type=click.IntRange(min=1, max=64), default=30, show_default=True, help="Atoms.")
-@output_options
-def bench(shape: tuple[int, int], k: int, out: Output) -> None:
-    """Check the speed of this machine: reading X, and a pursuit by the quickest selectors."""
-    with enough_memory(*shape):
-        _bench(*shape, k, out)
+def machine() -> dict[str, Any]:
+    """Describe this machine and the libraries in use."""
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS, so that it can be named
+    blas = {f"{b['internal_api']} {b['version']}" for b in threadpool_info() if b["user_api"] == "blas"}
+    size = memory_size()
+    return {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory": "unknown" if size is None else f"{size / 2**30:.0f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        **{name: installed(name) or "unknown" for name in PACKAGES},
+        "blas": ", ".join(sorted(blas)) or "unknown",
+    }
 
 
-def _bench(n: int, d: int, k: int, out: Output) -> None:
-    from skpursuit.cli.comparison import pursuits, rates
+def installed(package: str) -> str | None:
+    """The version of a package, None if it is not there."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
-    out.say(f"X is {n} x {d}, float64, {n * d * 8 / 2**20:.0f} MiB; one thread, best of several\n")
-    speeds = rates(n, d)
-    for name, value in speeds.items():
-        out.say(f"{name:<34}{value / 1e9:>8.1f} GB/s")
-    began = time.perf_counter()
-    lines = pursuits(n, d, k)
-    out.say(f"\n{'pursuit of ' + str(k) + ' atoms':<34}{'seconds':>9}{'vs BLAS':>9}{'same atoms':>12}")
-    for line in lines:
-        out.say(f"{line.selector:<34}{line.seconds:>9.3f}{line.ratio:>8.1f}x{line.same_atoms:>9}/{k}")
-    best = max((line for line in lines if line.same_atoms == k), key=lambda line: line.ratio)
-    verdict = (
-        f"{best.selector} finds the atoms of exact {best.ratio:.1f} times as fast as BLAS"
-        if best.ratio > 1.1
-        else "no selector that finds exact's atoms beats BLAS at this size; try a larger --size"
-    )
-    out.say(f"\nHere {verdict}. ({time.perf_counter() - began:.0f} s)")
-    out.result(
-        {
-            "shape": [n, d],
-            "bytes_per_second": speeds,
-            "pursuits": [vars(line) for line in lines],
-            "verdict": verdict,
-        }
-    )
+
+def _processor() -> str:
+    found = None
+    with contextlib.suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        found = re.search(r"^model name\s*:\s*(.+)$", text, re.M)
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+def memory_size() -> int | None:
+    """The bytes of memory of this machine, None if the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
 
 
 @click.command(
@@ -83,7 +76,6 @@ def _bench(n: int, d: int, k: int, out: Output) -> None:
 @output_options
 def info(out: Output) -> None:
     """Show versions, machine, optional packages and selectors: what a bug report needs."""
-    from skpursuit.experiments.machine import installed, machine
     from skpursuit.selectors import NAMES
 
     extras = {

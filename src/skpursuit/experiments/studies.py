@@ -1,11 +1,15 @@
-"""The experiments of the paper as grids: a small one that takes a minute, and the paper's own sizes."""
+"""The studies, in one table: what each computes, small in a minute or at the paper's own sizes.
+
+The grids are data, in ``studies.toml``. Those of sound and text also depend on the data that are found.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +17,22 @@ import numpy as np
 
 from . import audio as sound
 from . import text as words
+from . import toy
 from .grid import Cell, Experiment
 from .loaders import DataError
-from .methods import settings_of
-from .toy import COLUMNS, run_cosamp, run_fw, run_omp
-
-#: Bandits that pull single entries are run on this many trials of the full grids.
-REJECT_TRIALS = 2
+from .methods import COLUMNS, load_selector, settings_of
+from .methods import DECLARED as GRIDS
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may choose.
+    """What a user may choose."""
 
-    Attributes
-    ----------
-    full : bool
-        The paper's sizes.
-    trials : int or None
-        Repetitions; None is 3 for small and 20 for full runs.
-    data : str or None
-        Folder with text collections and recordings; None generates stand-ins.
-    methods : tuple of str
-        The methods to compare; empty for those of the study, and one's own.
-    own : dict of str to str
-        Selectors of one's own: the name of the method, and ``FILE.py:NAME``.
-    """
-
-    full: bool = False
-    trials: int | None = None
-    data: str | None = None
-    methods: tuple[str, ...] = ()
-    own: Mapping[str, str] = field(default_factory=dict)
+    full: bool = False  # the paper's sizes
+    trials: int | None = None  # repetitions; by default 3 for small and 20 for full runs
+    data: str | Path | None = None  # folder with text collections and recordings; None generates stand-ins
+    methods: tuple[str, ...] = ()  # the methods to compare; empty for those of the study, and one's own
+    own: Mapping[str, str] = field(default_factory=dict)  # selectors of one's own: name and FILE.py:NAME
 
     @property
     def repetitions(self) -> int:
@@ -58,169 +46,36 @@ class Options:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What results depend on beside their cells: digests of one's own selectors."""
+        """What results depend on beside their cells: the sizes, and digests of one's own selectors."""
         digests = {}
         for name, place in self.own.items():
             content = Path(place.rpartition(":")[0]).read_bytes()
             digests[f"selector {name}"] = hashlib.sha256(content).hexdigest()[:12]
-        return digests
+        return {"sizes": "full" if self.full else "small", **digests}
 
 
-def omp(options: Options) -> Experiment:
-    """OMP against k."""
-    sizes = [(2000, 4000), (5000, 10000)] if options.full else [(500, 1000), (1000, 2000)]
-    ks = (10, 25, 50, 100, 150) if options.full else (5, 10, 20, 40)
-    methods = (
-        "exact", "rows", "greedy", "uniform", "importance", "halving-random", "halving", "halving-doubling",
-        "certified", "sketch", "reject",
-    )  # fmt: skip
-    cells = [
-        _toy(n, d, k, trial, method, stability=0.02, budget=0.2)
-        for trial in range(options.repetitions)
-        for n, d in sizes
-        for k in ks
-        for method in options.choose(methods)
-        if method != "reject" or _reject_fits(options, n, k, trial)
-    ]
-    return _experiment("omp", cells, run_omp, options)
+def toy_cells(grid: Mapping[str, Any], methods: Sequence[str], trials: int) -> Iterator[dict[str, Any]]:
+    """Yield the cells of a grid, each with the settings that its method takes and no others."""
+    axes = [[np.atleast_1d(one[name]).tolist() for name in ("n", "d", "k")] for one in grid["problems"]]
+    problems = [problem for one in axes for problem in product(*one)]
+    limits = grid.get("reject", {})
+    for trial, (n, d, k), setting in product(range(trials), problems, grid["settings"]):
+        place = {"n": n, "d": d, "k": k, "trial": trial}
+        for method in methods:
+            first = setting is grid["settings"][0]
+            beyond = any(place[name] > limits[name] for name in place if name in limits)
+            if (first or method in grid.get("swept", ())) and not (method == "reject" and beyond):
+                given = {**setting, **limits} if method == "reject" else setting
+                takes = {name: given[name] for name in settings_of(method)}
+                yield {**place, "method": method, **takes, **grid.get("given", {})}
 
 
-def _reject_fits(options: Options, n: int, k: int, trial: int) -> bool:
-    """Successive reject pulls single entries: minutes for a few steps at the paper's sizes."""
-    return (
-        trial < REJECT_TRIALS and k <= (10 if options.full else 20) and n <= (2000 if options.full else 500)
-    )
-
-
-def fw(options: Options) -> Experiment:
-    """Frank-Wolfe against N_s and the budget."""
-    n, d, k, iterations = (2000, 4000, 50, 5000) if options.full else (400, 800, 10, 300)
-    settings = ((20, 0.2), (5, 0.05), (80, 0.8), (10, 0.1), (40, 0.4))  # the default first: runs are long
-    alone = ("exact", "rows", "bound", "gram", "certified")
-    swept = ("greedy", "uniform", "importance", "halving-random", "halving")
-    chosen = options.choose((*alone, *swept, "halving-doubling", "reject"))
-    cells: list[dict[str, Any]] = []
-    for trial in range(options.repetitions):
-        given: dict[str, Any] = {"budget": 0.2, "iteration_limit": iterations}
-        cells += [_toy(n, d, k, trial, m, **given) for m in chosen if m not in (*swept, "reject")]
-        for rows, budget in settings if options.full else settings[:3]:
-            given = {"stability": rows, "budget": budget, "iteration_limit": iterations}
-            cells += [_toy(n, d, k, trial, method, **given) for method in swept if method in chosen]
-    slow = {"stability": 5, "budget": 0.005, "iteration_limit": iterations}
-    if "reject" in chosen:
-        cells += [_toy(n, d, k, trial, "reject", **slow) for trial in range(min(2, options.repetitions))]
-    return _experiment("fw", cells, run_fw, options)
-
-
-def cosamp(options: Options) -> Experiment:
-    """CoSaMP against k, exact under both stop rules."""
-    sizes = [(2000, 4000), (5000, 10000)] if options.full else [(500, 1000), (1000, 2000)]
-    ks = (10, 25, 50, 100, 200) if options.full else (5, 10, 20, 40)
-    methods = (
-        "exact", "rows", "exact-k", "rows-k", "greedy", "uniform", "importance", "halving-random", "halving",
-        "halving-doubling", "certified", "stoch",
-    )  # fmt: skip
-    cells = [
-        _toy(n, d, k, trial, method, stability=0.02, budget=0.2)
-        for trial in range(options.repetitions)
-        for n, d in sizes
-        for k in ks
-        for method in options.choose(methods)
-    ]
-    return _experiment("cosamp", cells, run_cosamp, options)
-
-
-def budget(options: Options) -> Experiment:
-    """Halving against its budget."""
-    n, d, k = (5000, 10000, 50) if options.full else (1000, 2000, 20)
-    budgets = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
-    halving = ("halving-random", "halving", "halving-plain")
-    chosen = options.choose(("exact", "rows", *halving))
-    cells: list[dict[str, Any]] = []
-    for trial in range(options.repetitions):
-        cells += [_toy(n, d, k, trial, method) for method in chosen if method not in halving]
-        for share in budgets:
-            cells += [_toy(n, d, k, trial, method, budget=share) for method in halving if method in chosen]
-    return _experiment("budget", cells, run_cosamp, options)
-
-
-def scaling(options: Options) -> Experiment:
-    """CoSaMP against d, then against n."""
-    if options.full:
-        shapes = [(2000, d, 100) for d in (2000, 4000, 6000, 8000, 10000)]
-        shapes += [(n, 10000, 400) for n in (3000, 4000, 6000, 8000)]
-    else:
-        shapes = [(500, d, 10) for d in (500, 1000, 2000)] + [(n, 1000, 20) for n in (500, 1000, 2000)]
-    methods = ("exact", "rows", "greedy", "halving-random", "halving", "certified", "stoch")
-    cells = [
-        _toy(n, d, k, trial, method, stability=0.02, budget=0.2)
-        for trial in range(options.repetitions)
-        for n, d, k in shapes
-        for method in options.choose(methods)
-    ]
-    return _experiment("scaling", cells, run_cosamp, options)
-
-
-def audio(options: Options) -> Experiment:
-    """CoSaMP codes of pieces of sound; the trials are the pieces."""
-    atoms, count = (2048, 32) if options.full else (256, 8)
-    recording = sound.recording(options.data)
-    pieces = len(recording.pieces) if options.full else min(len(recording.pieces), 8 * count)
-    methods = (
-        "exact", "rows", "stoch", "stoch-3k", "uniform", "greedy", "halving-random", "halving",
-        "certified",
-    )  # fmt: skip
-    # In a random order, so that what a long run has finished is a sample of the whole recording.
-    starts = np.random.default_rng(0).permutation(np.arange(0, pieces, count)).tolist()
-    cells = [
-        {"first": first, "count": min(count, pieces - first), "atoms": atoms}
-        for first in starts
-        if recording.pieces[first : first + count].any()  # silence has no code
-    ]
-    if not cells:
-        raise DataError(options.data or "", f"its first {pieces} pieces are silence", "give other recordings")
-    chosen = options.choose((*methods, "coder"))
-    run = partial(sound.run_audio, data=options.data, methods=chosen, own=dict(options.own))
-    settings = {**_sizes(options), "recording": recording.name}
-    if options.methods:
-        settings["methods"] = ", ".join(chosen)
-    return Experiment("audio", cells, run, sound.COLUMNS, settings)
-
-
-def text(options: Options) -> Experiment:
-    """CoSaMP classifiers of text; the trials are splits."""
-    found = words.collections(options.data)
-    quick = ("exact", "rows", "greedy", "uniform", "halving-random", "halving", "halving-doubling")
-    slow = ("stoch", "stoch-3k", "grasp", "grasp-halving")  # most of the time: after all splits of the others
-    cells = [
-        {"collection": name, "split": split, "method": method}
-        for methods in ((*quick, *options.own), slow)
-        for split in range(options.repetitions)
-        for name in found
-        for method in options.choose((*quick, *slow))
-        if method in methods
-    ]
-    run = partial(words.run_text, data=options.data, own=dict(options.own))
-    settings = {"generated": any(one.generated for one in found.values()), **options.settings}
-    return Experiment(
-        "text", cells, run, words.COLUMNS, settings, lambda cell: found[cell["collection"]].X.nnz
-    )
-
-
-def _sizes(options: Options) -> dict[str, Any]:
-    return {"sizes": "full" if options.full else "small", **options.settings}
-
-
-def _toy(n: int, d: int, k: int, trial: int, method: str, **given: Any) -> dict[str, Any]:
-    """A cell, with the settings that its method looks at and no others."""
-    looks = (*settings_of(method), "iteration_limit")
-    settings = {name: value for name, value in given.items() if name in looks}
-    return {"n": n, "d": d, "k": k, "trial": trial, "method": method, **settings}
-
-
-def _experiment(name: str, cells: Iterable[Cell], run: Callable[..., Any], options: Options) -> Experiment:
-    own = partial(run, own=dict(options.own)) if options.own else run
-    return Experiment(name, list(cells), own, COLUMNS, _sizes(options), _cost)
+def toy_study(name: str, options: Options) -> Experiment:
+    """A study on toy signals."""
+    grid = {**GRIDS[name], **GRIDS[name]["full" if options.full else "small"]}
+    cells = list(toy_cells(grid, options.choose(grid["methods"]), options.repetitions))
+    run = partial(getattr(toy, f"run_{grid['solver']}"), own=dict(options.own))
+    return Experiment(name, cells, run, tuple(COLUMNS["toy"]), options.settings, _cost)
 
 
 def _cost(cell: Cell) -> float:
@@ -230,12 +85,64 @@ def _cost(cell: Cell) -> float:
     return dear * cell["n"] * cell["d"] * steps
 
 
+def race_study(options: Options) -> Experiment:
+    """One selection by every selector that records its rounds, one's own included."""
+    own = [name for name, place in options.own.items() if hasattr(load_selector(place), "rounds")]
+    racing = [*GRIDS["race"]["methods"], *own]
+    methods = [method for method in options.choose(GRIDS["race"]["methods"]) if method in racing]
+    cells = [{**GRIDS["race"]["problem"], "method": method} for method in methods]
+    run = partial(toy.run_race, own=dict(options.own))
+    return Experiment("race", cells, run, tuple(COLUMNS["race"]), options.settings)
+
+
+def audio_study(options: Options) -> Experiment:
+    """CoSaMP codes of pieces of sound; the trials are the pieces."""
+    grid = GRIDS["audio"]["full" if options.full else "small"]
+    recording, count = sound.recording(options.data), grid["count"]
+    pieces = min(len(recording.pieces), count * grid.get("cells", len(recording.pieces)))
+    # In a random order, so that what a long run has finished is a sample of the whole recording.
+    starts = np.random.default_rng(0).permutation(np.arange(0, pieces, count)).tolist()
+    cells = [
+        {"first": first, "count": min(count, pieces - first), "atoms": grid["atoms"]}
+        for first in starts
+        if recording.pieces[first : first + count].any()  # silence has no code
+    ]
+    if not cells:
+        raise DataError(options.data or "", f"its first {pieces} pieces are silence", "give other recordings")
+    chosen = options.choose(GRIDS["audio"]["methods"])
+    run = partial(sound.run_audio, data=options.data, methods=chosen, own=dict(options.own))
+    settings = {**options.settings, "recording": recording.name}
+    if options.methods:
+        settings["methods"] = ", ".join(chosen)
+    return Experiment("audio", cells, run, tuple(COLUMNS["audio"]), settings)
+
+
+def text_study(options: Options) -> Experiment:
+    """CoSaMP classifiers of text; the trials are splits."""
+    found, grid = words.collections(options.data), GRIDS["text"]
+    cells = [
+        {"collection": name, "split": split, "method": method}
+        for late in (False, True)
+        for split in range(options.repetitions)
+        for name in found
+        for method in options.choose(grid["methods"])
+        if (method in grid["slow"]) is late
+    ]
+    digests = {name: value for name, value in options.settings.items() if name != "sizes"}
+    settings = {"generated": any(one.generated for one in found.values()), **digests}
+    run = partial(words.run_text, data=options.data, own=dict(options.own))
+    cost = lambda cell: found[cell["collection"]].X.nnz  # noqa: E731
+    return Experiment("text", cells, run, tuple(COLUMNS["text"]), settings, cost)
+
+
 STUDIES: dict[str, Callable[[Options], Experiment]] = {
-    "omp": omp,
-    "cosamp": cosamp,
-    "budget": budget,
-    "scaling": scaling,
-    "fw": fw,
-    "audio": audio,
-    "text": text,
+    "race": race_study,
+    **{name: partial(toy_study, name) for name in ("omp", "cosamp", "fw", "budget", "scaling")},
+    "audio": audio_study,
+    "text": text_study,
 }
+
+
+def columns_of(name: str) -> dict[str, str]:
+    """The columns of the results of a study, and what they hold."""
+    return COLUMNS.get(name, COLUMNS["toy"])

@@ -1,48 +1,78 @@
-"""From rows to what is drawn: means over trials, and speeds against a baseline of the same problem."""
+"""From rows to what is shown: means, speeds against a baseline of the same problem, verdicts on claims.
+
+The claims of the paper are in ``paper.toml``. A test of one takes the rows of a study and the claim and gives
+a value, which is graded, and words for it; None where the rows do not speak to the claim.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from statistics import fmean, median
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from statistics import median
 from typing import Any
 
-from .methods import LABELS
-from .parts import Series
-from .store import Row
+import numpy as np
 
+from .methods import METHODS
+from .results import Row
+
+Rows = Sequence[Row]
+Claim = Mapping[str, Any]
+Found = tuple[float, str] | None
+PAPER = tomllib.loads(files(__package__).joinpath("paper.toml").read_text(encoding="utf-8"))
 PROBLEM = ("n", "d", "k", "trial", "first")
 SPLIT = ("collection", "split")  # of text, where k is part of the answer
+VERDICTS = (("not reproduced", "bad"), ("partly", ""), ("reproduced", "good"))
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a figure: a method, its points, and the spread around them where there are several rows."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+    def at(self, x: float) -> float | None:
+        """Return the height at a place, None where there is no point."""
+        return dict(zip(self.x, self.y)).get(x)
 
 
 def methods_of(rows: Iterable[Row]) -> list[str]:
-    """The methods that occur, in the order of `LABELS`, those that are not there at the end."""
-    found = dict.fromkeys(str(row["method"]) for row in rows)
-    return [*(m for m in LABELS if m in found), *(m for m in found if m not in LABELS)]
+    """The methods that occur, in the order of `METHODS`, those that are not there at the end."""
+    found = dict.fromkeys(row["method"] for row in rows)
+    return [*(m for m in METHODS if m in found), *(m for m in found if m not in METHODS)]
 
 
 def pick(rows: Iterable[Row], **wanted: Any) -> list[Row]:
-    """Rows with given values; a callable is a test."""
-    return [
-        row
-        for row in rows
-        if all(v(row.get(k)) if callable(v) else row.get(k) == v for k, v in wanted.items())
-    ]
+    """Rows with given values."""
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def values(rows: Iterable[Row], name: str) -> list[Any]:
+    """The values of a column that occur, ascending."""
+    return sorted({row[name] for row in rows if row.get(name) is not None})
+
+
+def together(rows: Rows, *names: str) -> list[tuple[Any, ...]]:
+    """The values that some columns have together, ascending."""
+    return sorted({tuple(row[name] for name in names) for row in rows})
 
 
 def mean(rows: Iterable[Row], name: str) -> float | None:
-    """The mean of a column, None if it is empty."""
-    values = numbers(rows, name)
-    return fmean(values) if values else None
+    """The mean of a column, None if it is empty; rows of sound are means over a count of pieces."""
+    known = [row for row in rows if row.get(name) is not None]
+    weights = [row.get("count", 1) for row in known]
+    return float(np.average([row[name] for row in known], weights=weights)) if known else None
 
 
-def middle(values: Sequence[float], name: str) -> float:
-    """The mean; of times the median, since one disturbed run would outweigh all others."""
-    return median(values) if name == "seconds" else fmean(values)
-
-
-def numbers(rows: Iterable[Row], name: str) -> list[float]:
-    """The values of a column that are there."""
-    return [float(row[name]) for row in rows if row.get(name) is not None]  # type: ignore[arg-type]
+def spread(rows: Rows, name: str) -> float:
+    """The standard deviation of a column."""
+    return float(np.std([row[name] for row in rows]))
 
 
 def ratios(rows: Sequence[Row], baseline: Sequence[Row]) -> list[float]:
@@ -50,17 +80,15 @@ def ratios(rows: Sequence[Row], baseline: Sequence[Row]) -> list[float]:
 
     Times of 0 are left out: some systems count in steps that are longer than a small problem takes.
     """
-    base = dict(_times(baseline))
-    return [base[key] / seconds for key, seconds in _times(rows) if key in base]
+    base = {problem_of(row): row["seconds"] for row in baseline if row["seconds"]}
+    return [
+        base[problem_of(row)] / row["seconds"] for row in rows if row["seconds"] and problem_of(row) in base
+    ]
 
 
-def _times(rows: Iterable[Row]) -> list[tuple[Any, float]]:
-    return [(_problem(row), float(row["seconds"])) for row in rows if row["seconds"]]
-
-
-def speed(rows: Sequence[Row], baseline: Sequence[Row]) -> float | None:
-    """The median of `ratios`."""
-    found = ratios(rows, baseline)
+def speed(rows: Sequence[Row], method: str, baseline: str) -> float | None:
+    """How many times faster a method is than another one: the median over problems."""
+    found = ratios(pick(rows, method=method), pick(rows, method=baseline))
     return median(found) if found else None
 
 
@@ -71,65 +99,120 @@ def shared(rows: Sequence[Row], rare: str = "reject") -> list[Row]:
     problems by design (`rare`) do not count. Without any such problem all rows are returned.
     """
     needed = {row["method"] for row in rows} - {rare}
-    done: dict[tuple[Any, ...], set[Any]] = {}
+    done: dict[Any, set[str]] = {}
     for row in rows:
-        done.setdefault(_problem(row), set()).add(row["method"])
-    whole = [row for row in rows if needed <= done[_problem(row)]]
-    return whole or list(rows)
+        done.setdefault(problem_of(row), set()).add(row["method"])
+    return [row for row in rows if needed <= done[problem_of(row)]] or list(rows)
 
 
-def weighted(rows: Sequence[Row], name: str) -> float | None:
-    """The mean over pieces of a column that holds means over cells."""
-    pairs = [(float(row["count"]), float(row[name])) for row in rows if row.get(name) is not None]  # type: ignore[arg-type]
-    total = sum(count for count, _ in pairs)
-    return sum(count * value for count, value in pairs) / total if total else None
-
-
-def places(rows: Iterable[Row], x: str) -> list[float]:
-    """The values of a column that occur, ascending."""
-    return sorted(set(numbers(rows, x)))
-
-
-def _problem(row: Row) -> tuple[Any, ...]:
+def problem_of(row: Row) -> tuple[Any, ...]:
+    """What tells the problem of a row from others."""
     return tuple(row.get(name) for name in (SPLIT if "collection" in row else PROBLEM))
 
 
-def lines(
-    rows: Sequence[Row], x: str, y: str, scale: float = 1.0, methods: Sequence[str] | None = None
-) -> list[Series]:
-    """One line per method: the middle of the trials, and a band from the lowest to the highest."""
-    drawn = []
-    for method in methods or methods_of(rows):
+def compared(rows: Rows, *columns: str) -> list[dict[str, Any]]:
+    """The means of some columns for each method, and its speed against both exact baselines.
+
+    ``exact`` holds the means of exact selection on the problems that the method was run on.
+    """
+    found = []
+    for method in methods_of(rows):
         own = pick(rows, method=method)
-        xs = places(own, x)
-        groups = [[scale * v for v in numbers(pick(own, **{x: place}), y)] for place in xs]
-        if any(groups):
-            drawn.append(_line(method, xs, groups, y))
+        places = set(map(problem_of, own))
+        exact = [row for row in pick(rows, method="exact") if problem_of(row) in places]
+        speeds = {"blas": speed(rows, method, "exact"), "rows": speed(rows, method, "rows")}
+        means = {name: mean(own, name) for name in columns}
+        found.append({"method": method, **speeds, **means, "exact": {n: mean(exact, n) for n in columns}})
+    return found
+
+
+def lines(rows: Sequence[Row], x: str, y: str, scale: float = 1.0) -> list[Line]:
+    """One line per method through the middle of its rows, with a band from the lowest to the highest.
+
+    The middle is the mean; of times the median, since one disturbed run would outweigh all others. Methods
+    whose rows have no x are drawn level.
+    """
+    middle = np.median if y == "seconds" else np.mean
+    drawn = []
+    for method in methods_of(rows):
+        own = [row for row in pick(rows, method=method) if row.get(y) is not None]
+        groups = {place: [scale * row[y] for row in pick(own, **{x: place})] for place in values(own, x)}
+        if own and not groups:
+            level = scale * float(middle([row[y] for row in own]))
+            groups = {place: [level] for place in values(rows, x)}
+        spread = any(len(group) > 1 for group in groups.values())
+        if groups:
+            each = [[float(of(group)) for group in groups.values()] for of in (middle, min, max)]
+            drawn.append(Line(method, list(groups), each[0], *(each[1:] if spread else ())))
     return drawn
 
 
-def flat(
-    rows: Sequence[Row], xs: Sequence[float], y: str, methods: Sequence[str], scale: float = 1.0
-) -> list[Series]:
-    """Methods that have no setting: the same value everywhere."""
-    found = {method: numbers(pick(rows, method=method), y) for method in methods}
-    values = {method: middle(group, y) if group else None for method, group in found.items()}
-    return [
-        Series(method, list(xs), [scale * value] * len(xs))
-        for method, value in values.items()
-        if value is not None
-    ]
+def times(rows: Rows, claim: Claim) -> Found:
+    """How many times faster a method is than a baseline."""
+    ratio = speed(rows, claim["method"], claim["baseline"])
+    return None if ratio is None else (ratio, f"{ratio:.3g} times")
 
 
-def _line(name: str, xs: list[float], groups: list[list[float]], y: str) -> Series:
-    def each(of: Callable[[list[float]], float]) -> list[float | None]:
-        return [of(group) if group else None for group in groups]
+def contrast(rows: Rows, claim: Claim) -> Found:
+    """How the means of two methods differ at the largest k, by their ratio or their difference."""
+    k = max(values(rows, "k"), default=None)
+    first, second = (mean(pick(rows, method=m, k=k), claim["column"]) for m in claim["methods"])
+    if first is None or second is None or (claim["by"] == "ratio" and not second):
+        return None
+    value = first / second if claim["by"] == "ratio" else first - second
+    return value, claim["words"].format(first=first, second=second, value=value, k=k)
 
-    spread = any(len(group) > 1 for group in groups)
-    return Series(
-        name,
-        xs,
-        each(lambda group: middle(group, y)),
-        each(min) if spread else (),
-        each(max) if spread else (),
-    )
+
+def budgets(rows: Rows, claim: Claim) -> Found:
+    """The share of budgets with which halving has the F of exact."""
+    exact = mean(pick(rows, method="exact"), "f_measure")
+    tried = [b for b in values(pick(rows, method="halving"), "budget") if 0.05 <= b <= 0.7]
+    if exact is None or not tried:
+        return None
+    found = [mean(pick(rows, method="halving", budget=b), "f_measure") or 0.0 for b in tried]
+    good = sum(f >= exact - 0.02 for f in found)
+    return good / len(tried), f"{good} of {len(tried)} budgets from 0.05 to 0.7 have the F of exact"
+
+
+def steadiness(rows: Rows, claim: Claim) -> Found:
+    """The least speed-up of halving over all sizes, as a share of the greatest."""
+    places = together(rows, "n", "d", "k")
+    speeds = [speed(pick(rows, n=n, d=d, k=k), "halving", "rows") for n, d, k in places]
+    known = [ratio for ratio in speeds if ratio is not None]
+    if len(known) < 2:
+        return None
+    return min(known) / max(known), f"{min(known):.3g} to {max(known):.3g} times over all sizes"
+
+
+TESTS = {test.__name__: test for test in (times, contrast, budgets, steadiness)}
+
+
+def judge(rows: Rows, claim: Claim) -> dict[str, str] | None:
+    """The verdict on a claim, its tone, and what was measured."""
+    found = TESTS[claim["test"]](rows, claim)
+    if found is None:
+        return None
+    value, words = found
+    grade = 2 if value >= claim["whole"] else int(value >= claim["part"])
+    if "keeps" in claim:
+        own, exact = (mean(pick(rows, method=m), claim["keeps"]) or 0.0 for m in (claim["method"], "exact"))
+        worse = (exact - own) * claim.get("sign", 1)
+        grade = (
+            max(grade, claim.get("at_least", 0))
+            if worse <= claim["slack"]
+            else min(grade, claim.get("at_most", 1))
+        )
+        words += claim["words"].format(own=own, exact=exact)
+    verdict, tone = VERDICTS[grade]
+    return {"says": claim["says"], "verdict": verdict, "tone": tone, "measured": words}
+
+
+def judged_claims(found: Mapping[str, Rows]) -> list[dict[str, str]]:
+    """The claims that the results speak to, each with its verdict; sweeps belong to no claim."""
+    verdicts = []
+    for claim in PAPER["claims"]:
+        rows = [row for row in found.get(claim["study"], ()) if row.get("stability") in (None, 0.02, 20)]
+        if claim["study"] != "budget":
+            rows = [row for row in rows if row.get("budget") in (None, 0.2)]
+        verdicts.append(judge(shared(rows), claim))
+    return [verdict for verdict in verdicts if verdict is not None]
