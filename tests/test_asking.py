@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from skpursuit import FrankWolfe, L1Ball, Simplex, as_design, datasets, minimize
-from skpursuit.loop.asking import Asking
 from skpursuit.loop.run import make_run
 from skpursuit.problem.state import State
 from skpursuit.selectors import Bound, Query, Selection, Selector
+from skpursuit.selectors.base import Asking
 
 X, Y, _ = datasets.make_sparse_signal(80, 120, 6, random_state=0)
 WAYS = [(variant, lazy) for variant in ("vanilla", "away", "pairwise", "blended") for lazy in (False, True)]

@@ -232,6 +232,8 @@ class Codes:
         return np.stack([value for value, _ in both]), np.stack([error for _, error in both])
 
     def _down(self, r: Floats) -> Floats:
+        if self.view.is_plain:
+            return r
         return self.view.spread(self.view.weighted(r), self.design.store.shape[0])
 
     def _corrected(
@@ -311,8 +313,8 @@ class Codes:
 
     def lost(self, r: Floats) -> Floats:
         """Upper bounds of what the codes lose of a product with r."""
-        lost = self.view.bound_per_scale(self.coded.lost(self._down(r)))
-        return lost if self.view.is_unmoved else lost * (1.0 + self._unit)
+        lost = self.coded.lost(self._down(r))
+        return lost if self.view.is_unmoved else self.view.bound_per_scale(lost) * (1.0 + self._unit)
 
 
 def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps: bool) -> CodedX:

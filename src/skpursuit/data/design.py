@@ -382,7 +382,10 @@ class Design:
 
         They bound the columns before centring too: that is what rounding is relative to.
         """
-        sizes = self.view.sizes(self.store.sizes(self.reads), self.shape[0])
+        sizes = self.store.sizes(self.reads)
+        if self.view.is_plain:
+            return sizes
+        sizes = self.view.sizes(sizes, self.shape[0])
         return np.append(sizes, sqrt(self.shape[0])) if self.view.constant else sizes
 
     @property
@@ -406,6 +409,8 @@ class Design:
 
     def noise_floor(self, cols: Indices) -> Floats:
         """Norm below which a centred column is only rounding of its mean, one per column."""
+        if self.view.centre is None:
+            return np.zeros(len(cols))
         if not self.view.constant:
             return self.store.first.mean_unit * self.view.offsets(cols, self.shape[0])
         cols, out = np.asarray(cols), np.zeros(len(cols))

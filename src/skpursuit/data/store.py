@@ -9,6 +9,7 @@ itself, which every view of it can use.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from math import sqrt
 from typing import Any
 
@@ -54,7 +55,7 @@ class TileStore:
 
     # -- verbs of tiles, summed and joined ------------------------------------------------------------
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """Bound on the rounding of `product`, relative to ||x_j|| ||r||: that of the tiles and their sums."""
         if self.is_one_tile:

@@ -193,9 +193,8 @@ class View:
         return sizes if self.scale is None else sizes / np.abs(self.scale)
 
     def offsets(self, cols: Indices, n: int) -> Floats:
-        """Norm of the subtracted mean, one per column."""
-        if self.centre is None:
-            return np.zeros(len(cols))
+        """Norm of the subtracted mean, one per column, of a view that subtracts any."""
+        assert self.centre is not None
         taken = np.abs(self.centre[cols]) * (sqrt(n) if self.root is None else scaled_norm(self.root))
         return taken if self.scale is None else taken / np.abs(self.scale[cols])
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from skpursuit.data import check_finite, make_design
 from skpursuit.loop import checkpoint as files
-from skpursuit.loop.asking import Asking
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
 from skpursuit.loop.consistency import is_consistent
 from skpursuit.numerics.arrays import Floats, Indices
@@ -25,6 +24,7 @@ from skpursuit.problem.problem import Problem, make_problem
 from skpursuit.problem.state import Record, Result, State, Status, dtype_for
 from skpursuit.problem.units import Units, choose_units
 from skpursuit.selectors import Bound, Selection, Selector, as_selector
+from skpursuit.selectors.base import Asking
 from skpursuit.solvers.base import Solver
 
 QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}  # a run ends at what is not finite anyway

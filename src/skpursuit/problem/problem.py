@@ -48,6 +48,8 @@ class Problem:
 
     def residual(self, z: Floats) -> Floats:
         """R with X^T r the gradient."""
+        if type(self.loss) is Squared:
+            return z - self.y
         r = self.loss.residual(self.y, z)
         return r if self.weights is None else _scaled(r, self.weights)
 

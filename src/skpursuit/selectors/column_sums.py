@@ -16,14 +16,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import daxpy
 
+from skpursuit.data.codes import Codes
 from skpursuit.data.design import Design
 from skpursuit.data.grams import GRAM_WIDTH, gram_column, gram_matrix
-from skpursuit.data.kept import ColumnCache
 from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import EPS, Estimate, outer_bound
@@ -185,7 +185,7 @@ class CodeSums(ColumnSums):
         self.y = y
         self.roundings = roundings
         self.usable = are_ordinary(y.reshape(len(y), -1).T)
-        self.coded: Any = None
+        self.codes: Codes | None = None
         self.start: Start | None = None
         # Columns with a product, by place, and the products: one value, so that an interrupt leaves both.
         self.terms: tuple[dict[int, int], Stack] = {}, Stack(np.empty((0, 0)))
@@ -209,14 +209,11 @@ class CodeSums(ColumnSums):
             return None
         if not codes_pay(self.design, self.y.size // len(self.y), len(at.support)):
             return None
-        codes = self.design.codes()
-        if not codes.can_multiply:
+        if self.codes is None or self.codes.coded is not self.design.store.kept.codes.get(None):
+            self._restart()
+        codes = self.codes
+        if codes is None:
             return None
-        self.codes = codes
-        if codes.coded is not self.coded:
-            self.start, self.made, self.last, self.making = None, 0, [], None
-            self.factors = np.column_stack([codes.factors, codes.sizes])
-            self.coded = codes.coded
         if self.start is None:
             rows = -self.y.reshape(len(self.y), -1).T
             start = Start(self._products(rows)(), np.zeros((len(rows), 0)))
@@ -235,6 +232,16 @@ class CodeSums(ColumnSums):
         self._look_ahead(g, query.score, 2 * tuning.CODES_WIDTH if left is None else left - 1)
         bound = (bound + lost) * (1.0 + 2.0**-40)
         return Known(Estimate(g, bound)) if np.isfinite(bound).all() else None
+
+    def _restart(self) -> None:
+        """Begin with the codes that are there now; without them where their columns cannot be multiplied."""
+        (n, d), codes = self.design.shape, self.design.codes()
+        self.codes = codes if codes.can_multiply else None
+        if self.codes is not None:
+            self.start, self.made, self.last, self.making = None, 0, [], None
+            self.factors = np.column_stack([codes.factors, codes.sizes])
+            self.kept = self.design.kept.products.made_of(codes.coded, limit=n * d // 2)
+            self.has_helpers = helpers(n * d // tuning.CODES_WIDTH) > 0
 
     def _sum(self, weights: Floats, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         """The products with the residual of these coefficients, and what was lost in adding them up."""
@@ -292,16 +299,15 @@ class CodeSums(ColumnSums):
 
     def _look_ahead(self, g: Floats, score: Score, left: int) -> None:
         """Begin with the next products while the last ones are used, if other threads can."""
-        n, d = self.design.shape
         guessed_well = self.made <= tuning.CODES_WIDTH + tuning.PREFETCH * len(self.terms[0])
-        if self.last and guessed_well and self.making is None and helpers(n * d // tuning.CODES_WIDTH):
+        if self.last and guessed_well and self.making is None and self.has_helpers:
             more = left - sum(j not in self.terms[0] for j in self.last)
             if more > 0:
                 self._begin([], score.of(g), more)
 
     def _found(self, wanted: list[int], scores: Callable[[], Floats], more: int) -> dict[int, Floats] | None:
         """Products of these columns; new ones are made with those of columns that score high."""
-        cache = self._kept()
+        cache = self.kept
         found = {j: line for j in wanted if (line := cache.get(j)) is not None}
         while new := [j for j in wanted if j not in found]:
             if self.making is None:
@@ -316,7 +322,7 @@ class CodeSums(ColumnSums):
 
     def _begin(self, new: list[int], scores: Floats, more: int) -> bool:
         """Begin with the products of some columns, and of up to `more` others that score highest."""
-        held = self._kept().held
+        held = self.kept.held
         likely = [j for j in top(scores, 4 * tuning.CODES_WIDTH).tolist() if j not in held]
         block = list(dict.fromkeys(new + likely))[: min(tuning.CODES_WIDTH, len(new) + more)]
         if not block:  # all that score high are there
@@ -335,18 +341,14 @@ class CodeSums(ColumnSums):
         self.usable = bool(np.abs(products).max() < 1e37)  # they will be float32
         if not self.usable:
             return None
-        self._kept().put(making.block, products)
+        self.kept.put(making.block, products)
         self.made += len(making.block)
         self.last = making.block
         return dict(zip(making.block, products))
 
-    def _kept(self) -> ColumnCache:
-        """The products that the design keeps, as long as its codes are the same."""
-        n, d = self.design.shape
-        return self.design.kept.products.made_of(self.coded, limit=n * d // 2)
-
     def _products(self, vectors: Floats) -> Callable[[], Floats]:
         """Begin with the products with the rows of an array; what ends it returns them as rows."""
+        assert self.codes is not None
         end = self.codes.multiplying(vectors.T)
 
         def finish() -> Floats:
