@@ -59,7 +59,7 @@ def test_bounds_hold_for_sums_of_products(kind, targets):
             assert (np.abs(g - dense @ r.astype(np.longdouble)) <= bound).all()
             direct = data.estimate(design, r)[1]
             assert np.median(bound) < 1.5 * np.median(direct)
-            ready = [j for j in sums._kept().held if j not in support]
+            ready = [j for j in sums.kept.held if j not in support]
             support = np.append(support, (ready or np.setdiff1d(np.arange(d), support))[0])
         assert sums.made <= 2 * CODES_WIDTH
 
@@ -179,12 +179,12 @@ def test_products_follow_a_twin_that_is_made_again():
     sums, support, coef = CodeSums(design, y), np.array([4, 9]), np.array([1.0, -2.0])
     r = X[:, support] @ coef - y
     gradient(sums, support, coef, r, Absolute())
-    before, held = data.codes(design), sums._kept()
+    before, held = data.codes(design), sums.kept
     data.codes(design, fine=True)
     assert (data.codes(design).codes != before.codes).any()  # ties
     g, bound = gradient(sums, support, coef, r, Absolute())
     np.testing.assert_array_equal((g, bound), gradient(CodeSums(design, y), support, coef, r, Absolute()))
-    assert sums._kept() is not held
+    assert sums.kept is not held
 
 
 @pytest.mark.parametrize(("left", "made", "begun"), [(0, 2, 0), (3, 4, 0), (7, 8, 0), (9, 8, 2), (100, 8, 8)])

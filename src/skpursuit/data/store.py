@@ -135,6 +135,9 @@ class TileStore:
 
     def prepare(self, what: str, reads: Reads) -> None:
         """Make the layouts that reading "rows" or "columns" needs, where X has none."""
+        if self.is_one_tile:
+            reads.prepare(*self.first.prepare(what))
+            return
         for tile, _, _ in self.parts():
             reads.prepare(*tile.prepare(what))
 

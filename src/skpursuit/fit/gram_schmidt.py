@@ -88,8 +88,8 @@ class Factor:
             unit=self.unit,
             b=np.concatenate([self.b, np.empty((1, 0)) if rest is None else (q @ rest)[None]]),
             R=np.concatenate([self.R, h]),
-            noise=np.append(self.noise, lost / h[-1]),
-            counts=np.append(self.counts, len(passes)),
+            noise=np.concatenate([self.noise, [lost / h[-1]]]),
+            counts=np.concatenate([self.counts, [len(passes)]]),
             passes=np.concatenate([self.passes, *passes]),
         )
 

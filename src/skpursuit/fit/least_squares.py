@@ -41,7 +41,8 @@ def add_least_squares(
         coef = solve_packed(factor.R, factor.b)
         z = np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
         z += state.z
-    return State(np.append(state.support, j), coef, z, problem.value(z), state.dropped, factor=factor)
+    support = np.concatenate([state.support, np.array([j])])
+    return State(support, coef, z, problem.value(z), state.dropped, factor=factor)
 
 
 def non_negative(R: Floats, b: Floats) -> Floats:
