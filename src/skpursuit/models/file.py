@@ -12,7 +12,7 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,19 @@ class LinearModel:
         total = chances.sum(axis=1, keepdims=True)
         return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1.0 / chances.shape[1])
 
+    @property
+    def prediction_heads(self) -> list[str]:
+        """Names of what `predictions` returns."""
+        chances = None if self.classes is None else [f"p({label})" for label in self.classes]
+        return ["prediction", *(chances or (["low", "high"] if self.margins(0.5) else []))]
+
+    def predictions(self, table: Table, share: float) -> list[list[Any]]:
+        """Return predictions, one list for all rows; then intervals of a share, or chances of classes."""
+        guesses, margins = self.predict(table), self.margins(share)
+        if self.classes is not None:
+            return [guesses.tolist(), *self.probabilities(table).T.round(6).tolist()]
+        return [guesses.tolist(), *((guesses + margin).tolist() for margin in margins or ())]
+
     def margins(self, share: float) -> tuple[float, float] | None:
         """Return what is added to a prediction for the ends of its interval; None where nothing was kept."""
         kept = self.info.get("residuals")
@@ -152,13 +165,17 @@ def save_model(path: str | os.PathLike[str], model: LinearModel) -> None:
 
 def model_text(model: LinearModel) -> str:
     """Return what a model's file holds."""
-    body = _to_dict(model)
-    document = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "sha256": _checksum(body),
-        "model": body,
+    coefficients = zip(model.features, model.coef.T.tolist())
+    body = {
+        "task": "regression" if model.classes is None else "classification",
+        "classes": None if model.classes is None else list(model.classes),
+        "intercept": model.intercept.tolist(),
+        "coefficients": [{"feature": name, "coef": values} for name, values in coefficients],
+        "encoding": model.encoding.to_dict(),
+        "info": model.info,
+        "versions": model.versions,
     }
+    document = {"format": FORMAT, "format_version": FORMAT_VERSION, "sha256": _checksum(body), "model": body}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -170,7 +187,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
     ModelFileError
         If the file is absent, cut off, changed since it was written, or of another version.
     """
-    document = _parse(Path(path))
+    document = read_json(Path(path), "`skpursuit fit`")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(path, "this is not a skpursuit model", "give a file that `skpursuit fit` wrote")
     if document.get("format_version") not in READABLE:
@@ -186,41 +203,25 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
         raise ModelFileError(path, "parts of the model are missing or wrong", "fit the model again") from None
 
 
-def _parse(path: Path) -> Any:
+def read_json(path: Path, writer: str) -> Any:
+    """Return what a JSON file holds; FileError if it is absent, no text, or cut off."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        return json.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise ModelFileError(path, "there is no such file", "check the name") from None
     except OSError as error:
         raise ModelFileError(path, f"cannot be read ({error.strerror})", "give a readable file") from None
     except UnicodeDecodeError:
-        raise ModelFileError(path, "this is not text", "give a file that `skpursuit fit` wrote") from None
-    try:
-        return json.loads(text)
+        raise ModelFileError(path, "this is not text", f"give a file that {writer} wrote") from None
     except (ValueError, RecursionError):
         problem = "this is not JSON, or only the beginning of it"
-        raise ModelFileError(path, problem, "give a whole file that `skpursuit fit` wrote") from None
+        raise ModelFileError(path, problem, f"give a whole file that {writer} wrote") from None
 
 
 def _checksum(body: dict[str, Any]) -> str:
     """Return the SHA-256 of the content, whatever the line breaks and the order of keys in the file."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def _to_dict(model: LinearModel) -> dict[str, Any]:
-    coefficients = [
-        {"feature": name, "coef": values} for name, values in zip(model.features, model.coef.T.tolist())
-    ]
-    return {
-        "task": "regression" if model.classes is None else "classification",
-        "classes": None if model.classes is None else list(model.classes),
-        "intercept": model.intercept.tolist(),
-        "coefficients": coefficients,
-        "encoding": model.encoding.to_dict(),
-        "info": model.info,
-        "versions": model.versions,
-    }
 
 
 def _class_labels(classes: list[Any]) -> tuple[float | str, ...]:
@@ -233,7 +234,7 @@ def _class_labels(classes: list[Any]) -> tuple[float | str, ...]:
 
 
 def _from_dict(body: dict[str, Any]) -> LinearModel:
-    """Undo `_to_dict`, checking what `LinearModel` takes for granted."""
+    """Undo what `model_text` did, checking what `LinearModel` takes for granted."""
     classes, info, versions = body["classes"], body["info"], body["versions"]
     kinds = {"regression": classes is None, "classification": isinstance(classes, list)}
     if not (kinds[body["task"]] and isinstance(info, dict) and isinstance(versions, dict)):
@@ -253,10 +254,7 @@ def _from_dict(body: dict[str, Any]) -> LinearModel:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in ("skpursuit", "numpy", "scipy", "scikit-learn"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+    packages = ("skpursuit", "numpy", "scipy", "scikit-learn")
+    found = {package: next(iter(metadata.distributions(name=package)), None) for package in packages}
+    known = {package: "unknown" if one is None else one.version for package, one in found.items()}
+    return {"python": platform.python_version(), **known}
