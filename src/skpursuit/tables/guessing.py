@@ -181,10 +181,10 @@ class _Guess:
             return self._measured(Number(self.name, decimal=self.decimal))
         other = "." if self.decimal == "," else ","  # only if nothing else can be read
         for decimal in (self.decimal, other):
-            for unit in dict.fromkeys(("", *column.units(decimal)[:2])):
-                _, strays = column.numbers(decimal, unit)
-                if self._nearly(strays):
-                    return self._measured(Number(self.name, decimal=decimal, unit=unit))
+            strays = {unit: column.numbers(decimal, unit)[1] for unit in ("", *column.units(decimal)[:2])}
+            unit = min(strays, key=lambda unit: strays[unit].sum())
+            if self._nearly(strays[unit]):
+                return self._measured(Number(self.name, decimal=decimal, unit=unit))
         return None
 
     def _nearly(self, strays: np.ndarray) -> bool:

@@ -19,7 +19,10 @@ _WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("words.toml")
 MISSING = tuple(_WORDS["missing"])
 YES, NO, TOTALS = frozenset(_WORDS["yes"]), frozenset(_WORDS["no"]), frozenset(_WORDS["totals"])
 _MONTHS = {name: month for month, names in enumerate(_WORDS["months"], start=1) for name in names}
-_CURRENCY = f"(?:{'|'.join(map(re.escape, _WORDS['currencies']))})"
+_CURRENCY, _LIMIT, _SCALE = (
+    f"(?:{'|'.join(map(re.escape, sorted(_WORDS[name], key=len, reverse=True)))})"
+    for name in ("currencies", "limits", "scales")
+)
 
 # -- numbers ----------------------------------------------------------------------------------------
 
@@ -40,9 +43,11 @@ _ONLY = (
     r"|\d{1,3}(?:G\d{3})+P\d*)$"
 )
 ONLY = {".": _ONLY.replace("P", r"\.").replace("G", ","), ",": _ONLY.replace("P", ",").replace("G", r"\.")}
-_UNIT = r"(?P<after>[^\d\s.,;:/\\()+-][^\d\s;:()]{0,9})?"
+_UNIT = r"(?P<after>[^\d\s.,;:/\\()+-][^\d\s;:()]{0,9}?)?"
 _WITH_UNIT = {
-    decimal: re.compile(rf"^{_SIGN}(?P<before>{_CURRENCY})?\s?{number}-?\s?{_UNIT}$")
+    decimal: re.compile(
+        rf"'?(?P<limit>{_LIMIT})?\s?{_SIGN}(?P<before>{_CURRENCY})?\s?{number}-?\s?(?:{_SCALE}(?!\w))?\s?{_UNIT}-?"
+    )
     for decimal, number in NUMBER.items()
 }
 _BRACKETS = r"^\((.*)\)$"  # accountants write (5) for -5
@@ -67,24 +72,31 @@ def parse_number(text: str) -> float:
 
 def numbers(texts: Any, decimal: str, unit: str) -> tuple[np.ndarray, np.ndarray]:
     """Return texts as numbers, NaN where there is none, and where some other text is instead."""
-    found = pc.replace_substring_regex(texts, _BRACKETS, r"-\1")
+    found = pc.replace_substring_regex(texts, "^'", "")  # Excel's mark of a text
+    found = pc.replace_substring_regex(found, _BRACKETS, r"-\1")
     if unit:
         mark = re.escape(unit).replace("/", r"\/")
+        found = pc.replace_substring_regex(found, rf"^{_LIMIT}\s*", "")
         found = pc.replace_substring_regex(found, rf"^({_SIGN})\s*{mark}\s*|\s*{mark}\s*([)]?-?)$", r"\1\2")
     found = pc.replace_substring_regex(found, r"^([^+-].*)-$", r"-\1")  # SAP writes 5- for -5
+    scaled = pc.extract_regex(found, rf"^(?P<number>.*\d)\s?(?P<scale>{_SCALE})$")
+    found = pc.coalesce(pc.struct_field(scaled, "number"), found)
     good = pc.match_substring_regex(found, f"^{NUMBER[decimal]}$")
     found = pc.if_else(good, found, pyarrow.scalar(None, pyarrow.string()))
     found = pc.replace_substring_regex(found, rf"{_GAP}|[{'.' if decimal == ',' else ','}]", "")
     found = pc.replace_substring(pc.replace_substring(found, ",", "."), "\u2212", "-")
     values = pc.cast(found, pyarrow.float64()).to_numpy(zero_copy_only=False)
+    if scaled.null_count < len(scaled):
+        scales = pc.struct_field(scaled, "scale").to_pylist()
+        values = values * np.array([_WORDS["scales"].get(scale, 1.0) for scale in scales])
     strays = pc.and_(pc.is_valid(texts), pc.is_null(found)).to_numpy(zero_copy_only=False)
     return np.where(np.isinf(values), np.nan, values), strays | np.isinf(values)
 
 
 def unit_of(text: str, decimal: str) -> str | None:
     """Return the sign or unit beside a number, "" if there is none; None if the text is no number."""
-    match = _WITH_UNIT[decimal].match(re.sub(_BRACKETS, r"-\1", text))
-    return None if match is None else match["before"] or match["after"] or ""
+    match = _WITH_UNIT[decimal].fullmatch(re.sub(_BRACKETS, r"-\1", text))
+    return None if match is None else match["before"] or match["after"] or match["limit"] or ""
 
 
 def votes(texts: Any) -> list[str]:
