@@ -34,34 +34,18 @@ class ModelFileError(FileError):
 
 @dataclass(frozen=True)
 class LinearModel:
-    """A linear model of named features.
+    """A linear model of named features."""
 
-    Attributes
-    ----------
-    features : tuple of str
-        Names of the features with a coefficient, in the order they are listed.
-    coef : ndarray of shape (n_outputs, n_features)
-        Their coefficients; one output for regression and two classes, else one per class.
-    intercept : ndarray of shape (n_outputs,)
-        What is added.
-    encoding : Encoding
-        How a table becomes these features (and perhaps sibling indicators that have no coefficient).
-    classes : tuple or None
-        The class labels, numbers or strings; None for regression.
-    info : dict
-        Whatever else is worth keeping (solver, score, rows); must be JSON. ``residuals`` holds quantiles of
-        cross-validated residuals by their share, which intervals are made of.
-    versions : dict of str to str
-        What the model was fitted with.
-    """
-
-    features: tuple[str, ...]
-    coef: np.ndarray
-    intercept: np.ndarray
+    features: tuple[str, ...]  # names of the features with a coefficient, in the order they are listed
+    coef: np.ndarray  # their coefficients; one output for regression and two classes, else one per class
+    intercept: np.ndarray  # what is added
+    #: how a table becomes these features (and perhaps sibling indicators that have no coefficient)
     encoding: Encoding
+    #: the class labels, numbers or strings; None for regression
     classes: tuple[float | str, ...] | None = None
+    #: what else is worth keeping, as JSON; ``residuals`` holds their quantiles, which intervals are made of
     info: dict[str, Any] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)  # what the model was fitted with
 
     def __post_init__(self) -> None:
         outputs = 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)

@@ -50,42 +50,20 @@ class FitError(ValueError):
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Choices of a fit.
+    """Choices of a fit."""
 
-    Attributes
-    ----------
-    k : int or None
-        Features in the model; None chooses by cross-validation.
-    most : int or None
-        The largest number that cross-validation tries.
-    task : {"auto", "regression", "classification"}
-        What the target is.
-    solver, selector : str
-        See `PursuitRegressor`.
-    normalize : bool
-        Whether features compete as if all had the same spread.
-    test_share : float
-        Share of the rows that are held out for the score.
-    seed : int
-        Seed of the splits and of randomised selectors.
-    drawn : bool
-        Whether scores of all sizes are needed though k is given, because somebody draws them.
-    reported : bool
-        Whether bootstrap intervals and a model of all features are needed.
-    progress : callable
-        Told what is being done, as (words, share done).
-    """
-
-    k: int | None = None
-    most: int | None = None
-    task: str = "auto"
-    solver: str = "omp"
+    k: int | None = None  # features in the model; None chooses by cross-validation
+    most: int | None = None  # the largest number that cross-validation tries
+    task: str = "auto"  # what the target is
+    solver: str = "omp"  # see `PursuitRegressor`, as for the next
     selector: str = "auto"
-    normalize: bool = True
-    test_share: float = 0.2
-    seed: int = 0
+    normalize: bool = True  # whether features compete as if all had the same spread
+    test_share: float = 0.2  # share of the rows that are held out for the score
+    seed: int = 0  # seed of the splits and of randomised selectors
+    #: whether scores of all sizes are needed though k is given, because somebody draws them
     drawn: bool = True
-    reported: bool = False
+    reported: bool = False  # whether bootstrap intervals and a model of all features are needed
+    #: told what is being done, as (words, share done)
     progress: Callable[[str, float], None] = lambda words, share: None
 
 
@@ -100,72 +78,35 @@ class Size:
 
 @dataclass(frozen=True)
 class Effect:
-    """What one feature does.
+    """What one feature does."""
 
-    Attributes
-    ----------
-    feature : str
-        Its name.
-    raw : tuple of float
-        The coefficient, one per output: what one unit more changes.
-    standardised : float
-        The coefficient times the standard deviation of the feature, of the output where it is largest.
-    output : int
-        That output.
-    low, high : float or None
-        The 5th and the 95th percentile of `standardised` over bootstrap refits.
-    chosen : float or None
-        Share of the refits that chose the feature.
-    """
-
-    feature: str
-    raw: tuple[float, ...]
+    feature: str  # its name
+    raw: tuple[float, ...]  # the coefficient, one per output: what one unit more changes
+    #: the coefficient times the standard deviation of the feature, of the output where it is largest
     standardised: float
-    output: int = 0
-    low: float | None = None
-    high: float | None = None
-    chosen: float | None = None
+    output: int = 0  # that output
+    low: float | None = None  # the 5th percentile of `standardised` over bootstrap refits
+    high: float | None = None  # the 95th percentile
+    chosen: float | None = None  # share of the refits that chose the feature
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A fitted table.
+    """A fitted table."""
 
-    Attributes
-    ----------
-    model : LinearModel
-        Fitted on all rows.
-    task : str
-        "regression" or "classification".
-    score, baseline, everything : float
-        R2 or accuracy on held-out rows: of a model of the other rows, of the best constant, and of a model
-        of all features (None where none was fitted).
-    sizes : sequence of Size
-        Numbers of features that were tried, with their cross-validated scores; empty where k was given.
-    effects : list of Effect
-        The features of the model, the most important first.
-    path : estimator or None
-        The estimator whose path can be drawn.
-    features : tuple of str
-        Names of all columns of the path's X.
-    actual, predicted : ndarray
-        Targets, and their predictions by models that did not see them; of classes a table of chances.
-    at_limit : bool
-        Whether the largest number of features that was tried is the best.
-    """
-
-    model: LinearModel
-    task: str
-    score: float
-    baseline: float
-    everything: float | None
+    model: LinearModel  # fitted on all rows
+    task: str  # "regression" or "classification"
+    score: float  # R2 or accuracy on held-out rows, of a model of the other rows
+    baseline: float  # that of the best constant
+    everything: float | None  # that of a model of all features; None where none was fitted
+    #: numbers of features that were tried, with their cross-validated scores; empty where k was given
     sizes: Sequence[Size]
-    effects: list[Effect]
-    path: Any
-    features: tuple[str, ...]
-    actual: np.ndarray
-    predicted: np.ndarray
-    at_limit: bool = False
+    effects: list[Effect]  # the features of the model, the most important first
+    path: Any  # the estimator whose path can be drawn
+    features: tuple[str, ...]  # names of all columns of the path's X
+    actual: np.ndarray  # targets
+    predicted: np.ndarray  # by models that did not see them; of classes a table of chances
+    at_limit: bool = False  # whether the largest number of features that was tried is the best
 
 
 def task_of(y: np.ndarray) -> str:

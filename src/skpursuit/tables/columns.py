@@ -24,42 +24,20 @@ MOST_TOTALS = 3  # last rows, such as a total and an average
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a file is read.
+    """How a file is read."""
 
-    Attributes
-    ----------
-    format : str or None
-        A format's name; None goes by the file's extension.
-    text_encoding : str or None
-        How the bytes of a text format spell characters; None recognises it.
-    header : bool
-        Whether the first line of a CSV, TSV or Excel file holds the column names.
-    sheet : str or None
-        The sheet of a workbook; None is the first.
-    skip_bad_rows : bool
-        Leave out rows with too many or too few fields, instead of refusing the file.
-    keep_total : bool
-        Keep a last row of totals in a CSV, TSV or Excel file.
-    transpose : bool
-        Whether the file's rows are columns, named by its first column.
-    only : frozenset of str or None
-        If given, columns beyond these need not be read.
-    told : callable
-        Hears what people should know, one sentence at a time.
-    progress : callable or None
-        Hears how many bytes were read.
-    """
-
-    format: str | None = None
-    text_encoding: str | None = None
-    header: bool = True
-    sheet: str | None = None
+    format: str | None = None  # a format's name; None goes by the file's extension
+    text_encoding: str | None = None  # how the bytes of a text format spell characters; None recognises it
+    header: bool = True  # whether the first line of a CSV, TSV or Excel file holds the column names
+    sheet: str | None = None  # the sheet of a workbook; None is the first
+    #: leave out rows with too many or too few fields, instead of refusing the file
     skip_bad_rows: bool = False
-    keep_total: bool = False
-    transpose: bool = False
-    only: frozenset[str] | None = None
+    keep_total: bool = False  # keep a last row of totals in a CSV, TSV or Excel file
+    transpose: bool = False  # whether the file's rows are columns, named by its first column
+    only: frozenset[str] | None = None  # if given, columns beyond these need not be read
+    #: hears what people should know, one sentence at a time
     told: Callable[[str], None] = lambda sentence: None
-    progress: Callable[[int], None] | None = None
+    progress: Callable[[int], None] | None = None  # hears how many bytes were read
 
 
 class Column:
@@ -182,29 +160,16 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of one file.
+    """The columns of one file."""
 
-    Attributes
-    ----------
-    path : str
-        Where they come from, for messages.
-    raw : dict of str to Column
-        Columns as the file has them.
-    names : tuple of str
-        Names of the columns of ``matrix``.
-    matrix : ndarray, csr_array or None
-        Further columns, of numbers, for formats that hold a matrix; NaN where a value is missing.
-    target : ndarray or None
-        Labels or values stored beside the matrix (npz, svmlight); known as ``y``.
-    open_ended : bool
-        The format does not write trailing or empty columns (svmlight): what is absent is zero.
-    """
-
-    path: str
-    raw: dict[str, Column] = field(default_factory=dict)
-    names: tuple[str, ...] = ()
+    path: str  # where they come from, for messages
+    raw: dict[str, Column] = field(default_factory=dict)  # columns as the file has them
+    names: tuple[str, ...] = ()  # names of the columns of ``matrix``
+    #: further columns, of numbers, for formats that hold a matrix; NaN where a value is missing
     matrix: Matrix | None = None
+    #: labels or values stored beside the matrix (npz, svmlight); known as ``y``
     target: np.ndarray | None = None
+    #: the format does not write trailing or empty columns (svmlight): what is absent is zero
     open_ended: bool = False
 
     def __post_init__(self) -> None:

@@ -22,30 +22,15 @@ DENSE_CELLS = 2**27
 
 @dataclass(frozen=True)
 class Table:
-    """A table ready for a solver.
+    """A table ready for a solver."""
 
-    Attributes
-    ----------
-    X : ndarray or csr_array of float64
-        One row per row of the file, one column per feature.
-    y : ndarray or None
-        The target: numbers, or strings where the column held categories.
-    features : tuple of str
-        Names of the columns of X; an indicator is called ``column=category``.
-    encoding : Encoding
-        What was done, to be done again to new files.
-    found : dict of str to Found
-        What was met in each column: missing cells, texts among numbers, unknown categories.
-    dropped : int
-        Rows without a target, which are left out.
-    """
-
-    X: Matrix
-    y: np.ndarray | None
-    features: tuple[str, ...]
-    encoding: Encoding
+    X: Matrix  # one row per row of the file, one column per feature
+    y: np.ndarray | None  # the target: numbers, or strings where the column held categories
+    features: tuple[str, ...]  # names of the columns of X; an indicator is called ``column=category``
+    encoding: Encoding  # what was done, to be done again to new files
+    #: what was met in each column: missing cells, texts among numbers, unknown categories
     found: dict[str, Found] = field(default_factory=dict)
-    dropped: int = 0
+    dropped: int = 0  # rows without a target, which are left out
 
     def described(self) -> list[dict[str, str]]:
         """Say what each column was taken for, and what became of its missing cells, in words."""
@@ -62,21 +47,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How columns become features: a plain value, stored with a model.
+    """How columns become features: a plain value, stored with a model."""
 
-    Attributes
-    ----------
-    target : str or None
-        Name of the target column; it is never a feature.
-    columns : tuple of Kind
-        What the other columns are, in the order of their features.
-    target_kind : Kind or None
-        What the target is.
-    """
-
-    target: str | None
-    columns: tuple[Kind, ...]
-    target_kind: Kind | None = None
+    target: str | None  # name of the target column; it is never a feature
+    columns: tuple[Kind, ...]  # what the other columns are, in the order of their features
+    target_kind: Kind | None = None  # what the target is
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -38,21 +38,12 @@ ADVICE = {
 
 @dataclass(frozen=True)
 class Advice:
-    """Command line options that lead past a problem.
+    """Command line options that lead past a problem."""
 
-    Attributes
-    ----------
-    kind : str
-        One of `ADVICE`.
-    options : tuple of str
-        What is added to the command; whoever knows the command shows it as a whole.
-    instead_of : str
-        The option, or the value of one that names columns, that is taken out of it.
-    """
-
-    kind: str
+    kind: str  # one of `ADVICE`
+    #: what is added to the command; whoever knows the command shows it as a whole
     options: tuple[str, ...] = ()
-    instead_of: str = ""
+    instead_of: str = ""  # the option, or the value of one that names columns, that is taken out of it
 
     def __post_init__(self) -> None:
         if self.kind not in ADVICE:

@@ -49,24 +49,12 @@ SAID = ("number", "category", "yesno", "date", "dmy", "mdy", "ymd", "time", "dro
 
 @dataclass(frozen=True)
 class EncodingOptions:
-    """Choices made when columns are turned into features.
+    """Choices made when columns are turned into features."""
 
-    Attributes
-    ----------
-    target : str or None
-        The target column; None takes the ``y`` stored as such.
-    kinds : dict of str to str
-        What a user says of columns: one of `SAID`.
-    impute : bool
-        Whether missing values are filled; else a column with any is a problem.
-    decimal : str or None
-        The decimal sign of the file; None finds it out.
-    """
-
-    target: str | None = None
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    impute: bool = True
-    decimal: str | None = None
+    target: str | None = None  # the target column; None takes the ``y`` stored as such
+    kinds: Mapping[str, str] = field(default_factory=dict)  # what a user says of columns: one of `SAID`
+    impute: bool = True  # whether missing values are filled; else a column with any is a problem
+    decimal: str | None = None  # the decimal sign of the file; None finds it out
 
 
 def guess_kinds(raw: Mapping[str, Column], wishes: EncodingOptions) -> dict[str, Kind]:

@@ -25,27 +25,15 @@ PARTS = ("days", "month", "weekday", "hour")
 
 @dataclass(frozen=True)
 class Found:
-    """What was met while a column was read.
+    """What was met while a column was read."""
 
-    Attributes
-    ----------
-    missing, strays, unseen : int
-        Cells that are empty, that hold a text of another kind, or a category that is not known.
-    row, cell : int, str
-        The first stray or unseen one.
-    first_missing : int
-        The first row without a value.
-    matched : int
-        Cells that are what they should be.
-    """
-
-    missing: int = 0
-    strays: int = 0
-    unseen: int = 0
-    row: int = 0
-    cell: str = ""
-    first_missing: int = 0
-    matched: int = 0
+    missing: int = 0  # cells that are empty
+    strays: int = 0  # cells that hold a text of another kind
+    unseen: int = 0  # cells that hold a category that is not known
+    row: int = 0  # the first stray or unseen one
+    cell: str = ""  # what it holds
+    first_missing: int = 0  # the first row without a value
+    matched: int = 0  # cells that are what they should be
 
     @classmethod
     def of(cls, column: Column, missing: np.ndarray, others: np.ndarray, unseen: bool = False) -> Found:
@@ -213,21 +201,12 @@ class YesNo(Kind):
 
 @dataclass(frozen=True)
 class Category(Kind):
-    """Categories: one feature for each level that is shown.
+    """Categories: one feature for each level that is shown."""
 
-    Attributes
-    ----------
-    levels : tuple of str
-        The known ones.
-    shown : tuple of str
-        Those with a feature; may hold `MISSING_LEVEL` and `OTHER_LEVEL`, which rare ones are counted to.
-    fill : str or None
-        The level of missing cells; "" is none of them, None refuses them.
-    """
-
-    levels: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()  # the known ones
+    #: those with a feature; may hold `MISSING_LEVEL` and `OTHER_LEVEL`, which rare ones are counted to
     shown: tuple[str, ...] = ()
-    fill: str | None = ""
+    fill: str | None = ""  # the level of missing cells; "" is none of them, None refuses them
     kind: ClassVar[str] = "category"
 
     @property

@@ -38,25 +38,13 @@ _EMPTY_FIRST_CELL = re.compile("\n[,;\t|]")
 
 @dataclass(frozen=True)
 class TextFile:
-    """A text file that was examined.
-
-    Attributes
-    ----------
-    path, codec : Path, str
-        Where it is, and how it spells characters.
-    quotes : bool
-        Whether there are any, and so perhaps line breaks inside cells.
-    blanks : bool
-        Whether a line begins with a separator, and so may hold nothing else.
-    tail : str
-        The end of the text.
-    """
+    """A text file that was examined."""
 
     path: Path
-    codec: str
-    quotes: bool = False
-    blanks: bool = False
-    tail: str = ""
+    codec: str  # how it spells characters
+    quotes: bool = False  # whether there are any, and so perhaps line breaks inside cells
+    blanks: bool = False  # whether a line begins with a separator, and so may hold nothing else
+    tail: str = ""  # the end of the text
 
     def lines(self) -> Iterator[str]:
         """Yield the lines, with their line breaks as they are."""
