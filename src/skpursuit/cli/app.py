@@ -22,6 +22,7 @@ Examples:
   skpursuit predict model.json new_houses.csv
   skpursuit reproduce all && skpursuit report results
 """
+SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
 EXTRAS = {
@@ -53,7 +54,7 @@ class Program(Commands):
             sys.exit(INTERRUPTED)
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXAMPLES)
+@click.group(cls=Program, context_settings=SETTINGS, epilog=EXAMPLES)
 @click.version_option(__version__)
 def main() -> None:
     """Sparse models, found by reading a fraction of the data.

@@ -13,14 +13,13 @@ from skpursuit.cli.base import Command, Output, Refusal, output_options
 from skpursuit.cli.outputs import check_outputs, write_all
 from skpursuit.cli.progress import Meter
 
+FILE = click.Path(path_type=Path, dir_okay=False)
+
 
 def size_option(least: int, default: tuple[int, int]) -> Callable[..., Any]:
     """Return the option ``--size N D``."""
-    sizes = click.IntRange(min=least)
-    words = "Rows and columns of X."
-    return click.option(
-        "--size", "shape", nargs=2, type=sizes, default=default, show_default=True, metavar="N D", help=words
-    )
+    how: Any = {"nargs": 2, "type": click.IntRange(min=least), "metavar": "N D", "default": default}
+    return click.option("--size", "shape", help="Rows and columns of X.", **how)
 
 
 @click.command(
@@ -32,15 +31,9 @@ def size_option(least: int, default: tuple[int, int]) -> Callable[..., Any]:
     """,
 )
 @size_option(2, (2000, 4000))
-@click.option("-k", "k", type=click.IntRange(min=1), default=50, show_default=True, help="Atoms to find.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the problem.")
-@click.option(
-    "--png",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("skpursuit-demo.png"),
-    show_default=True,
-    help="Where the picture goes.",
-)
+@click.option("-k", "k", type=click.IntRange(min=1), default=50, help="Atoms to find.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the problem.")
+@click.option("--png", type=FILE, default=Path("skpursuit-demo.png"), help="Where the picture goes.")
 @click.option("--no-png", is_flag=True, help="Draw no picture.")
 @output_options
 def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out: Output) -> None:
@@ -74,7 +67,7 @@ def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out
     """,
 )
 @size_option(64, (3000, 6000))
-@click.option("-k", "k", type=click.IntRange(min=1, max=64), default=30, show_default=True, help="Atoms.")
+@click.option("-k", "k", type=click.IntRange(min=1, max=64), default=30, help="Atoms.")
 @output_options
 def bench(shape: tuple[int, int], k: int, out: Output) -> None:
     """Check the speed of this machine: reading X, and a pursuit by the quickest selectors."""

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,89 +31,76 @@ FORMATS = ("csv", "tsv", "parquet", "xlsx", "npz", "svmlight", "arff")
 SAID = ("number", "category", "yesno", "date", "dmy", "mdy", "ymd", "time", "drop")
 SHOWN = 30  # features, and columns, of a table on the terminal
 FILE = click.Path(path_type=Path, allow_dash=True)
-#: The options on how a file is read; they are called as the fields of `ReadOptions` are.
+COUNT, SHARE = click.IntRange(min=1), click.FloatRange(0.0, 0.9, min_open=True)
+BETWEEN = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
+TASKS = ("auto", "regression", "classification")
+KINDS_HELP = f"What a column is: {', '.join(SAID)}; may be repeated."
+#: The options on how a file is read, by the fields of `ReadOptions` that they set.
 READING = {
     "format": click.option("--format", type=click.Choice(FORMATS), help="Format, if the name does not tell."),
     "text_encoding": click.option(
-        "--encoding", "text_encoding", help="How a text file spells characters.  [default: recognised]"
+        "--encoding", "text_encoding", help="Of characters.  [default: recognised]"
     ),
-    "header": click.option(
-        "--no-header", "header", flag_value=False, default=True, help="There is no line of names."
-    ),
+    "header": click.option("--header/--no-header", default=True, help="Is there a line of names?"),
     "sheet": click.option("--sheet", help="Sheet of a workbook.  [default: the first]"),
-    "skip_bad_rows": click.option(
-        "--skip-bad-rows", is_flag=True, help="Leave out rows with other numbers of fields."
-    ),
+    "skip_bad_rows": click.option("--skip-bad-rows", is_flag=True, help="Leave out rows of another width."),
     "keep_total": click.option("--keep-total", is_flag=True, help="Keep a last row that is a total."),
     "transpose": click.option("--transpose", is_flag=True, help="Rows are columns, the first names them."),
 }
 
 
-class Source:
-    """The file that a command reads, or standard input, and how it is to be read."""
-
-    def __init__(self, file: Path, read: dict[str, Any], out: Output):
-        self.file, self.read, self.out = file, read, out
-
-    @contextlib.contextmanager
-    def opened(self) -> Iterator[tuple[Path, Meter]]:
-        """Yield a path to read from, and the meter: standard input is kept in a file meanwhile."""
-        check_input(self.file)
-        with contextlib.ExitStack() as stack:
-            path = self.file
-            if str(path) == "-":
-                path = Path(stack.enter_context(_standard_input(self.read["format"])))
-            yield path, stack.enter_context(Meter(self.out))
-
-    def options(self, path: Path, meter: Meter, only: frozenset[str] | None = None) -> ReadOptions:
-        """Return how the file is read; the meter hears how far it is."""
-        from skpursuit.tables import ReadOptions
-
-        size, read = max(1, path.stat().st_size), 0
-
-        def progress(bytes_read: int) -> None:
-            nonlocal read
-            read += bytes_read
-            meter("reading", read / size)
-
-        def told(text: str) -> None:
-            self.out.note(f"{'standard input' if str(self.file) == '-' else path.name}: {text}")
-
-        meter("reading", 0.0)
-        return ReadOptions(**self.read, only=only, told=told, progress=progress)
-
-
-@contextlib.contextmanager
-def _standard_input(kind: str | None) -> Iterator[str]:
-    if kind is None:
-        from skpursuit.tables.errors import Advice
-
-        advice = Advice("format", ("--format", "csv"))
-        raise Refusal("standard input: it has no name that tells its format; say it", advice)
-    with tempfile.NamedTemporaryFile(suffix=f".{kind}") as file:
-        file.write(sys.stdin.buffer.read())
-        file.flush()
-        try:
-            yield file.name
-        except FileError as error:
-            refusal = Refusal.of(error)
-            refusal.problems = [
-                (text.replace(file.name, "standard input"), advice) for text, advice in refusal.problems
-            ]
-            raise refusal from None
-
-
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add FILE and the options on how it is read; the command gets a `Source` as ``source``."""
+    """Add FILE and the options on how it is read; the command gets these as ``read``."""
 
     @functools.wraps(command)
-    def run(file: Path, out: Output, **given: Any) -> Any:
-        read = {name: given.pop(name) for name in READING}
-        return command(source=Source(file, read, out), out=out, **given)
+    def run(**given: Any) -> Any:
+        return command(read={name: given.pop(name) for name in READING}, **given)
 
     for option in reversed(READING.values()):
         option(run)
     return click.argument("file", type=FILE)(run)
+
+
+@contextlib.contextmanager
+def opened(file: Path, read: dict[str, Any], out: Output) -> Iterator[tuple[Path, ReadOptions, Meter]]:
+    """Yield a path to read from, how, and the meter that shows how far it is."""
+    from skpursuit.tables import ReadOptions
+
+    with _as_file(file, read["format"]) as path, Meter(out) as meter:
+        size, done = max(1, path.stat().st_size), 0
+        name = path.name if path == file else "standard input"
+
+        def progress(bytes_read: int) -> None:
+            nonlocal done
+            done += bytes_read
+            meter("reading", done / size)
+
+        progress(0)
+        told = lambda text: out.note(f"{name}: {text}")  # noqa: E731
+        yield path, ReadOptions(**read, told=told, progress=progress), meter
+
+
+@contextlib.contextmanager
+def _as_file(file: Path, kind: str | None) -> Iterator[Path]:
+    """Yield a path: standard input is kept in a file for as long as it is needed."""
+    if str(file) != "-":
+        yield file
+        return
+    if kind is None:
+        from skpursuit.tables.errors import Advice
+
+        problem = "standard input: it has no name that tells its format; say it"
+        raise Refusal(problem, Advice("format", ("--format", "csv")))
+    with tempfile.NamedTemporaryFile(suffix=f".{kind}") as kept:
+        kept.write(sys.stdin.buffer.read())
+        kept.flush()
+        try:
+            yield Path(kept.name)
+        except FileError as error:
+            refusal = Refusal.of(error)
+            named = [(text.replace(kept.name, "standard input"), advice) for text, advice in refusal.problems]
+            refusal.problems = named
+            raise refusal from None
 
 
 def refuse_nan(ctx: click.Context, option: click.Parameter, value: float) -> float:
@@ -134,11 +121,6 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
     return found
 
 
-def said(kind: str) -> Callable[..., dict[str, str]]:
-    """Return a callback that takes names for columns of a kind."""
-    return lambda ctx, option, names: dict.fromkeys(names, kind)
-
-
 @click.command(
     cls=Command,
     epilog="""
@@ -149,89 +131,55 @@ def said(kind: str) -> Callable[..., dict[str, str]]:
     """,
 )
 @click.option("--target", help="The column to predict; not needed where a file stores a y.")
-@click.option("-k", "k", type=click.IntRange(min=1), help="Features.  [default: cross-validated]")
-@click.option("--max-k", "most", type=click.IntRange(min=1), help="The most that cross-validation tries.")
+@click.option("-k", "k", type=COUNT, help="Features in the model.  [default: cross-validated]")
+@click.option("--max-k", "most", type=COUNT, help="The most that cross-validation tries.")
 @click.option(
-    "--task",
-    type=click.Choice(("auto", "regression", "classification")),
-    default="auto",
-    show_default=True,
-    help="What the target is; auto: texts and two values are classes.",
+    "--task", type=click.Choice(TASKS), default=TASKS[0], help="auto: texts and two values are classes."
 )
 @click.option("--out", "model_file", type=FILE, help="Write the model here, as JSON.")
 @click.option("--report", "page", type=FILE, help="Write a page for people here, as HTML.")
 @click.option("--png", type=FILE, help="Draw the path here.  [default: beside --out]")
-@click.option(
-    "--column",
-    "kinds",
-    multiple=True,
-    metavar="NAME=KIND",
-    callback=said_kinds,
-    help=f"What a column is: {', '.join(SAID)}; may be repeated.",
-)
-@click.option(
-    "--drop", multiple=True, metavar="COLUMN", callback=said("drop"), help="Leave a column out; repeatable."
-)
-@click.option(
-    "--categorical", multiple=True, metavar="COLUMN", callback=said("category"), help="As =category above."
-)
+@click.option("--column", "kinds", multiple=True, metavar="NAME=KIND", callback=said_kinds, help=KINDS_HELP)
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
+@click.option("--categorical", multiple=True, metavar="COLUMN", help="Numbers that are categories.")
 @click.option("--decimal", type=click.Choice((".", ",")), help="Decimal sign.  [default: found out]")
-@click.option("--impute/--no-impute", default=True, help="Fill missing values, or refuse.  [default: fill]")
+@click.option("--impute/--no-impute", default=True, help="Fill missing values, or refuse them.")
 @click.option("--schema", type=FILE, help="Take columns for what this file says.")
 @click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
+@click.option("--solver", type=click.Choice(("omp", "mp", "cosamp", "grasp")), default="omp")
+@click.option("--selector", default="auto", help="How features are found; see the demo.")
+@click.option("--normalize/--no-normalize", default=True, help="Do features compete as if of one spread?")
 @click.option(
-    "--solver", type=click.Choice(("omp", "mp", "cosamp", "grasp")), default="omp", show_default=True
+    "--test-share", type=SHARE, default=0.2, callback=refuse_nan, help="Rows held out for the score."
 )
-@click.option("--selector", default="auto", show_default=True, help="How features are found; see the demo.")
-@click.option(
-    "--no-normalize", "normalize", flag_value=False, default=True, help="Features compete by their own scale."
-)
-@click.option(
-    "--test-share",
-    type=click.FloatRange(0.0, 0.9, min_open=True),
-    default=0.2,
-    show_default=True,
-    callback=refuse_nan,
-    help="Share of the rows held out for the score.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0)
 @output_options
 @source_options
-def fit(source: Source, out: Output, **given: Any) -> None:
+def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
     """Fit a sparse model to a table: CSV, TSV, Parquet, Excel, npz, svmlight or ARFF; - is standard input."""
-    check_input(source.file)
+    check_input(file)
     if given["png"] is None and given["model_file"] is not None:
         given["png"] = given["model_file"].with_suffix(".png")
     outputs = {"--out": "model_file", "--report": "page", "--png": "png", "--save-schema": "save_schema"}
-    schema = given["schema"]
-    check_outputs(
-        [source.file, *([] if schema is None else [schema])],
-        {option: given[name] for option, name in outputs.items()},
-    )
-    with source.opened() as (path, meter):
-        table = _read(source, path, given, meter)
-        _tell_columns(source.file, table, out)
-        outcome = _fit(source.file, table, given, meter)
+    inputs = [file] if given["schema"] is None else [file, given["schema"]]
+    check_outputs(inputs, {option: given[name] for option, name in outputs.items()})
+    with opened(file, read, out) as (path, options, meter):
+        table = _read(path, options, given, meter)
+        _tell_columns(file, table, out)
+        outcome = _fit(file, table, given, meter)
     _tell(outcome, given["k"], out)
     out.result(_as_json(table, outcome))
-    _write(source.file, table, outcome, given, out)
+    _write(file, table, outcome, given, out)
 
 
-def _read(source: Source, path: Path, given: dict[str, Any], meter: Meter) -> Table:
-    from skpursuit.models.file import read_json
-    from skpursuit.tables import Encoding, EncodingOptions, learn, read_columns
+def _read(path: Path, options: ReadOptions, given: dict[str, Any], meter: Meter) -> Table:
+    from skpursuit.models.file import load_schema
+    from skpursuit.tables import EncodingOptions, learn, read_columns
 
-    kinds = {**given["categorical"], **given["kinds"], **given["drop"]}
-    schema = None
-    if given["schema"] is not None:
-        try:
-            schema = Encoding.from_dict(read_json(given["schema"], "--save-schema"))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, FileError):
-                raise
-            wrong = f"{given['schema']}: this is no schema; give a file that --save-schema wrote"
-            raise Refusal(wrong) from None
-    columns = read_columns(path, source.options(path, meter))
+    kinds = dict.fromkeys(given["categorical"], "category") | given["kinds"]
+    kinds |= dict.fromkeys(given["drop"], "drop")
+    schema = None if given["schema"] is None else load_schema(given["schema"])
+    columns = read_columns(path, options)
     meter("looking at columns", 0.0)
     return learn(columns, EncodingOptions(given["target"], kinds, given["impute"], given["decimal"]), schema)
 
@@ -346,25 +294,21 @@ def _picture(outcome: Outcome, out: Output) -> bytes:
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("--out", "predictions", type=FILE, help="Write a CSV file instead of printing.")
 @click.option("--id", "ids", multiple=True, metavar="COLUMN", help="Put a column beside the predictions.")
-@click.option(
-    "--interval",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-    default=0.9,
-    show_default=True,
-    help="Share of new rows that intervals of a regression should hold.",
-)
+@click.option("--interval", type=BETWEEN, default=0.9, help="Share of rows that intervals should hold.")
 @output_options
 @source_options
-def predict(model: Path, source: Source, predictions: Path | None, out: Output, **given: Any) -> None:
+def predict(
+    model: Path, file: Path, read: dict[str, Any], predictions: Path | None, out: Output, **given: Any
+) -> None:
     """Predict the rows of FILE by a MODEL that `skpursuit fit` wrote.
 
     Beside each prediction stand its interval, from cross-validated residuals, or the chances of all classes.
     """
     check_input(model)
-    check_input(source.file)
-    check_outputs([model, source.file], {"--out": predictions})
-    with source.opened() as (path, meter):
-        heads, rows = _predicted(model, source, path, meter, **given)
+    check_input(file)
+    check_outputs([model, file], {"--out": predictions})
+    with opened(file, read, out) as (path, options, _):
+        heads, rows = _predicted(model, path, options, **given)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(heads)
@@ -379,7 +323,7 @@ def predict(model: Path, source: Source, predictions: Path | None, out: Output, 
 
 
 def _predicted(
-    model: Path, source: Source, path: Path, meter: Meter, ids: tuple[str, ...], interval: float
+    model: Path, path: Path, options: ReadOptions, ids: tuple[str, ...], interval: float
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Read a file piece by piece and return the heads and rows of its predictions."""
     from skpursuit.models.file import load_model
@@ -389,8 +333,7 @@ def _predicted(
     fitted = load_model(model)
     rows: list[tuple[Any, ...]] = []
     met: Counter[tuple[str, str]] = Counter()
-    wanted = frozenset((*fitted.encoding.used, *ids))
-    for columns in stream_columns(path, source.options(path, meter, wanted)):
+    for columns in stream_columns(path, replace(options, only=frozenset((*fitted.encoding.used, *ids)))):
         with naming(path):
             refuse_all(columns.unknown(name, "id") for name in ids if name not in columns.raw)
         table = fitted.encoding.apply(columns)
@@ -401,5 +344,5 @@ def _predicted(
         rows += zip(*beside, *fitted.predictions(table, interval))
     for (name, words), count in met.items():
         if count:
-            source.out.note(f"{path.name}: {count} rows of column {name!r} {words}")
+            options.told(f"{count} rows of column {name!r} {words}")
     return [*ids, *fitted.prediction_heads], rows

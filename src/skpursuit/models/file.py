@@ -171,7 +171,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
     ModelFileError
         If the file is absent, cut off, changed since it was written, or of another version.
     """
-    document = read_json(Path(path), "`skpursuit fit`")
+    document = _read_json(Path(path), "`skpursuit fit`")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(path, "this is not a skpursuit model", "give a file that `skpursuit fit` wrote")
     if document.get("format_version") not in READABLE:
@@ -187,7 +187,16 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
         raise ModelFileError(path, "parts of the model are missing or wrong", "fit the model again") from None
 
 
-def read_json(path: Path, writer: str) -> Any:
+def load_schema(path: Path) -> Encoding:
+    """Read an encoding that was saved alone; ModelFileError if the file holds none."""
+    document = _read_json(path, "--save-schema")
+    try:
+        return Encoding.from_dict(document)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ModelFileError(path, "this is no schema", "give a file that --save-schema wrote") from None
+
+
+def _read_json(path: Path, writer: str) -> Any:
     """Return what a JSON file holds; FileError if it is absent, no text, or cut off."""
     try:
         return json.loads(path.read_bytes().decode("utf-8-sig"))
