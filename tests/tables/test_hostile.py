@@ -243,6 +243,35 @@ TABLES = {
         {"town": "category", "size": "number"},
         {"size": SIZE},
     ),
+    "months as Excel writes them": (
+        lines(["month", "price"], days(lambda d: f"{d:%b-%y}"), PLAIN),
+        {"month": "date"},
+        {"month (month)": [day.month for day in DAYS]},
+    ),
+    "prices with a dash for no cents": (
+        lines(
+            ["size", "price"], [f"CHF {i},-" if i % 2 else f"CHF {i},50" for i in range(N)], PLAIN, comma=";"
+        ),
+        {"size": "number"},
+        {"size": [i if i % 2 else i + 0.5 for i in range(N)]},
+    ),
+    "two files put together, with their headers": (
+        lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN).replace(
+            "\nKöln", "\ntown,size,price\nKöln", 1
+        ),
+        {"town": "category", "size": "number"},
+        {"size": SIZE},
+    ),
+    "a separator at the end of every row but the header": (
+        lines(["town", "size", "price"], pick(*TOWNS), SIZE, [f"{p}," for p in PLAIN]).replace('"', ""),
+        {"town": "category", "size": "number", "column 4": "left out"},
+        {"size": SIZE},
+    ),
+    "a line of groups above the header": (
+        "place,,money,\n" + lines(["town", "size", "cost", "price"], pick(*TOWNS), SIZE, SIZE, PLAIN),
+        {"town": "category", "size": "number", "cost": "number"},
+        {"size": SIZE},
+    ),
     "tabs in a file called csv": (
         lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN, comma="\t"),
         {"size": "number", "town": "category"},

@@ -131,6 +131,10 @@ def linear_model(
     used = used[np.argsort(-np.abs(coef[:, used]).max(axis=0), kind="stable")]
     features = tuple(table.features[j] for j in used)
     labels = None if classes is None else _class_labels(np.asarray(classes).tolist())
+    packages = ("skpursuit", "numpy", "scipy", "scikit-learn")
+    versions = {
+        one.name.lower(): one.version for name in packages for one in metadata.distributions(name=name)
+    }
     return LinearModel(
         features,
         coef[:, used],
@@ -138,7 +142,7 @@ def linear_model(
         table.encoding.restrict(features),
         labels,
         info or {},
-        _versions(),
+        {"python": platform.python_version(), **versions},
     )
 
 
@@ -244,10 +248,3 @@ def _from_dict(body: dict[str, Any]) -> LinearModel:
         info,
         versions,
     )
-
-
-def _versions() -> dict[str, str]:
-    packages = ("skpursuit", "numpy", "scipy", "scikit-learn")
-    found = {package: next(iter(metadata.distributions(name=package)), None) for package in packages}
-    known = {package: "unknown" if one is None else one.version for package, one in found.items()}
-    return {"python": platform.python_version(), **known}

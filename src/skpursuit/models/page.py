@@ -105,6 +105,7 @@ def _size_figures(outcome: Outcome) -> list[Any]:
         text, above = f"{k}: {number(chosen)}", 12 if chosen >= max(values) else -20
         axes.annotate(text, (k, chosen), (0, above), textcoords="offset points", ha="center", color=INK)
         axes.margins(x=0.12, y=0.25)
+        axes.set_xlim(left=max(0.5, axes.get_xlim()[0]))  # there is no model of no features
         axes.set_xlabel("number of features")
         axes.set_title(name, fontsize=11, loc="left")
         axes.xaxis.get_major_locator().set_params(integer=True)

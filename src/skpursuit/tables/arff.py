@@ -120,7 +120,10 @@ def _read_data(lines: Iterator[tuple[int, str]], attributes: list[_Attribute]) -
             if sparse not in (None, text.startswith("{")):
                 raise ValueError("dense and sparse rows are mixed")
             sparse = text.startswith("{")
-            items = _sparse_items(text, len(attributes)) if sparse else _dense_items(text, len(attributes))
+            fields = enumerate(_split(text)) if not sparse else _sparse_items(text, len(attributes))
+            items = list(fields)
+            if not sparse and len(items) != len(attributes):
+                raise ValueError(f"{len(items)} values where {len(attributes)} attributes are declared")
             for index, token in items:
                 indices.append(index)
                 values.append(attributes[index].value(token))
@@ -131,13 +134,6 @@ def _read_data(lines: Iterator[tuple[int, str]], attributes: list[_Attribute]) -
     if not sparse:
         return np.array(values, dtype=np.float64).reshape(shape)
     return csc_array(csr_array((np.array(values), np.array(indices), np.array(indptr)), shape=shape))
-
-
-def _dense_items(text: str, width: int) -> Iterator[tuple[int, str]]:
-    fields = _split(text)
-    if len(fields) != width:
-        raise ValueError(f"{len(fields)} values where {width} attributes are declared")
-    return iter(enumerate(fields))
 
 
 def _sparse_items(text: str, width: int) -> Iterator[tuple[int, str]]:

@@ -7,11 +7,12 @@ some quote swallowed it. Where rows are bad, a second and slow pass finds the li
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BufferedReader, StringIO
@@ -106,8 +107,9 @@ def _rows(layout: Layout, options: ReadOptions, table: Any, ended: bool) -> tupl
         if not table.num_rows or table.column(0)[-1].as_py() not in (END, float(END_NUMBER)):
             raise _unclosed()
         table = table.slice(0, table.num_rows - 1)
-    if layout.file.blanks and table.num_rows:
-        table = table.filter(pc.invert(_blank_rows(table)))
+    if layout.file.blanks:
+        table = _without(table, dict.fromkeys(table.column_names, ""))
+    table = _without(table, {name: name for name in table.column_names})  # files that were put together
     if ended:
         table = table.slice(0, max(0, table.num_rows - layout.totals))
     wanted = _wanted(layout, options)
@@ -119,15 +121,21 @@ def _wanted(layout: Layout, options: ReadOptions) -> list[str]:
     return wanted or list(layout.names[:1])
 
 
-def _blank_rows(table: Any) -> Any:
-    """Return which rows hold nothing at all."""
-    blank = None
-    for column in table.columns:
-        empty = pc.is_null(column)
+def _without(table: Any, cells: dict[str, str]) -> Any:
+    """Return a table without the rows that hold these cells, and no others."""
+    kept = None
+    for name, cell in cells.items():
+        column = table.column(name)
         if pyarrow.types.is_string(column.type):
-            empty = pc.or_(empty, pc.equal(pc.utf8_trim_whitespace(column), ""))
-        blank = empty if blank is None else pc.and_(blank, empty)
-    return blank
+            other = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(column), cell), bool(cell))
+        elif cell:
+            return table  # no number is a text
+        else:
+            other = pc.is_valid(column)
+        kept = other if kept is None else pc.or_(kept, other)
+        if pc.all(kept).as_py():
+            return table
+    return table.filter(kept)
 
 
 def _plain_numbers(layout: Layout) -> frozenset[str]:
@@ -154,8 +162,9 @@ def find_layout(path: Path, options: ReadOptions, delimiter: str | None = None) 
     if said := re.match(r"sep=(.)\r?\n", head):  # Excel's own way to say it
         delimiter, begin = delimiter or said[1], said.end()
     lines = list(StringIO(head[begin:], newline=""))
-    delimiter = delimiter or max("\t;|,", key=partial(_fit, lines))
-    records = list(itertools.islice(_records(lines, delimiter), SNIFFED_ROWS))
+    ways = {sign: _records(lines, sign) for sign in (delimiter or "\t;|,")}
+    delimiter = max(ways, key=lambda sign: _shape(record for record, _ in ways[sign]))
+    records = ways[delimiter]
     if not records:
         raise Refused("the file is empty", "give a file with a header and rows of data")
     rows = tuple(record for record, _ in records)
@@ -181,7 +190,7 @@ def _with_totals(layout: Layout, options: ReadOptions) -> Layout:
     lines = [
         line for line in layout.file.tail.replace("\r", "").split("\n") if line.strip(f'"{layout.delimiter} ')
     ]
-    tail = [next(_records([line], layout.delimiter), ([], 0))[0] for line in lines]
+    tail = [record for line in lines for record, _ in _records([line], layout.delimiter)]
     count = trailing_totals(layout.rows, tail)
     if not count or len(layout.rows) <= count:
         return layout
@@ -191,13 +200,15 @@ def _with_totals(layout: Layout, options: ReadOptions) -> Layout:
     return replace(layout, totals=count - len(short), short_totals=frozenset(short))
 
 
-def _find_header(records: tuple[list[str], ...]) -> tuple[list[str], int]:
-    """Return the header and how many records are above it."""
-    widths = [len(record) for record in records]
-    width = _usual(widths)
-    above = next((i for i, record in enumerate(records) if _is_header(record, width)), widths.index(width))
-    if above == 1 and width == widths[0] + 1:  # R leaves out the name of its row names
-        return ["row", *records[0]], 0
+def _find_header(records: Sequence[list[str]]) -> tuple[list[str], int]:
+    """Return the header and how many records are above it, such as titles in the first cells."""
+    width = _shape(records)[1]
+    wide = [i for i, record in enumerate(records) if len(record) == width]
+    above = next((i for i in wide if 2 * sum(bool(cell.strip()) for cell in records[i]) > width), wide[0])
+    if above == 1 and width == len(records[0]) + 1:
+        if not any(records[i][-1].strip() for i in wide):  # a separator at the end of every row
+            return [*records[0], ""], 0
+        return ["row", *records[0]], 0  # R leaves out the name of its row names
     above = above if above <= PREAMBLE else 0
     return records[above], above
 
@@ -209,32 +220,22 @@ def _is_data(names: list[str]) -> bool:
     return whole or any(re.fullmatch(r"[+-]?\d+[.,]\d+", name) for name in known)
 
 
-def _is_header(record: list[str], width: int) -> bool:
-    """Whether a record can be a header: of the usual width, and not just a title in its first cells."""
-    return len(record) == width and 2 * sum(bool(cell.strip()) for cell in record) > width
-
-
-def _records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[list[str], int]]:
-    """Yield the records that are not blank, with the number of lines up to their end."""
+def _records(lines: Iterable[str], delimiter: str) -> list[tuple[list[str], int]]:
+    """Return the first records that are not blank, with the number of lines up to their end."""
     reader = csv.reader(lines, delimiter=delimiter)
-    try:
-        for record in reader:
+    found: list[tuple[list[str], int]] = []
+    with contextlib.suppress(csv.Error):
+        for record in itertools.takewhile(lambda _: len(found) < SNIFFED_ROWS, reader):
             if record:
-                yield record, reader.line_num
-    except csv.Error:
-        return
+                found.append((record, reader.line_num))
+    return found
 
 
-def _usual(widths: list[int]) -> int:
-    counts = Counter(widths)
-    return max(counts, key=lambda width: (counts[width], width))
-
-
-def _fit(lines: list[str], delimiter: str) -> tuple[float, int]:
-    """How well a delimiter fits: the share of rows that have the usual number of fields, and that number."""
-    widths = [len(record) for record, _ in itertools.islice(_records(lines, delimiter), SNIFFED_ROWS)]
-    width = _usual(widths) if widths else 1
-    return (widths.count(width) / len(widths) if width > 1 else 0.0), width
+def _shape(records: Iterable[list[str]]) -> tuple[float, int]:
+    """Return the share of records that have the usual number of fields (0 if it is one), and that number."""
+    counts = Counter(map(len, records))
+    width = max(counts, key=lambda width: (counts[width], width), default=1)
+    return (counts[width] / counts.total() if width > 1 else 0.0), width
 
 
 def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) -> Any:

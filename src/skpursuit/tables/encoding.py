@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -83,16 +82,16 @@ class Encoding:
 
     def _parts(self, columns: Columns, found: dict[str, Found]) -> Iterator[Matrix]:
         """Yield the features of all columns; those that a sparse matrix holds come together."""
-
-        def in_matrix(kind: Kind) -> bool:
-            sparse = isinstance(columns.matrix, csr_array) and kind.name not in columns.one_by_one
-            return sparse and isinstance(kind, Number) and not kind.flag
-
-        for sparse, kinds in itertools.groupby(filter(lambda kind: kind.features, self.columns), in_matrix):
-            if sparse:
-                yield _block(columns, list(kinds), found)
+        block: list[Kind] = []
+        sparse = isinstance(columns.matrix, csr_array)
+        for kind in (*self.columns, None):
+            if sparse and isinstance(kind, Number) and not kind.flag and kind.name not in columns.one_by_one:
+                block.append(kind)
                 continue
-            for kind in kinds:
+            if block:
+                yield _block(columns, block, found)
+                block = []
+            if kind is not None and kind.features:
                 encoded, found[kind.name] = kind.encode(columns.column(kind.name))
                 yield encoded
 

@@ -146,18 +146,14 @@ class _Guess:
         if said == "yesno":
             return self._yes_no(forced=True) or YesNo(self.name)
         order = self._order(_shares(f"{self.name} date", self.column)) if said == "date" else said
-        return self._dates(order)
+        return self._measured(Date(self.name, order=order), forced=True)
 
     def _typed(self) -> Kind:
         if pyarrow.types.is_timestamp(self.column.type):
-            return self._dates("ymd")
+            return self._measured(Date(self.name), forced=True)
         if pyarrow.types.is_boolean(self.column.type):
             return self._yes_no(forced=True) or YesNo(self.name)
         return self._measured(Number(self.name))
-
-    def _many(self, missing: int) -> bool:
-        """Whether so much is missing that the fact may tell something."""
-        return missing >= max(MANY_MISSING * len(self.column), FEWEST + 1)
 
     # -- numbers
 
@@ -210,7 +206,8 @@ class _Guess:
         if not self.wishes.impute:
             return kind
         sample = known if missing else known[:MEDIAN_ROWS]
-        return replace(kind, fill=float(np.median(sample)), flag=self._many(missing))
+        many = missing >= max(MANY_MISSING * len(self.column), FEWEST + 1)
+        return replace(kind, fill=float(np.median(sample)), flag=many)
 
     def _useless(self, known: np.ndarray, missing: int) -> str:
         if np.all(known == known[0]):
@@ -235,9 +232,6 @@ class _Guess:
         order = self._order(self.shares)
         if self.shares[order] < MOSTLY or (order == "compact" and not _DATE_NAME.search(self.name)):
             return None
-        return self._dates(order)
-
-    def _dates(self, order: str) -> Kind:
         return self._measured(Date(self.name, order=order), forced=True)
 
     def _with_parts(self, kind: Date, known: np.ndarray) -> Date:

@@ -78,6 +78,7 @@ def numbers(texts: Any, decimal: str, unit: str) -> tuple[np.ndarray, np.ndarray
         mark = re.escape(unit).replace("/", r"\/")
         found = pc.replace_substring_regex(found, rf"^{_LIMIT}\s*", "")
         found = pc.replace_substring_regex(found, rf"^({_SIGN})\s*{mark}\s*|\s*{mark}\s*([)]?-?)$", r"\1\2")
+    found = pc.replace_substring_regex(found, r"[.,](?:--?|[–—])$", "")  # prices such as 5,- and 5.–
     found = pc.replace_substring_regex(found, r"^([^+-].*)-$", r"-\1")  # SAP writes 5- for -5
     scaled = pc.extract_regex(found, rf"^(?P<number>.*\d)\s?(?P<scale>{_SCALE})$")
     found = pc.coalesce(pc.struct_field(scaled, "number"), found)
@@ -136,12 +137,13 @@ _DATES = {
     "mdy": f"{_WEEKDAY}{_MONTH}{_DOT}{_DAY}{_DOT}{_YEAR}{_TIME}",
     "dMy": rf"{_WEEKDAY}{_DAY}[. -]*{_NAME}\.?[., -]*{_YEAR}{_TIME}",
     "Mdy": rf"{_WEEKDAY}{_NAME}\.? {_DAY}(?:st|nd|rd|th)?,? +(?P<y>\d{{4}}){_TIME}",
+    "My": rf"{_NAME}\.?[-' ](?P<y>\d{{4}}|(?<! )\d{{2}})",
     "compact": r"(?P<y>(?:19|20)\d\d)(?P<m>[01]\d)(?P<d>[0-3]\d)",
     "time": r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2}))?\s*(?P<half>[AaPp]\.?[Mm]\.?)?(?: Uhr)?",
 }
 ORDERS = tuple(_DATES)
 #: Orders that no other text can be taken for, so that a column may mix them with its own.
-_BEYOND_DOUBT = ("ymd", "dMy", "Mdy")
+_BEYOND_DOUBT = ("ymd", "dMy", "Mdy", "My")
 _PATTERNS = {order: re.compile(pattern) for order, pattern in _DATES.items()}
 
 

@@ -108,10 +108,5 @@ def _typed(cells: tuple[Any, ...]) -> Any:
     if known and known <= {datetime.date, datetime.datetime}:
         days = pyarrow.array([v and v.isoformat() for v in values], pyarrow.string())
         return days.cast(pyarrow.timestamp("us"))
-    return pyarrow.array([None if v is None else _text(v) for v in values], pyarrow.string())
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    return value.isoformat(" ") if isinstance(value, datetime.datetime) else str(value)
+    whole = [int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 2**53 else v for v in values]
+    return pyarrow.array([None if v is None else str(v) for v in whole], pyarrow.string())
