@@ -128,6 +128,10 @@ class Output:
 
             click.echo(render_text(template, aligned=aligned, **values), nl=False)
 
+    def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
+        """Tell people a table, its first columns to the left."""
+        self.say(aligned(heads, rows, left))
+
     def result(self, value: Any) -> None:
         """Give a program the result."""
         if self.as_json:

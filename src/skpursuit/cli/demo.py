@@ -1,25 +1,29 @@
-"""``skpursuit demo`` and ``skpursuit bench``: one sparse signal, found by every selector."""
+"""``skpursuit demo``."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from skpursuit.cli.base import Command, Output, Refusal, output_options
 from skpursuit.cli.outputs import check_outputs, write_all
-from skpursuit.cli.progress import Meter
 
-FILE = click.Path(path_type=Path, dir_okay=False)
+if TYPE_CHECKING:
+    from skpursuit.cli.comparison import Line
 
-
-def size_option(least: int, default: tuple[int, int]) -> Callable[..., Any]:
-    """Return the option ``--size N D``."""
-    how: Any = {"nargs": 2, "type": click.IntRange(min=least), "metavar": "N D", "default": default}
-    return click.option("--size", "shape", help="Rows and columns of X.", **how)
+NEXT = """\
+What to try next:
+  skpursuit bench                                     the speed of this machine, against BLAS
+  skpursuit fit FILE.csv --target COLUMN              a sparse model of a table of yours
+  skpursuit reproduce all && skpursuit report results the experiments of the paper, as a page
+  python -c "import skpursuit; help(skpursuit.minimize)"
+"""
 
 
 @click.command(
@@ -30,61 +34,56 @@ def size_option(least: int, default: tuple[int, int]) -> Callable[..., Any]:
     skpursuit demo --json > demo.json
     """,
 )
-@size_option(2, (2000, 4000))
-@click.option("-k", "k", type=click.IntRange(min=1), default=50, help="Atoms to find.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the problem.")
-@click.option("--png", type=FILE, default=Path("skpursuit-demo.png"), help="Where the picture goes.")
+@click.option(
+    "--size",
+    "shape",
+    nargs=2,
+    type=click.IntRange(min=2),
+    default=(2000, 4000),
+    show_default=True,
+    metavar="N D",
+    help="Rows and columns of X.",
+)
+@click.option("-k", "k", type=click.IntRange(min=1), default=50, show_default=True, help="Atoms to find.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the problem.")
+@click.option(
+    "--png",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("skpursuit-demo.png"),
+    show_default=True,
+    help="Where the picture goes.",
+)
 @click.option("--no-png", is_flag=True, help="Draw no picture.")
 @output_options
 def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out: Output) -> None:
     """Find the atoms of a noisy toy signal with every selector, and compare."""
-    from skpursuit.cli import comparison
+    from skpursuit.cli.comparison import fit_lines
 
-    if k > shape[1]:
-        problem = f"-k {k} is more than the {shape[1]} columns of X"
-        raise Refusal(f"{problem}; give a smaller -k or a larger --size")
+    n, d = shape
+    if k > d:
+        raise Refusal(f"-k {k} is more than the {d} columns of X; give a smaller -k or a larger --size")
     check_outputs([], {"--png": None if no_png else png})
-    with enough_memory(*shape), Meter(out) as meter:
-        lines = comparison.fit_lines(*shape, k, seed, comparison.SHOWN, meter)
-    out.say_page("demo.txt", lines=lines, k=k, shape=shape)
-    out.result([vars(line) for line in lines])
-    if not no_png:
-        try:
-            picture = comparison.draw(lines, k)
-        except ModuleNotFoundError:
-            out.note("No picture: matplotlib is not installed; run: pip install 'skpursuit[cli]'")
-        else:
-            write_all([(png, "--png", picture)])
-            out.say(f"\nPicture: {png}")
-
-
-@click.command(
-    cls=Command,
-    epilog="""
-    skpursuit bench
-    skpursuit bench --size 5000 10000
-    skpursuit bench --json
-    """,
-)
-@size_option(64, (3000, 6000))
-@click.option("-k", "k", type=click.IntRange(min=1, max=64), default=30, help="Atoms.")
-@output_options
-def bench(shape: tuple[int, int], k: int, out: Output) -> None:
-    """Check the speed of this machine: reading X, and a pursuit by the quickest selectors."""
-    from skpursuit.cli import comparison
-
-    with enough_memory(*shape), Meter(out) as meter:
-        speeds = comparison.rates(*shape)
-        lines = comparison.fit_lines(*shape, k, 0, comparison.QUICK, meter)
-    best = max((line for line in lines if line.same_atoms == k), key=lambda line: line.ratio)
-    verdict = (
-        f"{best.selector} finds the atoms of exact {best.ratio:.1f} times as fast as BLAS"
-        if best.ratio > 1.1
-        else "no selector that finds exact's atoms beats BLAS at this size; try a larger --size"
+    with enough_memory(n, d):
+        out.say(f"OMP, {k} atoms, X is {n} x {d} (unit-norm Gaussian columns), noise at 3 dB, one thread\n")
+        lines = fit_lines(n, d, k, seed, progress=lambda name: progress(out, name))
+    progress(out, None)
+    head = f"{'selector':<16}{'seconds':>9}{'vs exact':>10}{'X read':>9}{'same atoms':>12}{'F':>7}"
+    out.say(f"{head}  certificate")
+    for line in lines:
+        out.say(
+            f"{line.selector:<16}{line.seconds:>9.3f}{line.ratio:>9.1f}x{line.share_read:>9.1%}"
+            f"{line.same_atoms:>9}/{k}{line.f_measure:>7.2f}  {line.certificate}"
+        )
+    out.say(
+        "\nvs exact: how many times faster than exact selection by BLAS. X read: bytes a step, share of X."
     )
-    out.say_page("bench.txt", speeds=speeds, lines=lines, k=k, shape=shape, verdict=verdict)
-    pursuits = [vars(line) for line in lines]
-    out.result({"shape": shape, "bytes_per_second": speeds, "pursuits": pursuits, "verdict": verdict})
+    out.say(
+        "same atoms: those that exact finds too. F: F-measure with the true atoms. reject: budget 0.5%.\n"
+    )
+    out.result([asdict(line) for line in lines])
+    if not no_png:
+        picture(lines, k, png, out)
+    out.say(NEXT)
 
 
 @contextlib.contextmanager
@@ -100,3 +99,22 @@ def enough_memory(n: int, d: int) -> Iterator[None]:
         yield
     except MemoryError:
         raise Refusal(words) from None
+
+
+def progress(out: Output, name: str | None) -> None:
+    """Show what is being done on a terminal; None clears the line."""
+    if not out.quiet and sys.stderr.isatty():
+        click.echo(f"\r\033[K{f'fitting with {name} ...' if name else ''}", err=True, nl=False)
+
+
+def picture(lines: list[Line], k: int, png: Path, out: Output) -> None:
+    """Write the PNG, or say why not."""
+    from skpursuit.cli.comparison import draw
+
+    try:
+        drawn = draw(lines, k)
+    except ModuleNotFoundError:
+        out.note("No picture: matplotlib is not installed; run: pip install 'skpursuit[cli]'")
+        return
+    write_all([(png, "--png", drawn)])
+    out.say(f"Picture: {png}\n")
