@@ -373,3 +373,58 @@ def test_a_category_that_is_called_total_stays(tmp_path):
     told = []
     assert len(read_table(path, EncodingOptions("price"), ReadOptions(told=told.append)).y) == N + 1
     assert told == []
+
+
+def random_table(seed):
+    """A table in a random mixture of habits, with what it holds: sizes, days, and which were sold."""
+    rng = np.random.default_rng(seed)
+    choose = lambda *options: options[int(rng.integers(len(options)))]  # noqa: E731
+    comma, decimal = choose((",", "."), (";", ","), ("\t", "."), ("|", ","), (";", "."))
+    gap = choose("", "'", "\u202f", "." if decimal == "," else ",")
+    before, after = choose(("", ""), ("€ ", ""), ("", " €"), ("$", ""), ("", "%"), ("", " kg"), ("CHF ", ""))
+    minus = choose("-{}", "({})", "{}-", "\u2212{}")
+    order = choose(
+        "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d %b %Y", "%Y-%m-%dT%H:%M:%S", "%d-%m-%Y", "%B %d, %Y"
+    )
+    yes, no = choose(("yes", "no"), ("Ja", "Nein"), ("TRUE", "FALSE"), ("oui", "non"), ("Да", "Нет"))
+    missing = choose("", "NA", "-", "k.A.", "#N/A", "n/a", "null")
+    size = (rng.normal(size=N) * 10.0 ** rng.integers(1, 6)).round(2)
+    day = [datetime.datetime(2018, 1, 30) + datetime.timedelta(days=int(d)) for d in rng.integers(0, 2000, N)]
+    sold = rng.random(N) < 0.5
+    price = (2 * np.abs(size) + sold).round(2)
+
+    def number(value):
+        digits = f"{abs(value):,.2f}".translate({ord(","): gap, ord("."): decimal})
+        text = before + digits + after
+        return minus.format(text) if value < 0 else text
+
+    rows = [["size", "when", "sold", "hole", "price"]]
+    for i in range(N):
+        hole = missing if i % 7 == 3 else number(float(i))
+        rows.append([number(size[i]), day[i].strftime(order), (no, yes)[int(sold[i])], hole, number(price[i])])
+    if rng.random() < 0.5:
+        rows.insert(int(rng.integers(5, N)), [""] * 5)
+    if rng.random() < 0.3:
+        rows.append(["Total", "", "", "", number(price.sum())])
+    quote = lambda cell: f'"{cell}"' if comma in cell or rng.random() < 0.2 else cell  # noqa: E731
+    text = "\n".join(comma.join(map(quote, row)) for row in rows)
+    if rng.random() < 0.3:
+        text = f"A report{comma * 4}\n{comma * 4}\n{text}"
+    return text + choose("", "\n"), choose("utf-8", "utf-8-sig", "utf-16"), size, day, sold, price
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_mixtures_of_habits(tmp_path, seed):
+    text, encoding, size, day, sold, price = random_table(seed)
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode(encoding))
+    table = read_table(path, EncodingOptions("price"))
+    assert [kind.kind for kind in table.encoding.columns] == ["number", "date", "yes/no", "number"]
+    np.testing.assert_allclose(table.y, price)
+    X = dict(zip(table.features, table.X.T))
+    np.testing.assert_allclose(X["size"], size)
+    first = min(day)
+    since = next(values for name, values in X.items() if "days since" in name)
+    np.testing.assert_allclose(since, [(one - first).days for one in day])
+    np.testing.assert_allclose(next(values for name, values in X.items() if name.startswith("sold=")), sold)
+    np.testing.assert_allclose(X["hole is missing"], np.arange(N) % 7 == 3)
