@@ -400,8 +400,8 @@ def random_table(seed):
 
     rows = [["size", "when", "sold", "hole", "price"]]
     for i in range(N):
-        hole = missing if i % 7 == 3 else number(float(i))
-        rows.append([number(size[i]), day[i].strftime(order), (no, yes)[int(sold[i])], hole, number(price[i])])
+        hole, when = missing if i % 7 == 3 else number(float(i)), day[i].strftime(order)
+        rows.append([number(size[i]), when, (no, yes)[int(sold[i])], hole, number(price[i])])
     if rng.random() < 0.5:
         rows.insert(int(rng.integers(5, N)), [""] * 5)
     if rng.random() < 0.3:

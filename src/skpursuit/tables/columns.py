@@ -221,17 +221,7 @@ class Columns:
         return Columns.of(self.path, first, rows)
 
     def unknown(self, name: str, kind: str, suffix: str = "") -> Refused:
-        """Return the problem of a name that no column has.
-
-        Parameters
-        ----------
-        name : str
-            The value of an option, but for a suffix.
-        kind : str
-            The option without its dashes, which is the kind of advice too.
-        suffix : str
-            What followed the name.
-        """
+        """Return the problem of a name that no column has: the value, but for a suffix, of ``--kind``."""
         names = self.all_names
         near = difflib.get_close_matches(name.casefold(), [other.casefold() for other in names], 1, 0.5)
         nearest = next((other for other in names if near and other.casefold() == near[0]), "")
@@ -260,19 +250,22 @@ def different(names: Iterable[object]) -> list[str]:
     return list(found)
 
 
-def trailing_totals(rows: Sequence[Sequence[Any]], tail: Sequence[Sequence[Any]]) -> int:
-    """Return how many of the last rows are totals: their first text says so, and no earlier row's does.
+def trailing_totals(
+    rows: Sequence[Sequence[Any]], tail: Sequence[Sequence[Any]], options: ReadOptions
+) -> int:
+    """Return how many of the last rows (`tail`) are totals, and tell it; `rows` are the first ones.
 
-    Parameters
-    ----------
-    rows : sequence of rows
-        The first rows of the table.
-    tail : sequence of rows
-        The last ones.
+    The first text of a total says that it is one, which that of no earlier row does.
     """
-    if any(_is_total(row) for row in rows[: max(1, len(rows) - MOST_TOTALS)]):
+    if options.keep_total or any(_is_total(row) for row in rows[: max(1, len(rows) - MOST_TOTALS)]):
         return 0
-    return len(list(itertools.takewhile(_is_total, reversed(tail[-MOST_TOTALS:]))))
+    count = len(list(itertools.takewhile(_is_total, reversed(tail[-MOST_TOTALS:]))))
+    if count and count < len(rows):
+        words = f"the last {count} rows are totals" if count > 1 else "the last row is a total"
+        cells = " ".join(str(cell) for cell in tail[-count] if cell not in (None, ""))
+        options.told(f"{words}, left out: {show(cells)}; --keep-total keeps {'them' if count > 1 else 'it'}")
+        return count
+    return 0
 
 
 def _is_total(row: Sequence[Any]) -> bool:

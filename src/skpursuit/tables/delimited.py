@@ -181,22 +181,17 @@ def find_layout(path: Path, options: ReadOptions, delimiter: str | None = None) 
         names, skipped = tuple(different(header)), above + 1
     else:
         names, start, skipped = tuple(f"c{j + 1}" for j in range(len(rows[0]))), len(head[:begin].encode()), 0
-    layout = Layout(file, delimiter, names, rows[skipped:], start, skipped)
-    return layout if options.keep_total else _with_totals(layout, options)
+    return _with_totals(Layout(file, delimiter, names, rows[skipped:], start, skipped), options)
 
 
 def _with_totals(layout: Layout, options: ReadOptions) -> Layout:
     """Find out whether the last rows are totals."""
-    lines = [
-        line for line in layout.file.tail.replace("\r", "").split("\n") if line.strip(f'"{layout.delimiter} ')
-    ]
-    tail = [record for line in lines for record, _ in _records([line], layout.delimiter)]
-    count = trailing_totals(layout.rows, tail)
-    if not count or len(layout.rows) <= count:
-        return layout
-    words = f"the last {count} rows are totals" if count > 1 else "the last row is a total"
-    options.told(f"{words}, left out: {show(lines[-count])}; --keep-total keeps it")
-    short = [line for line, row in zip(lines[-count:], tail[-count:]) if len(row) != len(layout.names)]
+    every = layout.file.tail.replace("\r", "").split("\n")
+    lines = [line for line in every if line.strip(f'"{layout.delimiter} ')]
+    tail = [next(iter(_records([line], layout.delimiter)), ([], 0))[0] for line in lines]
+    count = trailing_totals(layout.rows, tail, options)
+    last = list(zip(lines, tail))[len(lines) - count :]
+    short = [line for line, record in last if len(record) != len(layout.names)]
     return replace(layout, totals=count - len(short), short_totals=frozenset(short))
 
 

@@ -63,11 +63,7 @@ def read_excel(path: Path, options: ReadOptions) -> Columns:
         raise Refused("there are no rows in the sheet", "give a sheet with data below the header")
     heads = rows[0] if options.header else [f"c{j + 1}" for j in range(len(rows[0]))]
     data = rows[options.header :]
-    totals = 0 if options.keep_total else trailing_totals(data, data[1:])
-    if totals:
-        words = f"the last {totals} rows are totals" if totals > 1 else "the last row is a total"
-        title = " ".join(str(cell) for cell in data[-totals] if cell != "")
-        options.told(f"{words}, left out: {show(title)}; --keep-total keeps it")
+    totals = trailing_totals(data, data[1:], options)
     return Columns.of(path, heads, map(_typed, zip(*data[: len(data) - totals])))
 
 
