@@ -22,7 +22,9 @@ def invoke(*arguments, **more):
     return CliRunner().invoke(main, [str(a) for a in arguments], **more)
 
 
-def table(path, rows=60, hole=False, stray=False, header=True, ragged=False, rare=False, encoding="utf-8"):
+def table(
+    path, rows=60, hole=False, stray=False, header=True, ragged=False, rare=False, odd=False, encoding="utf-8"
+):
     rng = np.random.default_rng(0)
     text = io.StringIO()
     writer = csv.writer(text)
@@ -31,7 +33,7 @@ def table(path, rows=60, hole=False, stray=False, header=True, ragged=False, rar
     for i in range(rows):
         size = rng.uniform(1, 90)
         row = [f"{size:.2f}", "ab"[i > 3 if rare else i % 2], "xyz"[i % 3], f"{3 * size + i % 2:.2f}"]
-        row[0] = "" if hole and i % 7 == 3 else row[0]
+        row[0] = "" if hole and i % 7 == 3 else "oops" if odd and i == 9 else row[0]
         row[3] = "sold" if stray and i == 5 else row[3]
         writer.writerow(row + ["more"] * (ragged and i in (9, 20)))
     path.write_bytes(text.getvalue().encode(encoding))
@@ -87,7 +89,10 @@ CASES = {
     "drop": [({}, [*PRICE, "--drop", "siz"]), ({}, [*PRICE, "--drop=qqqqq"])],
     "id": [({}, ["--id", "sise"]), ({}, ["--id", "qqqqq", "--id", "size"])],
     "number": [({"stray": True}, PRICE)],
-    "impute": [({"hole": True}, [*PRICE, "--no-impute"])],
+    "impute": [
+        ({"hole": True}, [*PRICE, "--no-impute"]),
+        ({"odd": True}, [*PRICE, "--no-impute"]),
+    ],
     "task": [
         ({}, ["--target", "töwn", "--task", "regression"]),
         ({}, [*PRICE, "--task", "classification"]),

@@ -153,10 +153,11 @@ def _block(columns: Columns, wanted: list[Kind], found: dict[str, Found]) -> csr
 def _problems(kind: Kind, met: Found) -> Iterator[Refused]:
     """Yield what makes an encoded column useless."""
     where = f"column {show(kind.name)}, row"
-    if met.missing and getattr(kind, "fill", "") is None:
+    if (met.missing or met.strays) and getattr(kind, "fill", "") is None:
+        stray = f"{met.row}: {show(met.cell)} is no value of its kind"
+        problem = f"{met.first_missing}: the value is missing" if met.missing else stray
         remedy = "fill it in, or leave out --no-impute to have missing values filled"
-        advice = Advice("impute", instead_of="--no-impute")
-        yield Refused(f"{where} {met.first_missing}: the value is missing", remedy, advice)
+        yield Refused(f"{where} {problem}", remedy, Advice("impute", instead_of="--no-impute"))
     if met.strays and not met.matched:
         what = "dates" if isinstance(kind, Date) else kind.words().replace("number", "numbers")
         problem = f"{where} {met.row}: {show(met.cell)} where the model expects {what}"
