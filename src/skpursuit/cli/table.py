@@ -146,7 +146,7 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
 @click.option("--impute/--no-impute", default=True, help="Fill missing values, or refuse them.")
 @click.option("--schema", type=FILE, help="Take columns for what this file says.")
 @click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
-@click.option("--solver", type=click.Choice(("omp", "mp", "cosamp", "grasp")), default="omp")
+@click.option("--solver", metavar="[omp|mp|cosamp|grasp]", default="omp", help="How the model grows.")
 @click.option("--selector", default="auto", help="How features are found; see the demo.")
 @click.option("--normalize/--no-normalize", default=True, help="Do features compete as if of one spread?")
 @click.option(

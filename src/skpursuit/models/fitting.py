@@ -30,6 +30,7 @@ from skpursuit.selectors import NAMES
 from skpursuit.tables import Table
 from skpursuit.tables.errors import Advice
 
+SOLVERS = ("omp", "mp", "cosamp", "grasp")  # those that can be told a number of coefficients
 FEWEST_ROWS = 10
 FEWEST_OF_A_CLASS = 4
 FEWEST_HELD_OUT = 2  # R2 of one row is not defined
@@ -178,9 +179,10 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
 
 def _check(table: Table, y: np.ndarray, options: FitOptions) -> None:
     """Refuse what no model can be fitted to."""
-    if options.selector not in NAMES:
-        problem = f"--selector {options.selector!r} is not known; use one of {', '.join(NAMES)}"
-        raise FitError(problem, Advice("selector", instead_of="--selector"))
+    for option, names in (("selector", NAMES), ("solver", SOLVERS)):
+        if (given := getattr(options, option)) not in names:
+            problem = f"--{option} {given!r} is not known; use one of {', '.join(names)}"
+            raise FitError(problem, Advice(option, instead_of=f"--{option}"))
     if len(y) < FEWEST_ROWS:
         raise FitError(f"it has {len(y)} rows; a model needs at least {FEWEST_ROWS}: add rows")
     numbers = y.dtype.kind in "fiub"
