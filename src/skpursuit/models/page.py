@@ -103,7 +103,8 @@ def _size_figures(outcome: Outcome) -> list[Any]:
         chosen = values[min(k, len(values)) - 1]
         axes.plot([k], [chosen], color=BAD, marker="o", markersize=9, fillstyle="none", markeredgewidth=2)
         text, above = f"{k}: {number(chosen)}", 12 if chosen >= max(values) else -20
-        axes.annotate(text, (k, chosen), (0, above), textcoords="offset points", ha="center", color=INK)
+        side = "left" if 2 * k <= len(values) else "right"
+        axes.annotate(text, (k, chosen), (0, above), textcoords="offset points", ha=side, color=INK)
         axes.margins(x=0.12, y=0.25)
         axes.set_xlim(left=max(0.5, axes.get_xlim()[0]))  # there is no model of no features
         axes.set_xlabel("number of features")

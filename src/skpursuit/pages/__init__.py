@@ -115,5 +115,5 @@ def number(value: Any, digits: int = 3) -> str:
 
 
 def percent(share: float) -> str:
-    """Spell a share as percent."""
-    return f"{100 * share:.3g}\u202f%"
+    """Spell a share as percent; what is nearly all is not all."""
+    return f"{100 * share:.3g}\u202f%" if not 0.9995 <= share < 1 else ">\u202f99.9\u202f%"
