@@ -1,21 +1,30 @@
 """Every command that a message advises works when it is pasted."""
 
+import ast
 import csv
 import io
+import re
 import shlex
+from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pytest
 from click.testing import CliRunner
 
+import skpursuit
 from skpursuit.cli import main
+from skpursuit.cli.base import Refusal
+from skpursuit.tables.errors import ADVICE, Advice
 
 
 def invoke(*arguments, **more):
     return CliRunner().invoke(main, [str(a) for a in arguments], **more)
 
 
-def table(path, rows=60, hole=False, stray=False, header=True, ragged=False, encoding="utf-8"):
+def table(
+    path, rows=60, hole=False, stray=False, header=True, ragged=False, rare=False, odd=False, encoding="utf-8"
+):
     rng = np.random.default_rng(0)
     text = io.StringIO()
     writer = csv.writer(text)
@@ -23,47 +32,146 @@ def table(path, rows=60, hole=False, stray=False, header=True, ragged=False, enc
         writer.writerow(["size", "töwn", "mark", "price"])
     for i in range(rows):
         size = rng.uniform(1, 90)
-        row = [f"{size:.2f}", "ab"[i % 2], "xyz"[i % 3], f"{3 * size + i % 2:.2f}"]
-        row[0] = "" if hole and i % 7 == 3 else row[0]
+        row = [f"{size:.2f}", "ab"[i > 3 if rare else i % 2], "xyz"[i % 3], f"{3 * size + i % 2:.2f}"]
+        row[0] = "" if hole and i % 7 == 3 else "oops" if odd and i == 9 else row[0]
         row[3] = "sold" if stray and i == 5 else row[3]
         writer.writerow(row + ["more"] * (ragged and i in (9, 20)))
     path.write_bytes(text.getvalue().encode(encoding))
     return path
 
 
+def genes(folder):
+    """A table whose rows are its columns."""
+    X = np.random.default_rng(0).normal(size=(8, 40)).round(3)
+    rows = [["gene", *(f"s{i}" for i in range(40))], *([f"g{j}", *x] for j, x in enumerate(X))]
+    rows.append(["ill", *np.where(X[3] > 0, "yes", "no")])
+    path = folder / "genes.csv"
+    path.write_text("\n".join(",".join(map(str, row)) for row in rows))
+    return path
+
+
+def numbers(folder):
+    """A file without a column of names."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    np.savez(folder / "t.npz", X=X, y=X[:, 0])
+    return folder / "t.npz"
+
+
+def workbook(folder):
+    book = openpyxl.Workbook()
+    book.active.title = "Sales 2024"
+    for i in range(40):
+        book.active.append(["size", "price"] if not i else [i, 3 * i + i % 2])
+    book.save(folder / "book.xlsx")
+    return folder / "book.xlsx"
+
+
+def plain(folder, name="a table.csv", **made):
+    return table(folder / name, **made)
+
+
+PRICE = ["--target", "price"]
+#: The problems that every kind of advice solves: what makes the file, and the options that are wrong.
 CASES = {
-    "a misspelled target": ({}, ["--target", "prise"]),
-    "a misspelled column": ({}, ["--target", "price", "--drop", "siz", "--column", "twn=category"]),
-    "missing cells": ({"hole": True}, ["--target", "price", "--no-impute"]),
-    "a target that is no number": ({"stray": True}, ["--target", "price"]),
-    "no header": ({"header": False}, ["--target", "price"]),
-    "bad rows": ({"ragged": True}, ["--target", "price"]),
-    "no target": ({}, []),
-    "the wrong task": ({}, ["--target", "töwn", "--task", "regression"]),
-    "the other wrong task": ({}, ["--target", "price", "--task", "classification"]),
-    "too few held out": ({"rows": 20}, ["--target", "price", "--test-share", "0.01"]),
-    "an encoding that it is not": ({"encoding": "cp1252"}, ["--target", "price", "--encoding", "utf-8"]),
-    "an unknown encoding": ({}, ["--target", "price", "--encoding=klingon"]),
-    "an unknown selector": ({}, ["--target", "price", "--selector", "magic"]),
+    "format": [({"name": "table.docx"}, PRICE)],
+    "encoding": [
+        ({"encoding": "cp1252"}, [*PRICE, "--encoding", "utf-8"]),
+        ({}, [*PRICE, "--encoding=klingon"]),
+        ({"encoding": "cp1252"}, [*PRICE, "--encoding", "ascii"]),
+    ],
+    "header": [({"header": False}, PRICE), ({"header": False}, [])],
+    "bad rows": [({"ragged": True}, PRICE)],
+    "sheet": [(workbook, [*PRICE, "--sheet", "Sales"])],
+    "transpose": [(genes, ["--target", "ill"])],
+    "no transpose": [(numbers, ["--transpose"])],
+    "target": [({}, ["--target", "prise"]), ({}, [])],
+    "column": [({}, [*PRICE, "--column", "twn=category"]), ({}, [*PRICE, "--categorical", "qqqqq"])],
+    "drop": [({}, [*PRICE, "--drop", "siz"]), ({}, [*PRICE, "--drop=qqqqq"])],
+    "id": [({}, ["--id", "sise"]), ({}, ["--id", "qqqqq", "--id", "size"])],
+    "number": [({"stray": True}, PRICE)],
+    "impute": [
+        ({"hole": True}, [*PRICE, "--no-impute"]),
+        ({"odd": True}, [*PRICE, "--no-impute"]),
+    ],
+    "task": [
+        ({}, ["--target", "töwn", "--task", "regression"]),
+        ({}, [*PRICE, "--task", "classification"]),
+    ],
+    "test share": [
+        ({"rows": 20}, [*PRICE, "--test-share", "0.01"]),
+        ({"rows": 100, "rare": True}, ["--target", "töwn", "--test-share", "0.9"]),
+    ],
+    "selector": [({}, [*PRICE, "--selector", "magic"])],
+    "solver": [({}, [*PRICE, "--solver", "fw"])],
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_what_is_advised_can_be_pasted(tmp_path, case):
-    made, options = CASES[case]
-    path = table(tmp_path / "a table.csv", **made)
+def test_every_kind_of_advice_is_pasted_here():
+    assert CASES.keys() == ADVICE.keys()
+    with pytest.raises(ValueError, match="no advice is called"):
+        Advice("something new", ("--new",))
+
+
+@pytest.mark.parametrize(
+    ("kind", "made", "options"), [(kind, *case) for kind, cases in CASES.items() for case in cases]
+)
+def test_what_is_advised_can_be_pasted(tmp_path, kind, made, options):
+    path = made(tmp_path) if callable(made) else plain(tmp_path, **made)
     arguments = ["fit", path, *options]
+    if kind == "id":
+        assert invoke("fit", path, *PRICE, "--out", tmp_path / "model.json").exit_code == 0
+        arguments = ["predict", tmp_path / "model.json", path, *options]
+    with pytest.raises(Refusal) as refused:
+        invoke(*arguments, standalone_mode=False, catch_exceptions=False)
+    assert kind in [advice.kind for _, advice in refused.value.problems]
     done = invoke(*arguments)
-    for _ in range(len(done.output.splitlines())):  # one problem after the other
-        assert done.exit_code == 2, done.output
-        lines = [line for line in done.output.splitlines() if line.startswith("Error: ")]
-        commands = [shlex.split(line.rpartition("; run: ")[2]) for line in lines if "; run: " in line]
-        assert len(commands) == len(lines) > 0, done.output
-        assert commands[0][0] == "skpursuit"
-        done = invoke(*commands[0][1:])
-        if done.exit_code == 0:
-            return
-    pytest.fail(done.output)
+    assert done.exit_code == 2, done.output
+    lines = [line for line in done.output.splitlines() if line.startswith("Error: ")]
+    commands = [shlex.split(line.rpartition("; run: ")[2]) for line in lines if "; run: " in line]
+    assert len(commands) == len(lines) > 0, done.output
+    assert commands[0][0] == "skpursuit"
+    pasted = invoke(*commands[0][1:])
+    assert pasted.exit_code == 0, pasted.output
+
+
+def test_several_problems_are_solved_one_after_the_other(tmp_path):
+    arguments = ["fit", plain(tmp_path), "--target", "prise", "--drop", "siz", "--column", "twn=category"]
+    done = invoke(*arguments)
+    for _ in range(3):
+        assert done.exit_code == 2
+        done = invoke(*shlex.split(done.output.splitlines()[0].rpartition("; run: ")[2])[1:])
+    assert done.exit_code == 0, done.output
+
+
+#: Options that a message may name without a command to paste, because it cannot know their value.
+UNKNOWN_VALUES = {
+    "--target",
+    "--out",
+    "--png",
+    "--report",
+    "--save-schema",
+    "--column",
+    "--format",
+    "--encoding",
+}
+
+
+def test_a_message_that_names_an_option_has_a_command_or_needs_a_value():
+    """Every refusal in the sources either carries advice, or names options whose value is the user's."""
+    calls = 0
+    for package in ("tables", "models", "cli"):
+        for path in Path(skpursuit.__file__).with_name(package).glob("*.py"):
+            for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+                    continue
+                if call.func.id not in ("Refused", "FitError", "TableError") or len(call.args) < 1:
+                    continue
+                calls += 1
+                words = " ".join(ast.unparse(argument) for argument in call.args)
+                named = set(re.findall(r"--[a-z][a-z-]+", words))
+                advised = "Advice(" in words or "advice" in words or "other" in words
+                assert advised or named <= UNKNOWN_VALUES, f"{path.name}, line {call.lineno}: {words}"
+    assert calls > 40
 
 
 def test_two_problems_are_two_lines(tmp_path):
@@ -72,19 +180,6 @@ def test_two_problems_are_two_lines(tmp_path):
     assert len(lines) == 2
     assert "did you mean 'price'" in lines[0]
     assert "did you mean 'size'" in lines[1]
-
-
-def test_a_table_whose_rows_are_its_columns(tmp_path):
-    rng = np.random.default_rng(0)
-    rows = [["gene", *(f"s{i}" for i in range(40))]]
-    X = rng.normal(size=(8, 40)).round(3)
-    rows += [[f"g{j}", *x] for j, x in enumerate(X)] + [["ill", *np.where(X[3] > 0, "yes", "no")]]
-    path = tmp_path / "genes.csv"
-    path.write_text("\n".join(",".join(map(str, row)) for row in rows))
-    done = invoke("fit", path, "--target", "ill")
-    assert done.exit_code == 2
-    assert done.output.strip().endswith("--target ill --transpose")
-    assert invoke("fit", path, "--target", "ill", "--transpose").exit_code == 0
 
 
 def test_standard_input(tmp_path):

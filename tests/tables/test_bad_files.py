@@ -195,7 +195,7 @@ def test_all_bad_lines_are_told_by_their_numbers(tmp_path, content, lines):
         read_columns(path)
     problems = getattr(caught.value, "problems", [caught.value])
     assert [int(one.problem.split()[1]) for one in problems] == lines
-    assert all(one.fix == ("--skip-bad-rows",) for one in problems)
+    assert all(one.advice.options == ("--skip-bad-rows",) for one in problems)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])

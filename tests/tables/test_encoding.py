@@ -9,6 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from skpursuit.tables import (
+    Column,
     Encoding,
     EncodingOptions,
     TableError,
@@ -28,8 +29,16 @@ def write(folder, name, text):
     return path
 
 
+def kinds_of(raw, **options):
+    return guess_kinds({name: col(values) for name, values in raw.items()}, EncodingOptions(**options))
+
+
+def col(values):
+    return Column(pa.array(values))
+
+
 def kind_of(values, name="x", **options):
-    return guess_kinds({name: pa.array(values)}, EncodingOptions(**options))[name]
+    return kinds_of({name: values}, **options)[name]
 
 
 IDENTIFIER = "left out: an identifier: another number in every row"
@@ -116,39 +125,39 @@ def test_what_is_said_counts(said, words):
 
 
 def test_the_decimal_sign_is_decided_for_the_whole_file():
-    raw = {"a": pa.array(cycle("1.234", "5.678")), "b": pa.array(cycle("12,5", "3,25"))}
-    kinds = guess_kinds(raw, EncodingOptions())
-    assert kinds["a"].encode(raw["a"])[0][0, 0] == 1234
-    alone = guess_kinds({"a": raw["a"]}, EncodingOptions())
-    assert alone["a"].encode(raw["a"])[0][0, 0] == 1.234
-    said = guess_kinds({"a": raw["a"]}, EncodingOptions(decimal=","))
-    assert said["a"].encode(raw["a"])[0][0, 0] == 1234
-    dated = {"a": raw["a"], "d": pa.array(cycle("31.12.2020", "01.02.2021"))}
-    assert guess_kinds(dated, EncodingOptions())["a"].encode(raw["a"])[0][0, 0] == 1234
+    raw = {"a": (cycle("1.234", "5.678")), "b": (cycle("12,5", "3,25"))}
+    kinds = kinds_of(raw)
+    assert kinds["a"].encode(col(raw["a"]))[0][0, 0] == 1234
+    alone = kinds_of({"a": raw["a"]})
+    assert alone["a"].encode(col(raw["a"]))[0][0, 0] == 1.234
+    said = kinds_of({"a": raw["a"]}, decimal=",")
+    assert said["a"].encode(col(raw["a"]))[0][0, 0] == 1234
+    dated = {"a": raw["a"], "d": (cycle("31.12.2020", "01.02.2021"))}
+    assert kinds_of(dated)["a"].encode(col(raw["a"]))[0][0, 0] == 1234
 
 
 def test_a_column_that_can_only_be_read_otherwise_is():
-    raw = {name: pa.array([f"{v:.2f}".replace(".", ",") for v in FLOATS]) for name in "abc"}
-    raw["d"] = pa.array([f"{v:.1f} %" for v in FLOATS])
-    words = [kind.words() for kind in guess_kinds(raw, EncodingOptions()).values()]
+    raw = {name: ([f"{v:.2f}".replace(".", ",") for v in FLOATS]) for name in "abc"}
+    raw["d"] = [f"{v:.1f} %" for v in FLOATS]
+    words = [kind.words() for kind in kinds_of(raw).values()]
     assert words == [*["number, decimal comma"] * 3, "number, %"]
 
 
 def test_day_and_month_follow_the_rest_of_the_file():
-    values = pa.array(cycle("03/04/2020", "05/06/2020"))
-    assert guess_kinds({"d": values}, EncodingOptions())["d"].order == "mdy"
-    with_comma = {"d": values, "x": pa.array(cycle("1,5", "2,25"))}
-    assert guess_kinds(with_comma, EncodingOptions())["d"].order == "dmy"
-    with_other = {"d": values, "e": pa.array(cycle("31/12/2020", "13/06/2020"))}
-    assert guess_kinds(with_other, EncodingOptions())["d"].order == "dmy"
+    values = cycle("03/04/2020", "05/06/2020")
+    assert kinds_of({"d": values})["d"].order == "mdy"
+    with_comma = {"d": values, "x": (cycle("1,5", "2,25"))}
+    assert kinds_of(with_comma)["d"].order == "dmy"
+    with_other = {"d": values, "e": (cycle("31/12/2020", "13/06/2020"))}
+    assert kinds_of(with_other)["d"].order == "dmy"
 
 
 def test_dates_are_a_few_numbers():
-    values = pa.array(["2020-02-29T12:00:00", "2020-03-01T00:00:00", "2021-03-01T06:30:00"])
+    values = ["2020-02-29T12:00:00", "2020-03-01T00:00:00", "2021-03-01T06:30:00"]
     column = kind_of(values)
     assert column.features == ("x (days since 2020-02-29)", "x (month)", "x (weekday)", "x (hour)")
     np.testing.assert_allclose(
-        column.encode(values)[0], [[0.5, 2, 6, 12], [1, 3, 7, 0], [366 + 6.5 / 24, 3, 1, 6.5]]
+        column.encode(col(values))[0], [[0.5, 2, 6, 12], [1, 3, 7, 0], [366 + 6.5 / 24, 3, 1, 6.5]]
     )
 
 
@@ -156,7 +165,7 @@ def test_levels_that_are_rare_go_together():
     values = [f"town {i}" for i in range(30) for _ in range(10)] + [f"hamlet {i}" for i in range(20)]
     column = kind_of(values)
     assert len(column.levels) == 30
-    X, found = column.encode(pa.array([*values, "nowhere"]))
+    X, found = column.encode(col([*values, "nowhere"]))
     assert column.features[-1] == "x=(other)"
     assert X.toarray()[:, -1].sum() == 21
     assert X.toarray().sum() == len(values) + 1
@@ -166,12 +175,12 @@ def test_levels_that_are_rare_go_together():
 def test_missing_cells_are_filled_marked_and_given_a_level():
     number = kind_of(cycle("1", "2", "5", ""))
     assert number.features == ("x", "x is missing")
-    np.testing.assert_array_equal(number.encode(pa.array(["", "9", "n/a"]))[0], [[2, 1], [9, 0], [2, 1]])
+    np.testing.assert_array_equal(number.encode(col(["", "9", "n/a"]))[0], [[2, 1], [9, 0], [2, 1]])
     few = kind_of(["1", "2"] * 30 + [""])
     assert few.features == ("x",)
     level = kind_of(cycle("a", "b", "k.A."))
     assert level.features == ("x=a", "x=b", "x=(missing)")
-    np.testing.assert_array_equal(level.encode(pa.array(["b", ""]))[0].toarray(), [[0, 1, 0], [0, 0, 1]])
+    np.testing.assert_array_equal(level.encode(col(["b", ""]))[0].toarray(), [[0, 1, 0], [0, 0, 1]])
 
 
 def test_all_problems_are_told_at_once(tmp_path):
@@ -182,7 +191,7 @@ def test_all_problems_are_told_at_once(tmp_path):
     assert [line.split(": ")[1] for line in lines] == ["column 'x', row 3", "column 'c', row 2"]
     with pytest.raises(TableProblems) as caught:
         read_table(path, EncodingOptions("T", {"zz": "number", "X ": "drop"}))
-    assert [one.fix for one in caught.value.problems] == [
+    assert [one.advice.options for one in caught.value.problems] == [
         ("--target", "t"),
         ("--column", "z=number"),
         ("--drop", "x"),
@@ -211,7 +220,7 @@ def test_targets_in_any_spelling(tmp_path):
     path = write(tmp_path, "t.csv", "x,t\n" + "".join(f"{i},{i * i}\n" for i in range(40)) + "40,oops\n")
     with pytest.raises(TableError, match=r"target 't', row 41: 'oops' is not a number") as caught:
         read_table(path, EncodingOptions("t"))
-    assert caught.value.fix == ("--column", "t=number")
+    assert caught.value.advice.options == ("--column", "t=number")
     assert read_table(path, EncodingOptions("t", {"t": "number"})).dropped == 1
     path = write(tmp_path, "t.csv", "x,t\n" + "1,2020-01-01\n2,2020-02-01\n")
     with pytest.raises(TableError, match="holds dates"):

@@ -23,6 +23,7 @@ Examples:
   skpursuit predict model.json new_houses.csv
   skpursuit reproduce all && skpursuit report results
 """
+SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
 
@@ -54,7 +55,7 @@ def _leave_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXAMPLES)
+@click.group(cls=Program, context_settings=SETTINGS, epilog=EXAMPLES)
 @click.version_option(__version__)
 def main() -> None:
     """Sparse models, found by reading a fraction of the data.

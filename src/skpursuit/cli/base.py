@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shlex
@@ -16,10 +17,9 @@ import click
 from skpursuit._files import FileError
 
 BAD_INPUT = 2
-WIDTH = 32  # of names in tables
+WIDTH = 60  # of cells in tables
 OPTIONAL = ("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine")
-FLAGS = ("--no-impute", "--transpose")  # options without a value that may be the problem
-NAMING = ("--column", "--drop", "--categorical")  # options whose value names a column
+NAMING = ("--column", "--drop", "--categorical", "--id")  # options whose value names a column
 
 
 class Refusal(click.ClickException):
@@ -28,52 +28,45 @@ class Refusal(click.ClickException):
     Parameters
     ----------
     message : str
-        One line, or several.
-    fix : sequence of str
-        Options that lead past the problem.
-    instead_of : str
-        The option (or its value) that the fix replaces.
+        One line.
+    advice : Advice or None
+        Options that lead past the problem; see `skpursuit.tables.errors`.
     """
 
     exit_code = BAD_INPUT
 
-    def __init__(self, message: str, fix: Sequence[str] = (), instead_of: str = ""):
+    def __init__(self, message: str, advice: Any = None):
         super().__init__(message)
-        self.problems: list[tuple[str, Sequence[str], str]] = [(message, fix, instead_of)]
+        self.problems: list[tuple[str, Any]] = [(message, advice)]
         self.arguments: Sequence[str] = ()
+        self.flags: Sequence[str] = ()
 
     @classmethod
     def of(cls, error: FileError) -> Refusal:
         """Tell every problem of a file."""
         refusal = cls(str(error))
-        refusal.problems = [
-            (str(one), getattr(one, "fix", ()), getattr(one, "instead_of", ""))
-            for one in getattr(error, "problems", [error])
-        ]
+        every = getattr(error, "problems", [error])
+        refusal.problems = [(str(one), getattr(one, "advice", None)) for one in every]
         return refusal
 
     def show(self, file: Any = None) -> None:
-        for message, fix, instead_of in self.problems:
-            command = advice(self.arguments, fix, instead_of)
+        for message, advice in self.problems:
+            command = self._corrected(advice) if advice is not None and self.arguments else ""
             click.echo(f"Error: {message}{'; run: ' + command if command else ''}", err=True)
 
-
-def advice(arguments: Sequence[str], fix: Sequence[str], instead_of: str) -> str:
-    """Return the command as it was given, but for what is the problem, as a line that a shell understands."""
-    if not arguments or not (fix or instead_of):
-        return ""
-    left: list[str] = []
-    value_of_it = False  # whether this argument belongs to an option that was left out
-    for argument, following in zip(arguments, [*arguments[1:], ""]):
-        option, equal, value = argument.partition("=") if argument.startswith("--") else (argument, "", "")
-        names_it = option in NAMING and (value or following) in (instead_of, instead_of.rpartition("=")[0])
-        if value_of_it:
-            value_of_it = False
-        elif option == instead_of or names_it:
-            value_of_it = not equal and option not in FLAGS
-        else:
-            left.append(argument)
-    return shlex.join(["skpursuit", *left, *fix])
+    def _corrected(self, advice: Any) -> str:
+        """Return the command as it was given, but for the problem, as a line that a shell understands."""
+        bad, named = advice.instead_of, advice.instead_of.rpartition("=")[0]
+        left: list[str] = []
+        following = iter(self.arguments)
+        for argument in following:
+            option, equal, value = argument.partition("=")
+            takes_next = option.startswith("--") and not equal and option not in self.flags
+            rest = [next(following, "")] if takes_next else []
+            names_it = option in NAMING and (rest[0] if rest else value) in (bad, named)
+            if option != bad and not names_it:
+                left += [argument, *rest]
+        return shlex.join(["skpursuit", *left, *advice.options])
 
 
 class Commands(click.Group):
@@ -95,6 +88,9 @@ class Commands(click.Group):
                 raise
             refusal = Refusal(f"{error.name} is not installed; run: pip install 'skpursuit[cli]'")
         refusal.arguments = getattr(self, "arguments", ())
+        params = self.commands[str(ctx.invoked_subcommand)].params
+        flags = [param for param in params if getattr(param, "is_flag", False)]
+        refusal.flags = [name for flag in flags for name in (*flag.opts, *flag.secondary_opts)]
         raise refusal from None
 
 
@@ -125,28 +121,39 @@ class Output:
         if not self.quiet:
             click.echo(text, err=True)
 
+    def say_page(self, template: str, **values: Any) -> None:
+        """Tell people the result by a template of `skpursuit.pages`."""
+        if not (self.quiet or self.as_json):
+            from skpursuit.pages import render_text
+
+            click.echo(render_text(template, aligned=aligned, **values), nl=False)
+
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
         """Tell people a table, its first columns to the left."""
-        rows = [[in_line(cell) for cell in row] for row in rows]
-        widths = [max(map(len, column)) for column in zip(heads, *rows)]
-        for row in (heads, *rows):
-            cells = (c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths)))
-            self.say("  ".join(cells).rstrip())
+        self.say(aligned(heads, rows, left))
 
     def result(self, value: Any) -> None:
         """Give a program the result."""
         if self.as_json:
             try:
-                text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+                click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
             except ValueError:
-                problem = (
-                    "the result holds NaN or infinity, which JSON cannot say; leave out --json to see it"
-                )
-                raise click.ClickException(problem) from None
-            click.echo(text)
+                problem = "the result holds NaN or infinity, which JSON cannot say"
+                raise click.ClickException(f"{problem}; leave out --json to see it") from None
 
 
-def in_line(text: str, limit: int = WIDTH + 28) -> str:
+def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Return a table for the terminal, its first columns to the left."""
+    rows = [[in_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(heads, *rows)]
+    lines = []
+    for row in (heads, *rows):
+        cells = (c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths)))
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def in_line(text: str, limit: int = WIDTH) -> str:
     """Return a text of any content on one line, cut if it is long."""
     line = "".join(letter if letter.isprintable() else " " for letter in text)
     return line if len(line) <= limit else line[: limit - 1] + "…"
@@ -155,15 +162,13 @@ def in_line(text: str, limit: int = WIDTH + 28) -> str:
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--quiet`` and ``--json``; the command gets an `Output` as ``out``."""
 
+    @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+    @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+    @functools.wraps(command)
     def run(*args: Any, quiet: bool, as_json: bool, **kwargs: Any) -> Any:
         return command(*args, out=Output(quiet, as_json), **kwargs)
 
-    run.__doc__ = command.__doc__
-    run.__name__ = command.__name__
-    run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    quiet = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-    return quiet(as_json(run))
+    return run
 
 
 def check_input(path: Path) -> None:

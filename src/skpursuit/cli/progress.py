@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from typing import Any
 
 import click
 
@@ -70,16 +69,9 @@ class Meter:
 
     def _bar(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress
 
-        parts: list[Any] = [
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            "left",
-            TimeRemainingColumn(),
-        ]
-        with Progress(*parts, console=Console(stderr=True), transient=True) as progress:
+        with Progress(console=Console(stderr=True), transient=True) as progress:
             task, last = progress.add_task(self.words, total=1.0), 0.0
             while not self._ended.wait(0.2):
                 if self.share < last:

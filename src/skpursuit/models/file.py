@@ -12,7 +12,7 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -34,34 +34,18 @@ class ModelFileError(FileError):
 
 @dataclass(frozen=True)
 class LinearModel:
-    """A linear model of named features.
+    """A linear model of named features."""
 
-    Attributes
-    ----------
-    features : tuple of str
-        Names of the features with a coefficient, in the order they are listed.
-    coef : ndarray of shape (n_outputs, n_features)
-        Their coefficients; one output for regression and two classes, else one per class.
-    intercept : ndarray of shape (n_outputs,)
-        What is added.
-    encoding : Encoding
-        How a table becomes these features (and perhaps sibling indicators that have no coefficient).
-    classes : tuple or None
-        The class labels, numbers or strings; None for regression.
-    info : dict
-        Whatever else is worth keeping (solver, score, rows); must be JSON. ``residuals`` holds quantiles of
-        cross-validated residuals by their share, which intervals are made of.
-    versions : dict of str to str
-        What the model was fitted with.
-    """
-
-    features: tuple[str, ...]
-    coef: np.ndarray
-    intercept: np.ndarray
+    features: tuple[str, ...]  # names of the features with a coefficient, in the order they are listed
+    coef: np.ndarray  # their coefficients; one output for regression and two classes, else one per class
+    intercept: np.ndarray  # what is added
+    #: how a table becomes these features (and perhaps sibling indicators that have no coefficient)
     encoding: Encoding
+    #: the class labels, numbers or strings; None for regression
     classes: tuple[float | str, ...] | None = None
+    #: what else is worth keeping, as JSON; ``residuals`` holds their quantiles, which intervals are made of
     info: dict[str, Any] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)  # what the model was fitted with
 
     def __post_init__(self) -> None:
         outputs = 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
@@ -95,6 +79,19 @@ class LinearModel:
             return np.hstack([1 - chances, chances])
         total = chances.sum(axis=1, keepdims=True)
         return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1.0 / chances.shape[1])
+
+    @property
+    def prediction_heads(self) -> list[str]:
+        """Names of what `predictions` returns."""
+        chances = None if self.classes is None else [f"p({label})" for label in self.classes]
+        return ["prediction", *(chances or (["low", "high"] if self.margins(0.5) else []))]
+
+    def predictions(self, table: Table, share: float) -> list[list[Any]]:
+        """Return predictions, one list for all rows; then intervals of a share, or chances of classes."""
+        guesses, margins = self.predict(table), self.margins(share)
+        if self.classes is not None:
+            return [guesses.tolist(), *self.probabilities(table).T.round(6).tolist()]
+        return [guesses.tolist(), *((guesses + margin).tolist() for margin in margins or ())]
 
     def margins(self, share: float) -> tuple[float, float] | None:
         """Return what is added to a prediction for the ends of its interval; None where nothing was kept."""
@@ -134,6 +131,10 @@ def linear_model(
     used = used[np.argsort(-np.abs(coef[:, used]).max(axis=0), kind="stable")]
     features = tuple(table.features[j] for j in used)
     labels = None if classes is None else _class_labels(np.asarray(classes).tolist())
+    packages = ("skpursuit", "numpy", "scipy", "scikit-learn")
+    versions = {
+        one.name.lower(): one.version for name in packages for one in metadata.distributions(name=name)
+    }
     return LinearModel(
         features,
         coef[:, used],
@@ -141,7 +142,7 @@ def linear_model(
         table.encoding.restrict(features),
         labels,
         info or {},
-        _versions(),
+        {"python": platform.python_version(), **versions},
     )
 
 
@@ -152,13 +153,17 @@ def save_model(path: str | os.PathLike[str], model: LinearModel) -> None:
 
 def model_text(model: LinearModel) -> str:
     """Return what a model's file holds."""
-    body = _to_dict(model)
-    document = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "sha256": _checksum(body),
-        "model": body,
+    coefficients = zip(model.features, model.coef.T.tolist())
+    body = {
+        "task": "regression" if model.classes is None else "classification",
+        "classes": None if model.classes is None else list(model.classes),
+        "intercept": model.intercept.tolist(),
+        "coefficients": [{"feature": name, "coef": values} for name, values in coefficients],
+        "encoding": model.encoding.to_dict(),
+        "info": model.info,
+        "versions": model.versions,
     }
+    document = {"format": FORMAT, "format_version": FORMAT_VERSION, "sha256": _checksum(body), "model": body}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -170,7 +175,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
     ModelFileError
         If the file is absent, cut off, changed since it was written, or of another version.
     """
-    document = _parse(Path(path))
+    document = _read_json(Path(path), "`skpursuit fit`")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(path, "this is not a skpursuit model", "give a file that `skpursuit fit` wrote")
     if document.get("format_version") not in READABLE:
@@ -186,41 +191,34 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
         raise ModelFileError(path, "parts of the model are missing or wrong", "fit the model again") from None
 
 
-def _parse(path: Path) -> Any:
+def load_schema(path: Path) -> Encoding:
+    """Read an encoding that was saved alone; ModelFileError if the file holds none."""
+    document = _read_json(path, "--save-schema")
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        return Encoding.from_dict(document)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ModelFileError(path, "this is no schema", "give a file that --save-schema wrote") from None
+
+
+def _read_json(path: Path, writer: str) -> Any:
+    """Return what a JSON file holds; FileError if it is absent, no text, or cut off."""
+    try:
+        return json.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise ModelFileError(path, "there is no such file", "check the name") from None
     except OSError as error:
         raise ModelFileError(path, f"cannot be read ({error.strerror})", "give a readable file") from None
     except UnicodeDecodeError:
-        raise ModelFileError(path, "this is not text", "give a file that `skpursuit fit` wrote") from None
-    try:
-        return json.loads(text)
+        raise ModelFileError(path, "this is not text", f"give a file that {writer} wrote") from None
     except (ValueError, RecursionError):
         problem = "this is not JSON, or only the beginning of it"
-        raise ModelFileError(path, problem, "give a whole file that `skpursuit fit` wrote") from None
+        raise ModelFileError(path, problem, f"give a whole file that {writer} wrote") from None
 
 
 def _checksum(body: dict[str, Any]) -> str:
     """Return the SHA-256 of the content, whatever the line breaks and the order of keys in the file."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def _to_dict(model: LinearModel) -> dict[str, Any]:
-    coefficients = [
-        {"feature": name, "coef": values} for name, values in zip(model.features, model.coef.T.tolist())
-    ]
-    return {
-        "task": "regression" if model.classes is None else "classification",
-        "classes": None if model.classes is None else list(model.classes),
-        "intercept": model.intercept.tolist(),
-        "coefficients": coefficients,
-        "encoding": model.encoding.to_dict(),
-        "info": model.info,
-        "versions": model.versions,
-    }
 
 
 def _class_labels(classes: list[Any]) -> tuple[float | str, ...]:
@@ -233,7 +231,7 @@ def _class_labels(classes: list[Any]) -> tuple[float | str, ...]:
 
 
 def _from_dict(body: dict[str, Any]) -> LinearModel:
-    """Undo `_to_dict`, checking what `LinearModel` takes for granted."""
+    """Undo what `model_text` did, checking what `LinearModel` takes for granted."""
     classes, info, versions = body["classes"], body["info"], body["versions"]
     kinds = {"regression": classes is None, "classification": isinstance(classes, list)}
     if not (kinds[body["task"]] and isinstance(info, dict) and isinstance(versions, dict)):
@@ -250,13 +248,3 @@ def _from_dict(body: dict[str, Any]) -> LinearModel:
         info,
         versions,
     )
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in ("skpursuit", "numpy", "scipy", "scikit-learn"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found

@@ -8,20 +8,28 @@ report. The rest of the rows gives one honest score; the model itself is fitted 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.metrics import roc_auc_score
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import skpursuit
 from skpursuit.models.file import LinearModel, linear_model
+from skpursuit.selectors import NAMES
+from skpursuit.solvers import solver_names
 from skpursuit.tables import Table
+from skpursuit.tables.errors import Advice
 
 FEWEST_ROWS = 10
 FEWEST_OF_A_CLASS = 4
@@ -34,51 +42,29 @@ ALL_FEATURES_CELLS = 2e7  # of X, up to which a model of all features is fitted 
 
 
 class FitError(ValueError):
-    """A table that no model can be fitted to; the message says why, ``fix`` holds an option that helps."""
+    """A table that no model can be fitted to; the message says why, ``advice`` which option helps."""
 
-    def __init__(self, message: str, fix: Sequence[str] = ()):
+    def __init__(self, message: str, advice: Advice | None = None):
         super().__init__(message)
-        self.fix = tuple(fix)
+        self.advice = advice
 
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Choices of a fit.
+    """Choices of a fit."""
 
-    Attributes
-    ----------
-    k : int or None
-        Features in the model; None chooses by cross-validation.
-    most : int or None
-        The largest number that cross-validation tries.
-    task : {"auto", "regression", "classification"}
-        What the target is.
-    solver, selector : str
-        See `PursuitRegressor`.
-    normalize : bool
-        Whether features compete as if all had the same spread.
-    test_share : float
-        Share of the rows that are held out for the score.
-    seed : int
-        Seed of the splits and of randomised selectors.
-    drawn : bool
-        Whether scores of all sizes are needed though k is given, because somebody draws them.
-    reported : bool
-        Whether bootstrap intervals and a model of all features are needed.
-    progress : callable
-        Told what is being done, as (words, share done).
-    """
-
-    k: int | None = None
-    most: int | None = None
-    task: str = "auto"
-    solver: str = "omp"
+    k: int | None = None  # features in the model; None chooses by cross-validation
+    most: int | None = None  # the largest number that cross-validation tries
+    task: str = "auto"  # what the target is
+    solver: str = "omp"  # see `PursuitRegressor`, as for the next
     selector: str = "auto"
-    normalize: bool = True
-    test_share: float = 0.2
-    seed: int = 0
+    normalize: bool = True  # whether features compete as if all had the same spread
+    test_share: float = 0.2  # share of the rows that are held out for the score
+    seed: int = 0  # seed of the splits and of randomised selectors
+    #: whether scores of all sizes are needed though k is given, because somebody draws them
     drawn: bool = True
-    reported: bool = False
+    reported: bool = False  # whether bootstrap intervals and a model of all features are needed
+    #: told what is being done, as (words, share done)
     progress: Callable[[str, float], None] = lambda words, share: None
 
 
@@ -93,72 +79,35 @@ class Size:
 
 @dataclass(frozen=True)
 class Effect:
-    """What one feature does.
+    """What one feature does."""
 
-    Attributes
-    ----------
-    feature : str
-        Its name.
-    raw : tuple of float
-        The coefficient, one per output: what one unit more changes.
-    standardised : float
-        The coefficient times the standard deviation of the feature, of the output where it is largest.
-    output : int
-        That output.
-    low, high : float or None
-        The 5th and the 95th percentile of `standardised` over bootstrap refits.
-    chosen : float or None
-        Share of the refits that chose the feature.
-    """
-
-    feature: str
-    raw: tuple[float, ...]
+    feature: str  # its name
+    raw: tuple[float, ...]  # the coefficient, one per output: what one unit more changes
+    #: the coefficient times the standard deviation of the feature, of the output where it is largest
     standardised: float
-    output: int = 0
-    low: float | None = None
-    high: float | None = None
-    chosen: float | None = None
+    output: int = 0  # that output
+    low: float | None = None  # the 5th percentile of `standardised` over bootstrap refits
+    high: float | None = None  # the 95th percentile
+    chosen: float | None = None  # share of the refits that chose the feature
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A fitted table.
+    """A fitted table."""
 
-    Attributes
-    ----------
-    model : LinearModel
-        Fitted on all rows.
-    task : str
-        "regression" or "classification".
-    score, baseline, everything : float
-        R2 or accuracy on held-out rows: of a model of the other rows, of the best constant, and of a model
-        of all features (None where none was fitted).
-    sizes : sequence of Size
-        Numbers of features that were tried, with their cross-validated scores; empty where k was given.
-    effects : list of Effect
-        The features of the model, the most important first.
-    path : estimator or None
-        The estimator whose path can be drawn.
-    features : tuple of str
-        Names of all columns of the path's X.
-    actual, predicted : ndarray
-        Targets, and their predictions by models that did not see them; of classes a table of chances.
-    at_limit : bool
-        Whether the largest number of features that was tried is the best.
-    """
-
-    model: LinearModel
-    task: str
-    score: float
-    baseline: float
-    everything: float | None
+    model: LinearModel  # fitted on all rows
+    task: str  # "regression" or "classification"
+    score: float  # R2 or accuracy on held-out rows, of a model of the other rows
+    baseline: float  # that of the best constant
+    everything: float | None  # that of a model of all features; None where none was fitted
+    #: numbers of features that were tried, with their cross-validated scores; empty where k was given
     sizes: Sequence[Size]
-    effects: list[Effect]
-    path: Any
-    features: tuple[str, ...]
-    actual: np.ndarray
-    predicted: np.ndarray
-    at_limit: bool = False
+    effects: list[Effect]  # the features of the model, the most important first
+    path: Any  # the estimator whose path can be drawn
+    features: tuple[str, ...]  # names of all columns of the path's X
+    actual: np.ndarray  # targets
+    predicted: np.ndarray  # by models that did not see them; of classes a table of chances
+    at_limit: bool = False  # whether the largest number of features that was tried is the best
 
 
 def task_of(y: np.ndarray) -> str:
@@ -175,18 +124,22 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
         If the table has too few rows, or classes of too few.
     """
     y = np.asarray(table.y)
-    task = task_of(y) if options.task == "auto" else options.task
-    _check_target(y, task, table.X.shape)
-    train, test = _split(y, task, options)
+    if options.task == "auto":
+        options = replace(options, task=task_of(y))
+    regression = options.task == "regression"
+    _check(table, y, options)
+    train, test = _split(y, options)
     X_train, X_test = take_rows(table.X, train), take_rows(table.X, test)
-    judged = _judge(X_train, y[train], task, options)
+    judged = _judge(X_train, y[train], options)
     k = min(options.k or judged.choice, table.X.shape[1])
     options.progress("fitting", 0.0)
-    score = _fixed(X_train, y[train], task, k, options).score(X_test, y[test])
+    score = _fitted(X_train, y[train], k, options).score(X_test, y[test])
     if not np.isfinite(score):
         raise FitError("its numbers are too large to compute with; give columns in larger units")
-    everything = _everything(table.X, y, train, test, task) if options.reported else None
-    final = _fixed(table.X, y, task, k, options)
+    constant = DummyRegressor() if regression else DummyClassifier()
+    baseline = constant.fit(X_train[:, :1], y[train]).score(X_test[:, :1], y[test])
+    everything = _everything(X_train, y[train], X_test, y[test], options) if options.reported else None
+    final = _fitted(table.X, y, k, options)
     actual, predicted = judged.at(k)
     info: dict[str, Any] = {
         "rows": len(y),
@@ -195,33 +148,26 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
         "selector": options.selector,
         "held_out_score": float(score),
         "held_out_rows": len(test),
-        "score": "R2" if task == "regression" else "accuracy",
+        "score": "R2" if regression else "accuracy",
     }
-    if task == "regression":
+    if regression:
         left = np.quantile(actual - predicted, QUANTILES)
         info["residuals"] = {str(place): value for place, value in zip(QUANTILES, left.tolist())}
-    classes = None if task == "regression" else final.classes_
-    model = linear_model(table, final.coef_, final.intercept_, classes, info)
-    effects = _effects(table, y, task, k, np.atleast_2d(final.coef_), options)
-    sizes = (
-        []
-        if options.k and not options.drawn
-        else judged.sizes(task, None if classes is None else list(classes))
-    )
-    limit = len(sizes) > 1 and k == sizes[-1].k and k < table.X.shape[1] and options.k is None
+    classes = None if regression else final.classes_
+    sizes = judged.sizes(classes) if options.k is None or options.drawn else []
     return Outcome(
-        model,
-        task,
-        float(score),
-        _constant(y, train, test, task),
-        everything,
-        sizes,
-        effects,
-        judged.path,
-        table.features,
-        actual,
-        predicted,
-        limit,
+        model=linear_model(table, final.coef_, final.intercept_, classes, info),
+        task=options.task,
+        score=float(score),
+        baseline=float(baseline),
+        everything=everything,
+        sizes=sizes,
+        effects=_effects(table, y, k, np.atleast_2d(final.coef_), options),
+        path=judged.path,
+        features=table.features,
+        actual=actual,
+        predicted=predicted,
+        at_limit=len(sizes) > 1 and k == sizes[-1].k and k < table.X.shape[1] and options.k is None,
     )
 
 
@@ -231,58 +177,53 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
     return np.take(X.T, rows, axis=1).T if fortran else X[rows]
 
 
-def _check_target(y: np.ndarray, task: str, shape: tuple[int, int]) -> None:
-    if shape[0] < FEWEST_ROWS:
-        raise FitError(f"it has {shape[0]} rows; a model needs at least {FEWEST_ROWS}: add rows")
-    if task == "regression":
-        if y.dtype.kind not in "fiub":
-            raise FitError("the target holds texts, not numbers", ("--task", "classification"))
-        if np.all(y == y[0]):
+def _check(table: Table, y: np.ndarray, options: FitOptions) -> None:
+    """Refuse what no model can be fitted to."""
+    for option, names in (("selector", NAMES), ("solver", solver_names(lambda kind: kind.has_sparsity))):
+        if (given := getattr(options, option)) not in names:
+            problem = f"--{option} {given!r} is not known; use one of {', '.join(names)}"
+            raise FitError(problem, Advice(option, instead_of=f"--{option}"))
+    if len(y) < FEWEST_ROWS:
+        raise FitError(f"it has {len(y)} rows; a model needs at least {FEWEST_ROWS}: add rows")
+    numbers = y.dtype.kind in "fiub"
+    labels, counts = np.unique(y, return_counts=True)
+    if options.task == "regression":
+        if not numbers:
+            advice = Advice("task", ("--task", "classification"), "--task")
+            raise FitError("the target holds texts, not numbers", advice)
+        if len(labels) == 1:
             raise FitError("the target has the same value in every row; give another one (--target)")
         if np.abs(y).max() > LARGEST_TARGET:
             raise FitError(f"the target goes beyond {LARGEST_TARGET:g}; give it in a larger unit")
-        return
-    labels, counts = np.unique(y, return_counts=True)
-    if len(labels) < 2:
+    elif len(labels) < 2:
         raise FitError("the target has one class only; give another one (--target)")
-    if len(labels) > len(y) // 2:
-        numbers = y.dtype.kind in "fiub"
-        advice = "it may be a quantity" if numbers else "give a target with fewer classes (--target)"
-        fix = ("--task", "regression") if numbers else ()
-        raise FitError(f"the target has {len(labels)} classes in {len(y)} rows; {advice}", fix)
-    if counts.min() < FEWEST_OF_A_CLASS:
-        rare = labels[int(np.argmin(counts))]
-        raise FitError(
-            f"class {str(rare)!r} has {counts.min()} row(s); give every class at least {FEWEST_OF_A_CLASS}, "
-            "or remove its rows"
-        )
+    elif len(labels) > len(y) // 2:
+        words = "it may be a quantity" if numbers else "give a target with fewer classes (--target)"
+        other = Advice("task", ("--task", "regression"), "--task") if numbers else None
+        raise FitError(f"the target has {len(labels)} classes in {len(y)} rows; {words}", other)
+    elif counts.min() < FEWEST_OF_A_CLASS:
+        rare = f"class {str(labels[int(np.argmin(counts))])!r} has {counts.min()} row(s)"
+        raise FitError(f"{rare}; give every class at least {FEWEST_OF_A_CLASS}, or remove its rows")
 
 
-def _split(y: np.ndarray, task: str, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
+def _split(y: np.ndarray, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows to fit and those held out, of every class as large a share."""
-    labels, codes = np.unique(y, return_inverse=True)
-    classes = task == "classification"
-    fewest, kept = (len(labels), 2 * len(labels)) if classes else (FEWEST_HELD_OUT, FOLDS)
-    _check_share(len(y), options.test_share, fewest, kept)
-    stratify = codes if classes else None
-    train, test = train_test_split(
-        np.arange(len(y)), test_size=options.test_share, random_state=options.seed, stratify=stratify
-    )
-    if classes and np.bincount(codes[train], minlength=len(labels)).min() < 2:
-        raise FitError("a class is left with fewer than 2 rows to learn from; hold out less (--test-share)")
-    return np.sort(train), np.sort(test)
-
-
-def _check_share(n: int, share: float, fewest: int, kept: int) -> None:
-    """Refuse a share that holds out fewer rows than `fewest`, or leaves fewer than `kept`."""
-    held = math.ceil(share * n)
+    classes = None if options.task == "regression" else np.unique(y, return_inverse=True)[1]
+    fewest, kept = (FEWEST_HELD_OUT, FOLDS) if classes is None else (classes.max() + 1, 2 * classes.max() + 2)
+    n, held = len(y), math.ceil(options.test_share * len(y))
     if held < fewest or n - held < kept:
         low, high = math.ceil(100 * fewest / n) / 100, min(0.9, math.floor(100 * (n - kept) / n) / 100)
-        raise FitError(
-            f"of its {n} rows {held} would be held out; use a --test-share from {low:g} to {high:g}, "
-            f"so that at least {fewest} are held out and {kept} are not",
-            ("--test-share", f"{(low + high) / 2:.2g}"),
-        )
+        problem = f"of its {n} rows {held} would be held out; use a --test-share from {low:g} to {high:g}, "
+        problem += f"so that at least {fewest} are held out and {kept} are not"
+        better = ("--test-share", f"{(low + high) / 2:.2g}")
+        raise FitError(problem, Advice("test share", better, "--test-share"))
+    train, test = train_test_split(
+        np.arange(n), test_size=options.test_share, random_state=options.seed, stratify=classes
+    )
+    if classes is not None and np.bincount(classes[train], minlength=fewest).min() < 2:
+        problem = "a class is left with fewer than 2 rows to learn from; hold out less (--test-share)"
+        raise FitError(problem, Advice("test share", (), "--test-share"))
+    return np.sort(train), np.sort(test)
 
 
 @dataclass
@@ -295,10 +236,8 @@ class _Judged:
 
     def record(self, actual: np.ndarray, predicted: np.ndarray) -> None:
         """Keep the predictions of one fold and size; sizes of a fold come one after the other."""
-        if not self.folds or self.folds[-1][0] is not actual:
-            same = self.folds and np.array_equal(self.folds[-1][0], actual)
-            if not same:
-                self.folds.append((actual, []))
+        if not self.folds or not np.array_equal(self.folds[-1][0], actual):
+            self.folds.append((actual, []))
         self.folds[-1][1].append(predicted)
 
     def at(self, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -306,152 +245,116 @@ class _Judged:
         actual = np.concatenate([one for one, _ in self.folds])
         return actual, np.concatenate([sizes[min(k, len(sizes)) - 1] for _, sizes in self.folds])
 
-    def sizes(self, task: str, classes: list[Any] | None) -> list[Size]:
-        """Return every size with its scores."""
-        length = min(len(sizes) for _, sizes in self.folds)
-        return [Size(k, *_scores(*self.at(k), task, classes)) for k in range(1, length + 1)]
+    def sizes(self, classes: np.ndarray | None) -> list[Size]:
+        """Return every size with its scores: R2 and RMSE, or accuracy and (for two classes) AUC."""
+        found = []
+        for k in range(1, 1 + min(len(sizes) for _, sizes in self.folds)):
+            actual, predicted = self.at(k)
+            if classes is None:
+                scores = r2_score(actual, predicted), root_mean_squared_error(actual, predicted)
+            else:
+                right = classes[np.argmax(predicted, axis=1)] == actual
+                two = len(classes) == 2
+                area = roc_auc_score(actual == classes[1], predicted[:, 1]) if two else math.nan
+                scores = np.mean(right), area
+            found.append(Size(k, *map(float, scores)))
+        return found
 
 
-def _scores(
-    actual: np.ndarray, predicted: np.ndarray, task: str, classes: list[Any] | None
-) -> tuple[float, float]:
-    """R2 and RMSE, or accuracy and (for two classes) AUC."""
-    if classes is None:
-        left = float(np.mean((actual - predicted) ** 2))
-        spread = float(np.var(actual))
-        return (1 - left / spread if spread > 0 else 0.0), math.sqrt(left)
-    accuracy = float(np.mean(np.asarray(classes)[np.argmax(predicted, axis=1)] == actual))
-    return accuracy, (roc_auc_score(actual == classes[1], predicted[:, 1]) if len(classes) == 2 else math.nan)
-
-
-def _judge(X: Any, y: np.ndarray, task: str, options: FitOptions) -> _Judged:
+def _judge(X: Any, y: np.ndarray, options: FitOptions) -> _Judged:
     """Cross-validate all numbers of features up to a limit; only k where it is given and nothing is drawn."""
     judged = _Judged()
-    folds = _folds(y, task, options)
+    regression = options.task == "regression"
+    fewest = FOLDS if regression else int(np.unique(y, return_counts=True)[1].min())
+    kind = KFold if regression else StratifiedKFold
+    folds = kind(max(2, min(FOLDS, fewest)), shuffle=True, random_state=options.seed)
     if options.k is not None and not options.drawn:
-        estimator = _estimator(task, min(options.k, X.shape[1]), options)
-        method = "predict" if task == "regression" else "predict_proba"
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            judged.record(y, cross_val_predict(estimator, X, y, cv=folds, method=method))
+        method = "predict" if regression else "predict_proba"
+        with quiet():
+            fixed = _estimator(min(options.k, X.shape[1]), options)
+            judged.record(y, cross_val_predict(fixed, X, y, cv=folds, method=method))
         return judged
-    calls = 0
 
     def scorer(model: Any, rows: Any, actual: np.ndarray, **given: Any) -> float:
-        nonlocal calls
-        calls += 1
-        guess = model.predict(rows) if task == "regression" else model.predict_proba(rows)
+        guess = model.predict(rows) if regression else model.predict_proba(rows)
         judged.record(actual, np.array(guess))
         options.progress("cross-validation", len(judged.folds) / (folds.n_splits + 1))
-        if task == "regression":
+        if regression:
             return -float(np.mean((actual - guess) ** 2))
         return float(np.mean(model.classes_[np.argmax(guess, axis=1)] == actual))
 
     most = options.k or options.most
-    kind = skpursuit.PursuitRegressorCV if task == "regression" else skpursuit.PursuitClassifierCV
-    estimator = kind(
-        cv=folds,
-        scoring=scorer,
-        max_nonzero_coefs=None if most is None else min(most, X.shape[1]),
-        **_common(options),
-    )
-    judged.path = _quietly(estimator, X, y)
+    make = skpursuit.PursuitRegressorCV if regression else skpursuit.PursuitClassifierCV
+    limit = None if most is None else min(most, X.shape[1])
+    with quiet():
+        judged.path = make(cv=folds, scoring=scorer, max_nonzero_coefs=limit, **_common(options)).fit(X, y)
     judged.choice = int(judged.path.n_nonzero_coefs_)
     return judged
 
 
-def _folds(y: np.ndarray, task: str, options: FitOptions) -> Any:
-    if task == "regression":
-        return KFold(FOLDS, shuffle=True, random_state=options.seed)
-    fewest = int(np.unique(y, return_counts=True)[1].min())
-    return StratifiedKFold(max(2, min(FOLDS, fewest)), shuffle=True, random_state=options.seed)
-
-
 def _common(options: FitOptions) -> dict[str, Any]:
-    return {
-        "solver": options.solver,
-        "selector": options.selector,
-        "normalize": options.normalize,
-        "random_state": options.seed,
-    }
+    how = {name: getattr(options, name) for name in ("solver", "selector", "normalize")}
+    return {**how, "random_state": options.seed}
 
 
-def _estimator(task: str, k: int, options: FitOptions) -> Any:
-    kind = skpursuit.PursuitRegressor if task == "regression" else skpursuit.PursuitClassifier
+def _estimator(k: int, options: FitOptions) -> Any:
+    regression = options.task == "regression"
+    kind = skpursuit.PursuitRegressor if regression else skpursuit.PursuitClassifier
     return kind(n_nonzero_coefs=k, **_common(options))
 
 
-def _fixed(X: Any, y: np.ndarray, task: str, k: int, options: FitOptions) -> Any:
+def _fitted(X: Any, y: np.ndarray, k: int, options: FitOptions) -> Any:
     """A model of k features."""
-    return _quietly(_estimator(task, k, options), X, y)
+    with quiet():
+        return _estimator(k, options).fit(X, y)
 
 
-def _quietly(estimator: Any, X: Any, y: np.ndarray) -> Any:
-    """Fit; that columns depend on each other is usual in tables (indicators) and no news."""
+@contextlib.contextmanager
+def quiet(kind: type[Warning] = RuntimeWarning) -> Iterator[None]:
+    """Hide warnings: that columns depend on each other is usual in tables (indicators) and no news."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return estimator.fit(X, y)
+        warnings.simplefilter("ignore", kind)
+        yield
 
 
-def _constant(y: np.ndarray, train: np.ndarray, test: np.ndarray, task: str) -> float:
-    """The score of the best constant."""
-    if task == "classification":
-        labels, counts = np.unique(y[train], return_counts=True)
-        return float(np.mean(y[test] == labels[int(np.argmax(counts))]))
-    total = float(np.sum((y[test] - y[test].mean()) ** 2))
-    return 1.0 - float(np.sum((y[test] - y[train].mean()) ** 2)) / total if total > 0 else 0.0
-
-
-def _everything(X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray, task: str) -> float | None:
+def _everything(X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, options: FitOptions) -> float | None:
     """The score of a model of all features, lightly ridged; None where X is large."""
-    from sklearn.linear_model import LogisticRegression, RidgeCV
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     if X.shape[0] * X.shape[1] > ALL_FEATURES_CELLS:
         return None
-    model = RidgeCV(np.logspace(-3, 3, 7)) if task == "regression" else LogisticRegression(max_iter=300)
+    regression = options.task == "regression"
+    model = RidgeCV(np.logspace(-3, 3, 7)) if regression else LogisticRegression(max_iter=300)
     whole = make_pipeline(StandardScaler(with_mean=not isinstance(X, csr_array)), model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it has not converged to the last digit does not matter here
-        return float(whole.fit(X[train], y[train]).score(X[test], y[test]))
+    with quiet(Warning):  # that it has not converged to the last digit does not matter here
+        return float(whole.fit(X, y).score(X_test, y_test))
 
 
-def _effects(
-    table: Table, y: np.ndarray, task: str, k: int, coef: np.ndarray, options: FitOptions
-) -> list[Effect]:
+def _effects(table: Table, y: np.ndarray, k: int, coef: np.ndarray, options: FitOptions) -> list[Effect]:
     """Return the features of a model, the most important first, with bootstrap intervals where wanted."""
-    used = np.flatnonzero(np.any(coef != 0, axis=0))
-    X = table.X[:, used]
-    X = X.toarray() if isinstance(X, csr_array) else X
-    scale = X.std(axis=0)
-    effects = coef[:, used] * scale
-    outputs = np.argmax(np.abs(effects), axis=0)
-    every = _bootstrap(table, y, task, k, options) if options.reported else None
+    every = _bootstrap(table, y, k, options) if options.reported else None
     found = []
-    for i, j in enumerate(used.tolist()):
-        output = int(outputs[i])
+    for j in np.flatnonzero(np.any(coef != 0, axis=0)).tolist():
+        column = table.X[:, [j]]
+        scale = float((column.toarray() if isinstance(column, csr_array) else column).std())
+        output = int(np.argmax(np.abs(coef[:, j])))
         band: dict[str, Any] = {}
         if every is not None:
-            values = every[:, output, j] * scale[i]
-            low, high = np.percentile(values, [5, 95])
+            low, high = np.percentile(every[:, output, j] * scale, [5, 95])
             chosen = float(np.mean(np.any(every[:, :, j] != 0, axis=1)))
             band = {"low": float(low), "high": float(high), "chosen": chosen}
         raw = tuple(coef[:, j].tolist())
-        found.append(Effect(table.features[j], raw, float(effects[output, i]), output, **band))
+        found.append(Effect(table.features[j], raw, scale * raw[output], output, **band))
     return sorted(found, key=lambda effect: -abs(effect.standardised))
 
 
-def _bootstrap(table: Table, y: np.ndarray, task: str, k: int, options: FitOptions) -> np.ndarray:
+def _bootstrap(table: Table, y: np.ndarray, k: int, options: FitOptions) -> np.ndarray:
     """Return the coefficients of models of drawn rows, each with its features selected anew."""
     rng = np.random.default_rng([options.seed, 1])
-    found: list[np.ndarray] = []
-    while len(found) < BOOTSTRAPS:
-        options.progress("bootstrap", len(found) / BOOTSTRAPS)
-        rows = rng.integers(len(y), size=len(y))
-        if task == "classification":  # a class that was not drawn would have no coefficients
-            rows = np.concatenate(
-                [rng.choice(np.flatnonzero(y == label), (y == label).sum()) for label in np.unique(y)]
-            )
-        found.append(np.atleast_2d(_fixed(take_rows(table.X, rows), y[rows], task, k, options).coef_))
+    classes = [np.arange(len(y))]
+    if options.task == "classification":  # a class that was not drawn would have no coefficients
+        classes = [np.flatnonzero(y == label) for label in np.unique(y)]
+    found = []
+    for i in range(BOOTSTRAPS):
+        options.progress("bootstrap", i / BOOTSTRAPS)
+        rows = np.concatenate([rng.choice(members, len(members)) for members in classes])
+        found.append(np.atleast_2d(_fitted(take_rows(table.X, rows), y[rows], k, options).coef_))
     return np.array(found)

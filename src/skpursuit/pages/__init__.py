@@ -1,7 +1,7 @@
 """Self-contained pages, without script or network: Jinja2 templates, and figures by matplotlib as inline SVG.
 
 Figures are drawn in a few stand-in colours, which become variables of the style sheet, so that one figure
-serves light and dark screens and paper.
+serves light and dark screens and paper. The templates of what is printed on a terminal are here too.
 """
 
 from __future__ import annotations
@@ -9,35 +9,44 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
 INK, SOFT, RULE, CARD, ACCENT, GOOD, BAD = (
     "#010203", "#040506", "#070809", "#0a0b0c", "#0d0e0f", "#101112", "#131415",
 )  # fmt: skip
-_VARIABLES = dict(
-    zip((INK, SOFT, RULE, CARD, ACCENT, GOOD, BAD), ("ink", "soft", "rule", "card", "accent", "good", "bad"))
-)
 #: Stand-ins of the colours of lines; style sheets call them --c0, --c1, ...
 COLOURS = tuple(f"#20{i:02x}30" for i in range(24))
+_NAMES = ("ink", "soft", "rule", "card", "accent", "good", "bad")
+_VARIABLES = dict(zip((INK, SOFT, RULE, CARD, ACCENT, GOOD, BAD), _NAMES))
 _VARIABLES |= {colour: f"c{i}" for i, colour in enumerate(COLOURS)}
+_LOOKS: Any = {
+    "text.color": INK, "axes.labelcolor": SOFT, "xtick.color": SOFT, "ytick.color": SOFT,
+    "axes.edgecolor": SOFT, "axes.facecolor": "none", "figure.facecolor": "none", "grid.color": RULE,
+    "font.size": 10, "axes.grid": True, "axes.grid.axis": "y", "axes.spines.top": False,
+    "axes.spines.right": False, "axes.spines.left": False, "ytick.left": False, "axes.axisbelow": True,
+}  # fmt: skip
 
 
 def render(template: str, **values: Any) -> str:
     """Fill in a template of this package; whatever is filled in is escaped, but for figures."""
+    css = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+    return render_text(template, css=safe(css), **values)
+
+
+def render_text(template: str, **values: Any) -> str:
+    """Fill in a template; only in HTML is anything escaped."""
     import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("skpursuit.pages", "."),
-        autoescape=True,
+        autoescape=template.endswith(".html"),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"number": number, "rich": rich}
-    css = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
-    return environment.get_template(template).render(css=safe(css), **values) + "\n"
+    environment.filters |= {"number": number, "percent": percent, "rich": rich}
+    return environment.get_template(template).render(values) + "\n"
 
 
 def safe(html: str) -> Any:
@@ -59,41 +68,30 @@ def new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
     import matplotlib
     from matplotlib.figure import Figure
 
-    looks: Any = {
-        "text.color": INK, "axes.labelcolor": SOFT, "xtick.color": SOFT, "ytick.color": SOFT,
-        "axes.edgecolor": SOFT, "axes.facecolor": "none", "figure.facecolor": "none", "grid.color": RULE,
-        "font.size": 10, "axes.grid": True, "axes.grid.axis": "y", "axes.spines.top": False,
-        "axes.spines.right": False, "axes.spines.left": False, "ytick.left": False, "axes.axisbelow": True,
-    }  # fmt: skip
-    with matplotlib.rc_context(looks):
+    with matplotlib.rc_context(_LOOKS):
         figure = Figure(figsize=(width, height), layout="constrained")
-        axes = figure.subplots(1, panels, squeeze=False)[0]
-    return figure, axes
+        return figure, figure.subplots(1, panels, squeeze=False)[0]
 
 
 def svg(figure: Any, name: str, described: str) -> Any:
     """Return a figure as an inline SVG element with a title; ids are salted with the name."""
     import matplotlib
+    from markupsafe import escape
 
     buffer = io.StringIO()
     how: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif"}
     with matplotlib.rc_context(how):
         figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
-    text = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', text)
-    text = re.sub(r'(href="#|url\(#)', rf"\1{name}-", text)
-    text = re.sub(r"font: [^;\"]*?(\d+)px[^;\"]*", r"font-size: \1px", text)
+    head, _, rest = text[text.index("<svg") :].partition(">")
+    view = re.search(r'viewBox="[^"]*"', head)
+    rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.S).replace("xlink:href", "href")
+    rest = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', rest)
+    rest = re.sub(r'(href="#|url\(#)', rf"\1{name}-", rest)
+    rest = re.sub(r"font: [^;\"]*?(\d+)px[^;\"]*", r"font-size: \1px", rest)
     for colour, variable in _VARIABLES.items():
-        text = text.replace(colour, f"var(--{variable})")
-    from markupsafe import escape
-
-    head = f'<svg role="img" aria-label="{escape(described)}"'
-    text = re.sub(r'^<svg width="[^"]*" height="[^"]*"|^<svg', head, text, count=1)
-    text = re.sub(r'^(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", text)
-    return safe(re.sub(r'^(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", text))
+        rest = rest.replace(colour, f"var(--{variable})")
+    return safe(f'<svg role="img" aria-label="{escape(described)}" {view[0] if view else ""}>{rest}')
 
 
 def number(value: Any, digits: int = 3) -> str:
@@ -116,6 +114,6 @@ def number(value: Any, digits: int = 3) -> str:
     return text.replace(",", "\u202f").replace("-", "\u2212")
 
 
-def listed(words: Sequence[str]) -> str:
-    """Join words as people do."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+def percent(share: float) -> str:
+    """Spell a share as percent; what is nearly all is not all."""
+    return f"{100 * share:.3g}\u202f%" if not 0.9995 <= share < 1 else ">\u202f99.9\u202f%"

@@ -15,20 +15,18 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-import pyarrow
-
 from .arff import read_arff
 from .arrays import read_npz, read_svmlight
-from .columns import Columns, ReadOptions, different
+from .columns import Column, Columns, ReadOptions
 from .delimited import read_delimited, stream_delimited
 from .encoding import Encoding, Table, learn
-from .errors import TableError, TableProblems, show
+from .errors import Advice, Refused, TableError, TableProblems, naming, show
 from .guessing import EncodingOptions
 from .source import check_readable
 from .typed import read_excel, read_parquet
 
 __all__ = [
+    "Column",
     "Columns",
     "Encoding",
     "EncodingOptions",
@@ -42,7 +40,6 @@ __all__ = [
     "read_table",
     "stream_columns",
 ]
-
 
 #: Readers by the name of the format.
 FORMATS: dict[str, Callable[[Path, ReadOptions], Columns]] = {
@@ -60,32 +57,40 @@ _EXTENSIONS = {
 }  # fmt: skip
 
 
-def format_of(path: Path, options: ReadOptions) -> str:
-    """Return the format of a file; TableError if there is no reader for it."""
+def _format_of(path: Path, options: ReadOptions) -> str:
     check_readable(path)
     extension = path.suffix.lower().lstrip(".")
     name = options.format or _EXTENSIONS.get(extension, extension)
     if name not in FORMATS:
         problem = f"{show(name)} is not a known table format" if name else "the name has no extension"
-        raise TableError(path, problem, f"use one of {', '.join(FORMATS)} (--format)", ("--format", "csv"))
+        remedy = f"use one of {', '.join(FORMATS)} (--format)"
+        raise Refused(problem, remedy, Advice("format", ("--format", "csv")))
     return name
 
 
 def read_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Columns:
     """Read the columns of a file as they are, without choosing a target or encoding anything."""
     options, path = options or ReadOptions(), Path(path)
-    read = FORMATS[format_of(path, options)]
-    return _transposed(read(path, replace(options, only=None))) if options.transpose else read(path, options)
+    with naming(path):
+        read = FORMATS[_format_of(path, options)]
+        if not options.transpose:
+            return read(path, options)
+        columns = read(path, replace(options, only=None))
+        if columns.matrix is not None or len(columns.raw) < 2:
+            problem = "only a table of texts with a column of names can be transposed"
+            raise Refused(problem, "leave out --transpose", Advice("no transpose", instead_of="--transpose"))
+        return columns.transposed()
 
 
 def stream_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Iterator[Columns]:
     """Read a file in pieces of rows: CSV and TSV files, all others in one piece."""
     options, path = options or ReadOptions(), Path(path)
-    name = format_of(path, options)
-    if name in ("csv", "tsv") and not options.transpose:
-        yield from stream_delimited(path, options, "\t" if name == "tsv" else None)
-    else:
-        yield read_columns(path, options)
+    with naming(path):
+        name = _format_of(path, options)
+        if name in ("csv", "tsv") and not options.transpose:
+            yield from stream_delimited(path, options, "\t" if name == "tsv" else None)
+            return
+    yield read_columns(path, options)
 
 
 def read_table(
@@ -119,16 +124,3 @@ def apply_encoding(
 ) -> Table:
     """Read a new file and encode it as the training file was; ``y`` is None."""
     return encoding.apply(read_columns(path, replace(read or ReadOptions(), only=frozenset(encoding.used))))
-
-
-def _transposed(columns: Columns) -> Columns:
-    """Turn rows into columns; the first column holds their names."""
-    if columns.matrix is not None or len(columns.raw) < 2:
-        problem = "only a table of texts with a column of names can be transposed"
-        raise TableError(columns.path, problem, "leave out --transpose", (), "--transpose")
-    first, *others = columns.raw.values()
-    cells = np.array([column.cast(pyarrow.string()).to_pylist() for column in others], dtype=object)
-    names = different(first.to_pylist())
-    return Columns(
-        columns.path, {name: pyarrow.array(cells[:, j], pyarrow.string()) for j, name in enumerate(names)}
-    )

@@ -5,39 +5,23 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
 from scipy.sparse import csc_array, csr_array
 
-from .columns import Columns, ReadOptions, different
-from .errors import TableError, show
-from .source import open_lines
+from .columns import Column, Columns, ReadOptions, different
+from .errors import Refused, show
+from .source import examine
 from .spelling import parse_number
 
 _ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(.+)""", re.I | re.S)
 _TOKEN = re.compile(r"""((?:[^,'"\\]|\\.|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*)(,|$)""", re.S)
 _SPARSE_ITEM = re.compile(r"\s*(\d+)\s+(.+)", re.S)
 _NUMBERS = ("numeric", "real", "integer")
-
-
-def read_arff(path: Path, options: ReadOptions) -> Columns:
-    """Read an ARFF file; a nominal attribute {0,1} is a number, any other attribute that is none a text."""
-    lines = enumerate(open_lines(path, options.text_encoding), start=1)
-    attributes = _read_header(path, lines)
-    for attribute, name in zip(attributes, different(attribute.name for attribute in attributes)):
-        attribute.name = name
-    table = _read_data(path, lines, attributes)
-    numeric = [j for j, attribute in enumerate(attributes) if attribute.labels is None]
-    matrix = table[:, numeric]
-    return Columns(
-        str(path),
-        {a.name: a.texts(path, _column(table, j)) for j, a in enumerate(attributes) if a.labels is not None},
-        tuple(attributes[j].name for j in numeric),
-        csr_array(matrix) if isinstance(matrix, csc_array) else np.ascontiguousarray(matrix),
-    )
 
 
 @dataclass
@@ -55,101 +39,104 @@ class _Attribute:
         """Return a number or the code of a label, NaN if missing; ValueError for anything else."""
         if text == "?":
             return np.nan
-        if self.labels is None:
-            return parse_number(text)
         label = _unquote(text)
+        if self.labels is None:
+            try:
+                return parse_number(text)
+            except ValueError:
+                raise ValueError(f"attribute {show(self.name)}: {show(text)} is not a number") from None
         if self.open:
             return self.labels.setdefault(label, len(self.labels) + 1)
         if label not in self.labels:
-            raise ValueError("not one of the declared values")
+            raise ValueError(f"attribute {show(self.name)}: {show(text)} is not one of the declared values")
         return self.labels[label]
 
-    def texts(self, path: Path, codes: np.ndarray) -> pyarrow.Array:
-        """Return the column as texts; a sparse file may leave out a nominal value, but not a string."""
-        codes = codes - self.open
+    def column(self, values: Any) -> Column:
+        """Return the texts of codes; a sparse file may leave out a nominal value, but not a string."""
+        codes = (values.toarray() if isinstance(values, csc_array) else values).ravel() - self.open
         if np.any(codes < 0):
             row = int(np.argmax(codes < 0)) + 1
             problem = f"row {row} leaves out the string {show(self.name)}, which a sparse file must write"
-            raise TableError(path, problem, "write it (? if missing)")
+            raise Refused(problem, "write it (? if missing)")
         known = pyarrow.array(np.nan_to_num(codes).astype(np.int64), mask=np.isnan(codes))
-        return pyarrow.array(list(self.labels or [""]), pyarrow.string()).take(known)
+        return Column(pyarrow.array(list(self.labels or [""]), pyarrow.string()).take(known))
 
 
-def _read_header(path: Path, lines: Iterator[tuple[int, str]]) -> list[_Attribute]:
+def read_arff(path: Path, options: ReadOptions) -> Columns:
+    """Read an ARFF file; a nominal attribute {0,1} is a number, any other attribute that is none a text."""
+    lines = (
+        (number, line.strip())
+        for number, line in enumerate(examine(path, options.text_encoding).lines(), start=1)
+        if line.strip() and not line.strip().startswith("%")
+    )
+    attributes = _read_header(lines)
+    for attribute, name in zip(attributes, different(attribute.name for attribute in attributes)):
+        attribute.name = name
+    table = _read_data(lines, attributes)
+    numeric = [j for j, attribute in enumerate(attributes) if attribute.labels is None]
+    texts = [j for j, attribute in enumerate(attributes) if attribute.labels is not None]
+    matrix = table[:, numeric]
+    return Columns(
+        str(path),
+        {attributes[j].name: attributes[j].column(table[:, [j]]) for j in texts},
+        tuple(attributes[j].name for j in numeric),
+        csr_array(matrix) if isinstance(matrix, csc_array) else matrix,
+    )
+
+
+def _read_header(lines: Iterator[tuple[int, str]]) -> list[_Attribute]:
     attributes: list[_Attribute] = []
-    for number, line in lines:
-        text = line.strip()
-        keyword = text.split(None, 1)[0].lower() if text else ""
-        if keyword == "@data":
-            if attributes:
-                return attributes
-            break
+    for number, text in lines:
+        keyword = text.split(None, 1)[0].lower()
+        if keyword == "@data" and attributes:
+            return attributes
         if keyword == "@attribute":
-            attributes.append(_attribute(path, number, text))
-        elif text and not text.startswith("%") and keyword != "@relation":
-            raise TableError(path, f"line {number} is not part of an ARFF header: {show(text)}", "correct it")
+            attributes.append(_attribute(number, text))
+        elif keyword not in ("@relation", "@data"):
+            raise Refused(f"line {number} is not part of an ARFF header: {show(text)}", "correct it")
     problem = "there is no @data line after @attribute lines, so this is not a whole ARFF file"
-    raise TableError(path, problem, "get the whole file again, or correct its extension")
+    raise Refused(problem, "get the whole file again, or correct its extension")
 
 
-def _attribute(path: Path, number: int, text: str) -> _Attribute:
+def _attribute(number: int, text: str) -> _Attribute:
     match = _ATTRIBUTE.fullmatch(text)
     if match is None:
-        raise TableError(path, f"line {number}: cannot understand {show(text)}", "write @attribute NAME TYPE")
+        raise Refused(f"line {number}: cannot understand {show(text)}", "write @attribute NAME TYPE")
     name, kind = _unquote(match[1]), match[2].strip()
     if kind.startswith("{") and kind.endswith("}"):
         labels = [_unquote(token) for token in _split(kind[1:-1])]
-        if labels == ["0", "1"]:
-            return _Attribute(name)
-        return _Attribute(name, {label: i for i, label in enumerate(labels)})
+        numbers = labels == ["0", "1"]
+        return _Attribute(name, None if numbers else {label: i for i, label in enumerate(labels)})
     if kind.lower() in _NUMBERS:
         return _Attribute(name)
     return _Attribute(name, {}, open=True)  # strings, dates and the like
 
 
-@dataclass
-class _Rows:
-    """Values collected row by row: all of them in a dense file, (column, value) in a sparse one."""
-
-    values: array = field(default_factory=lambda: array("d"))
-    indices: array = field(default_factory=lambda: array("q"))
-    indptr: array = field(default_factory=lambda: array("q", [0]))
-
-
-def _read_data(
-    path: Path, lines: Iterator[tuple[int, str]], attributes: list[_Attribute]
-) -> np.ndarray | csc_array:
-    rows, sparse, width = _Rows(), None, len(attributes)
-    for number, line in lines:
-        text = line.strip()
-        if not text or text.startswith("%"):
-            continue
-        braces = text.startswith("{")
-        sparse = braces if sparse is None else sparse
+def _read_data(lines: Iterator[tuple[int, str]], attributes: list[_Attribute]) -> Any:
+    """Return all values as an array, or as a csc_array where the file is sparse."""
+    values, indices, indptr, sparse = array("d"), array("q"), array("q", [0]), None
+    for number, text in lines:
         try:
-            if braces != sparse:
+            if sparse not in (None, text.startswith("{")):
                 raise ValueError("dense and sparse rows are mixed")
-            (_add_sparse if sparse else _add_dense)(rows, text, attributes)
+            sparse = text.startswith("{")
+            fields = enumerate(_split(text)) if not sparse else _sparse_items(text, len(attributes))
+            items = list(fields)
+            if not sparse and len(items) != len(attributes):
+                raise ValueError(f"{len(items)} values where {len(attributes)} attributes are declared")
+            for index, token in items:
+                indices.append(index)
+                values.append(attributes[index].value(token))
         except ValueError as error:
-            raise TableError(
-                path, f"line {number}: {error}", "correct that line, or get the whole file"
-            ) from None
-    shape = (len(rows.indptr) - 1, width)
+            raise Refused(f"line {number}: {error}", "correct that line, or get the whole file") from None
+        indptr.append(len(values))
+    shape = (len(indptr) - 1, len(attributes))
     if not sparse:
-        return np.array(rows.values, dtype=np.float64).reshape(shape)
-    parts = (np.array(rows.values), np.array(rows.indices), np.array(rows.indptr))
-    return csc_array(csr_array(parts, shape=shape))
+        return np.array(values, dtype=np.float64).reshape(shape)
+    return csc_array(csr_array((np.array(values), np.array(indices), np.array(indptr)), shape=shape))
 
 
-def _add_dense(rows: _Rows, text: str, attributes: list[_Attribute]) -> None:
-    fields = _split(text)
-    if len(fields) != len(attributes):
-        raise ValueError(f"{len(fields)} values where {len(attributes)} attributes are declared")
-    rows.values.extend([_value(attribute, token) for attribute, token in zip(attributes, fields)])
-    rows.indptr.append(len(rows.values))
-
-
-def _add_sparse(rows: _Rows, text: str, attributes: list[_Attribute]) -> None:
+def _sparse_items(text: str, width: int) -> Iterator[tuple[int, str]]:
     if not text.endswith("}"):
         raise ValueError("the row has no closing brace")
     last = -1
@@ -157,21 +144,10 @@ def _add_sparse(rows: _Rows, text: str, attributes: list[_Attribute]) -> None:
         match = _SPARSE_ITEM.fullmatch(token)
         if match is None:
             raise ValueError(f"{show(token)} is not INDEX VALUE")
-        index = int(match[1])
-        if not last < index < len(attributes):
-            raise ValueError(f"index {index} is out of order or beyond the {len(attributes)} attributes")
-        rows.indices.append(index)
-        rows.values.append(_value(attributes[index], match[2].strip()))
-        last = index
-    rows.indptr.append(len(rows.values))
-
-
-def _value(attribute: _Attribute, token: str) -> float:
-    try:
-        return attribute.value(token)
-    except ValueError as error:
-        reason = "not a number" if attribute.labels is None else error
-        raise ValueError(f"attribute {show(attribute.name)}: {show(token)} is {reason}") from None
+        if not last < int(match[1]) < width:
+            raise ValueError(f"index {match[1]} is out of order or beyond the {width} attributes")
+        last = int(match[1])
+        yield last, match[2].strip()
 
 
 def _split(text: str) -> list[str]:
@@ -192,8 +168,3 @@ def _unquote(token: str) -> str:
     if len(token) >= 2 and token[0] == token[-1] and token[0] in "'\"":
         return re.sub(r"\\(.)", r"\1", token[1:-1])
     return token
-
-
-def _column(table: np.ndarray | csc_array, j: int) -> np.ndarray:
-    column = table[:, [j]]
-    return np.asarray(column.toarray() if isinstance(column, csc_array) else column).ravel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from codecs import BOM_UTF8
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
 from .columns import Columns, ReadOptions, different
-from .errors import TableError, listing, show
-from .source import check_readable, open_lines
+from .errors import Refused, listing, show
+from .source import TextFile, examine
 from .spelling import is_plain
 
 _CSR = ("data", "indices", "indptr", "shape")
@@ -24,67 +25,63 @@ def read_npz(path: Path, options: ReadOptions) -> Columns:
     """Read X (dense) or data, indices, indptr, shape (CSR), with y and feature_names where they are there."""
     arrays = _load_npz(path)
     sparse = "indptr" in arrays
-    matrix = _csr(path, arrays) if sparse else _dense(path, arrays)
+    matrix = _csr(arrays) if sparse else _dense(arrays)
     n, d = matrix.shape
     y = arrays.get("y")
-    if y is not None:
-        if y.shape != (n,):
-            problem = f"y has the shape {y.shape} where X has {n} rows"
-            raise TableError(path, problem, "store one target per row")
-        y = _readable(path, "y", y)
+    if y is not None and y.shape != (n,):
+        raise Refused(f"y has the shape {y.shape} where X has {n} rows", "store one target per row")
+    y = None if y is None else _readable("y", y)
     if sparse and "feature_names" not in arrays:
         return _used_columns(path, matrix, y)
-    names = _readable(path, "feature_names", arrays.get("feature_names", np.arange(d)))
+    names = _readable("feature_names", arrays.get("feature_names", np.arange(d)))
     if names.shape != (d,):
         problem = f"feature_names has the shape {names.shape} where X has {d} columns"
-        raise TableError(path, problem, "store one name per column")
-    return Columns(str(path), {}, tuple(different(names)), matrix.astype(np.float64, copy=False), y)
+        raise Refused(problem, "store one name per column")
+    unlike = different(names if y is None else ["y", *names])[-d:]
+    return Columns(str(path), {}, tuple(unlike), matrix.astype(np.float64, copy=False), y)
 
 
-def _readable(path: Path, name: str, values: np.ndarray) -> np.ndarray:
+def _readable(name: str, values: np.ndarray) -> np.ndarray:
     """Return an array of numbers as it is and one of texts as such; refuse any other, dates for one."""
     if values.dtype.kind not in "biufUS":
         problem = f"{name} holds {values.dtype}, which is neither numbers nor texts"
-        raise TableError(path, problem, "store it as numbers or texts")
+        raise Refused(problem, "store it as numbers or texts")
     try:
         return np.strings.decode(values, "utf-8") if values.dtype.kind == "S" else values
     except UnicodeDecodeError:
-        raise TableError(path, f"{name} holds bytes that are not UTF-8", "store it as texts") from None
+        raise Refused(f"{name} holds bytes that are not UTF-8", "store it as texts") from None
 
 
 def _load_npz(path: Path) -> dict[str, np.ndarray]:
-    check_readable(path)
     try:
         # Opened here, because numpy leaves the file open when it is not a whole archive.
         with open(path, "rb") as file:
             stored = np.load(file, allow_pickle=False)
-            if isinstance(stored, np.ndarray):
-                raise TableError(path, "this is a single array, not an npz file", _NPZ_REMEDY)
-            return {name: stored[name] for name in stored.files}
-    except TableError:
-        raise
+            if not isinstance(stored, np.ndarray):
+                return {name: stored[name] for name in stored.files}
     except Exception as error:  # zipfile, zlib and numpy raise whatever the bytes lead to
         if "allow_pickle" in str(error) and zipfile.is_zipfile(path):
-            raise TableError(path, "it holds Python objects, which are not loaded", _NPZ_REMEDY) from None
+            raise Refused("it holds Python objects, which are not loaded", _NPZ_REMEDY) from None
         remedy = "the file is damaged or cut off: get or write it again"
-        raise TableError(path, "this cannot be read as npz", remedy) from None
+        raise Refused("this cannot be read as npz", remedy) from None
+    raise Refused("this is a single array, not an npz file", _NPZ_REMEDY)
 
 
-def _dense(path: Path, arrays: dict[str, np.ndarray]) -> np.ndarray:
+def _dense(arrays: dict[str, np.ndarray]) -> np.ndarray:
     X = arrays.get("X")
     if X is None:
-        raise TableError(path, f"there is no X among the arrays ({listing(tuple(arrays))})", _NPZ_REMEDY)
+        raise Refused(f"there is no X among the arrays ({listing(tuple(arrays))})", _NPZ_REMEDY)
     if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise TableError(path, f"X is {X.ndim}-dimensional {X.dtype}, not a table of numbers", _NPZ_REMEDY)
+        raise Refused(f"X is {X.ndim}-dimensional {X.dtype}, not a table of numbers", _NPZ_REMEDY)
     return X
 
 
-def _csr(path: Path, arrays: dict[str, np.ndarray]) -> csr_array:
+def _csr(arrays: dict[str, np.ndarray]) -> csr_array:
     missing = [name for name in _CSR if name not in arrays]
     if missing:
-        raise TableError(path, f"parts of the sparse matrix are missing: {listing(missing)}", _NPZ_REMEDY)
+        raise Refused(f"parts of the sparse matrix are missing: {listing(missing)}", _NPZ_REMEDY)
     if arrays.get("format", np.array(b"csr")).tolist() not in (b"csr", "csr"):
-        raise TableError(path, "the sparse matrix is not in CSR form", "store X.tocsr()")
+        raise Refused("the sparse matrix is not in CSR form", "store X.tocsr()")
     try:
         data, indices, indptr, shape = (arrays[name] for name in _CSR)
         matrix = csr_array((data.astype(np.float64), indices, indptr), shape=tuple(map(int, shape)))
@@ -93,43 +90,36 @@ def _csr(path: Path, arrays: dict[str, np.ndarray]) -> csr_array:
         matrix.sum_duplicates()
     except (ValueError, TypeError, IndexError, OverflowError, MemoryError):
         remedy = "the file is damaged: write it again from a valid matrix"
-        raise TableError(path, "the parts do not make up a sparse matrix", remedy) from None
+        raise Refused("the parts do not make up a sparse matrix", remedy) from None
     return matrix
-
-
-def read_svmlight(path: Path, options: ReadOptions) -> Columns:
-    """Read svmlight/libsvm text; columns are called by the numbers they have in the file."""
-    # The checks of every text file (encoding, NUL bytes, endless lines), and 1_2 is no number.
-    for number, text in enumerate(open_lines(path, options.text_encoding), start=1):
-        if "_" in text and not _is_svmlight(text):
-            raise _bad_line(path, number, text)
-    try:
-        with open(path, "rb") as file:
-            file.seek(len(BOM_UTF8) if file.read(len(BOM_UTF8)) == BOM_UTF8 else 0)
-            X, y = load_svmlight_file(file, dtype=np.float64, zero_based=True)
-    except (ValueError, OverflowError, MemoryError):
-        raise _first_bad_line(path, options.text_encoding) from None
-    return _used_columns(path, X, y)
 
 
 def _used_columns(path: Path, X: Any, y: np.ndarray | None) -> Columns:
     """Leave out columns that no row mentions: numbers may be hashes, far beyond how many there are."""
     used, indices = np.unique(X.indices, return_inverse=True)
-    matrix = csr_array((X.data, indices, X.indptr), shape=(X.shape[0], used.size))
-    names = tuple(map(str, used.tolist()))
-    return Columns(str(path), {}, names, matrix.astype(np.float64, copy=False), y, open_ended=True)
+    matrix = csr_array((X.data.astype(np.float64), indices, X.indptr), shape=(X.shape[0], used.size))
+    return Columns(str(path), {}, tuple(map(str, used.tolist())), matrix, y, open_ended=True)
 
 
-def _first_bad_line(path: Path, text_encoding: str | None) -> TableError:
-    for number, text in enumerate(open_lines(path, text_encoding), start=1):
-        if not _is_svmlight(text):
-            return _bad_line(path, number, text)
-    return TableError(path, "this cannot be read as svmlight", "save it as plain text in UTF-8")
+def read_svmlight(path: Path, options: ReadOptions) -> Columns:
+    """Read svmlight/libsvm text; columns are called by the numbers they have in the file."""
+    file = examine(path, options.text_encoding)
+    _check_lines(file, lambda text: "_" in text)  # which Python would read into a number
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(len(BOM_UTF8) if stream.read(len(BOM_UTF8)) == BOM_UTF8 else 0)
+            X, y = load_svmlight_file(stream, dtype=np.float64, zero_based=True)
+    except (ValueError, OverflowError, MemoryError):
+        _check_lines(file, lambda text: True)
+        raise Refused("this cannot be read as svmlight", "save it as plain text in UTF-8") from None
+    return _used_columns(path, X, y)
 
 
-def _bad_line(path: Path, number: int, text: str) -> TableError:
-    problem = f"line {number} is not LABEL INDEX:VALUE ...: {show(text.strip())}"
-    return TableError(path, problem, "correct that line, or get the whole file again")
+def _check_lines(file: TextFile, suspicious: Callable[[str], bool]) -> None:
+    for number, text in enumerate(file.lines(), start=1):
+        if suspicious(text) and not _is_svmlight(text):
+            problem = f"line {number} is not LABEL INDEX:VALUE ...: {show(text.strip())}"
+            raise Refused(problem, "correct that line, or get the whole file again")
 
 
 def _is_svmlight(text: str) -> bool:

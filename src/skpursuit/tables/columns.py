@@ -7,87 +7,179 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow
+import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
-from .errors import TableError, listing, show
-from .spelling import Texts
+from . import spelling
+from .errors import Advice, Refused, listing, show
 
 Matrix: TypeAlias = np.ndarray | csr_array
-Told: TypeAlias = Callable[[str], None]
+
+MOST_TOTALS = 3  # last rows, such as a total and an average
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a file is read.
+    """How a file is read."""
 
-    Attributes
-    ----------
-    format : str or None
-        A format's name; None goes by the file's extension.
-    text_encoding : str or None
-        How the bytes of a text format spell characters; None recognises it.
-    header : bool
-        Whether the first line of a CSV, TSV or Excel file holds the column names.
-    sheet : str or None
-        The sheet of a workbook; None is the first.
-    skip_bad_rows : bool
-        Leave out rows with too many or too few fields, instead of refusing the file.
-    transpose : bool
-        Whether the file's rows are columns, named by its first column.
-    only : frozenset of str or None
-        If given, columns beyond these need not be read.
-    told : callable
-        Hears what people should know, one sentence at a time.
-    progress : callable or None
-        Hears how many bytes were read.
+    format: str | None = None  # a format's name; None goes by the file's extension
+    text_encoding: str | None = None  # how the bytes of a text format spell characters; None recognises it
+    header: bool = True  # whether the first line of a CSV, TSV or Excel file holds the column names
+    sheet: str | None = None  # the sheet of a workbook; None is the first
+    #: leave out rows with too many or too few fields, instead of refusing the file
+    skip_bad_rows: bool = False
+    keep_total: bool = False  # keep a last row of totals in a CSV, TSV or Excel file
+    transpose: bool = False  # whether the file's rows are columns, named by its first column
+    only: frozenset[str] | None = None  # if given, columns beyond these need not be read
+    #: hears what people should know, one sentence at a time
+    told: Callable[[str], None] = lambda sentence: None
+    progress: Callable[[int], None] | None = None  # hears how many bytes were read
+
+
+class Column:
+    """A column as a file has it (texts, numbers, truth values or times), and what it can be read as.
+
+    Everything that is found out about it is kept, because several guesses look at the same column.
     """
 
-    format: str | None = None
-    text_encoding: str | None = None
-    header: bool = True
-    sheet: str | None = None
-    skip_bad_rows: bool = False
-    transpose: bool = False
-    only: frozenset[str] | None = None
-    told: Told = lambda sentence: None
-    progress: Callable[[int], None] | None = None
+    def __init__(self, values: Any):
+        self.values = values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
+        self.type = self.values.type
+        self.is_text = bool(pyarrow.types.is_string(self.type))
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> Column:
+        """Return a column of an array, missing where it is NaN."""
+        if values.dtype.kind != "f":
+            return cls(pyarrow.array(values.tolist()))
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        return cls(pyarrow.array(values, mask=np.isnan(values)))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def null_count(self) -> int:
+        """How many cells hold nothing at all."""
+        return self.values.null_count
+
+    def cell(self, row: int) -> str:
+        """Return one cell as a text, as it was given."""
+        return str(self.values[row].as_py())
+
+    def to_pylist(self) -> list[Any]:
+        """Return the cells as they were given."""
+        return self.values.to_pylist()
+
+    def head(self, rows: int) -> list[str]:
+        """Return the texts of the first rows that have one."""
+        return [text for text in Column(self.values.slice(0, rows)).texts.to_pylist() if text]
+
+    @cached_property
+    def texts(self) -> Any:
+        """The column as trimmed texts, null where a value is missing; numbers as files write them."""
+        if pyarrow.types.is_floating(self.type):
+            spelled = [None if v is None or v != v else _spelled(v) for v in self.to_pylist()]
+            return pyarrow.array(spelled, pyarrow.string())
+        if not self.is_text:
+            return self.values.cast(pyarrow.string())
+        trimmed = pc.utf8_trim_whitespace(self.values)
+        missing = pc.is_in(pc.utf8_lower(trimmed), pyarrow.array(spelling.MISSING))
+        return pc.if_else(missing, pyarrow.scalar(None, pyarrow.string()), trimmed)
+
+    @cached_property
+    def n_known(self) -> int:
+        """How many values are not missing."""
+        return len(self) - (self.texts if self.is_text else self.values).null_count
+
+    @cached_property
+    def coded(self) -> tuple[np.ndarray, list[str]]:
+        """Codes (-1: missing) and the different texts, in the order they come."""
+        found = self.texts.dictionary_encode()
+        codes = found.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes, found.dictionary.to_pylist()
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """How often each of the different texts comes."""
+        codes, labels = self.coded
+        return np.bincount(codes[codes >= 0], minlength=len(labels))
+
+    @cached_property
+    def plain(self) -> np.ndarray | None:
+        """The column as numbers if all of it is plain ones, or empty; else None."""
+        given = self.values
+        first = given[0].as_py() if len(given) else None
+        if first and first[0] not in "+-.0123456789nN":  # mostly: before a whole column is looked at
+            return None
+        try:
+            empty = pc.equal(given, "")
+            if pc.any(empty).as_py():
+                given = pc.if_else(empty, pyarrow.scalar(None, pyarrow.string()), given)
+            found = pc.cast(given, pyarrow.float64()).to_numpy(zero_copy_only=False)
+        except pyarrow.ArrowInvalid:
+            return None
+        return None if np.isinf(found).any() else found
+
+    @cached_property
+    def _has_points(self) -> bool:
+        return bool(pc.any(pc.match_substring(self.values, ".")).as_py())
+
+    def numbers(self, decimal: str = ".", unit: str = "") -> tuple[np.ndarray, np.ndarray]:
+        """Return the column as numbers, NaN where there is none, and where some other text is instead."""
+        if not self.is_text:
+            values = pc.cast(self.values, pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+            infinite = np.isinf(values)
+            return np.where(infinite, np.nan, values), infinite
+        if not unit and self.plain is not None and (decimal == "." or not self._has_points):
+            return self.plain, np.zeros(len(self), dtype=bool)
+        return spelling.numbers(self.texts, decimal, unit)
+
+    def units(self, decimal: str) -> list[str]:
+        """Return the signs and units that numbers carry here, the most frequent first; "" is none."""
+        counts: dict[str, int] = {}
+        for label, count in list(zip(self.coded[1] if self.is_text else (), self.counts.tolist()))[:2000]:
+            if (unit := spelling.unit_of(label, decimal)) is not None:
+                counts[unit] = counts.get(unit, 0) + count
+        return sorted(counts, key=lambda unit: -counts[unit])
+
+    def days(self, order: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the column as days since 1970 (NaN: none), and where some other text is instead."""
+        if not self.is_text:
+            moments = pc.cast(self.values, pyarrow.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
+            days = moments.astype("M8[us]").astype("int64") / 86_400e6
+            return np.where(np.isnat(moments), np.nan, days), np.zeros(len(self), dtype=bool)
+        codes, labels = self.coded
+        days = np.array([*(spelling.days(label, order) for label in labels), np.nan])[codes]
+        return days, np.isnan(days) & (codes >= 0)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of one file.
+    """The columns of one file."""
 
-    Attributes
-    ----------
-    path : str
-        Where they come from, for messages.
-    raw : dict of str to pyarrow array
-        Columns as the file has them: texts, numbers, truth values or times.
-    names : tuple of str
-        Names of the columns of ``matrix``, for formats that hold one.
-    matrix : ndarray or csr_array
-        Columns that are numbers; NaN where a value is missing.
-    target : ndarray or None
-        Labels or values stored beside the matrix (npz, svmlight); known as ``y``.
-    open_ended : bool
-        The format does not write trailing or empty columns (svmlight): what is absent is zero.
-    """
-
-    path: str
-    raw: dict[str, Any] = field(default_factory=dict)
-    names: tuple[str, ...] = ()
+    path: str  # where they come from, for messages
+    raw: dict[str, Column] = field(default_factory=dict)  # columns as the file has them
+    names: tuple[str, ...] = ()  # names of the columns of ``matrix``
+    #: further columns, of numbers, for formats that hold a matrix; NaN where a value is missing
     matrix: Matrix | None = None
+    #: labels or values stored beside the matrix (npz, svmlight); known as ``y``
     target: np.ndarray | None = None
+    #: the format does not write trailing or empty columns (svmlight): what is absent is zero
     open_ended: bool = False
 
     def __post_init__(self) -> None:
         if self.n_rows == 0:
-            raise no_rows(self.path)
+            raise Refused("there are no rows in the table", "give a file with data below the header")
+
+    @classmethod
+    def of(cls, path: Any, names: Iterable[object], arrays: Iterable[Any]) -> Columns:
+        """Return columns of pyarrow arrays, their names made different."""
+        return cls(str(path), dict(zip(different(names), map(Column, arrays))))
 
     @property
     def n_rows(self) -> int:
@@ -100,20 +192,49 @@ class Columns:
         return (*self.names, *self.raw, *(() if self.target is None else ("y",)))
 
     @cached_property
-    def texts(self) -> dict[str, Texts]:
-        """The columns of texts, each read once however often it is looked at."""
-        return {name: Texts(raw) for name, raw in self.raw.items() if pyarrow.types.is_string(raw.type)}
+    def one_by_one(self) -> dict[str, Column]:
+        """All columns but those of a sparse matrix, which are too many to look at each."""
+        dense = self.matrix if isinstance(self.matrix, np.ndarray) else np.empty((0, 0))
+        target = {} if self.target is None else {"y": Column.of(self.target)}
+        return {
+            **{name: Column.of(values) for name, values in zip(self.names, dense.T)},
+            **self.raw,
+            **target,
+        }
+
+    def column(self, name: str) -> Column:
+        """Return a column, wherever it is kept; zeros where the format left it out."""
+        if name in self.one_by_one:
+            return self.one_by_one[name]
+        if isinstance(self.matrix, csr_array) and name in self.names:
+            return Column.of(self.matrix[:, [self.names.index(name)]].toarray().ravel())
+        return Column.of(np.zeros(self.n_rows))
 
     def numbers(self, name: str) -> np.ndarray:
-        """Return a column of the matrix."""
-        assert self.matrix is not None
-        column = self.matrix[:, [self.names.index(name)]]
-        return np.asarray(column.toarray() if isinstance(column, csr_array) else column, dtype=float).ravel()
+        """Return a column as numbers, NaN where there is none."""
+        return self.column(name).numbers()[0]
+
+    def transposed(self) -> Columns:
+        """Return the table with its rows as columns, named by the first column."""
+        first, *others = (column.values.cast(pyarrow.string()).to_pylist() for column in self.raw.values())
+        rows = (pyarrow.array(row, pyarrow.string()) for row in zip(*others))
+        return Columns.of(self.path, first, rows)
+
+    def unknown(self, name: str, kind: str, suffix: str = "") -> Refused:
+        """Return the problem of a name that no column has: the value, but for a suffix, of ``--kind``."""
+        names = self.all_names
+        near = difflib.get_close_matches(name.casefold(), [other.casefold() for other in names], 1, 0.5)
+        nearest = next((other for other in names if near and other.casefold() == near[0]), "")
+        remedy = f"did you mean {show(nearest)}" if nearest else f"the columns are {listing(names)}"
+        better = (f"--{kind}", nearest + suffix) if nearest else ()
+        advice = Advice(kind, better, "--target" if kind == "target" else name + suffix)
+        without = kind == "target" and not nearest  # no command to advise: there has to be a target
+        return Refused(f"there is no column {show(name)}", remedy, None if without else advice)
 
 
-def no_rows(path: Path | str) -> TableError:
-    """Return the error for a table without rows."""
-    return TableError(path, "there are no rows in the table", "give a file with data below the header")
+def _spelled(value: float) -> str:
+    """Return the text of a number as files write it: 1 for 1.0, all digits that tell it from others."""
+    return str(int(value)) if value.is_integer() and abs(value) < 2**63 else str(value)
 
 
 def different(names: Iterable[object]) -> list[str]:
@@ -129,10 +250,24 @@ def different(names: Iterable[object]) -> list[str]:
     return list(found)
 
 
-def unknown_column(path: Path | str, name: str, names: Sequence[str], option: str) -> TableError:
-    """Return the error for a name that no column has, with the nearest one that some has."""
-    near = difflib.get_close_matches(name.casefold(), [other.casefold() for other in names], 1, 0.5)
-    found = [other for other in names if near and other.casefold() == near[0]]
-    words = f"did you mean {show(found[0])}" if found else f"the columns are {listing(tuple(names))}"
-    fix, instead_of = ((option, found[0]), option) if found else ((), "")
-    return TableError(path, f"there is no column {show(name)}", words, fix, instead_of)
+def trailing_totals(
+    rows: Sequence[Sequence[Any]], tail: Sequence[Sequence[Any]], options: ReadOptions
+) -> int:
+    """Return how many of the last rows (`tail`) are totals, and tell it; `rows` are the first ones.
+
+    The first text of a total says that it is one, which that of no earlier row does.
+    """
+    if options.keep_total or any(_is_total(row) for row in rows[: max(1, len(rows) - MOST_TOTALS)]):
+        return 0
+    count = len(list(itertools.takewhile(_is_total, reversed(tail[-MOST_TOTALS:]))))
+    if count and count < len(rows):
+        words = f"the last {count} rows are totals" if count > 1 else "the last row is a total"
+        cells = " ".join(str(cell) for cell in tail[-count] if cell not in (None, ""))
+        options.told(f"{words}, left out: {show(cells)}; --keep-total keeps {'them' if count > 1 else 'it'}")
+        return count
+    return 0
+
+
+def _is_total(row: Sequence[Any]) -> bool:
+    first = next((cell for cell in row if cell is not None and str(cell).strip()), "")
+    return isinstance(first, str) and spelling.is_total(first)

@@ -7,11 +7,12 @@ some quote swallowed it. Where rows are bad, a second and slow pass finds the li
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BufferedReader, StringIO
@@ -19,14 +20,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow
+import pyarrow.compute as pc
 import pyarrow.csv
 
-from .columns import Columns, ReadOptions, different, no_rows
-from .errors import TableError, raise_all, show
-from .source import Utf8Stream, open_lines, recognise, utf8_blocks
+from .columns import MOST_TOTALS, Columns, ReadOptions, different, trailing_totals
+from .errors import Advice, Refused, refuse_all, show
+from .source import BlockStream, TextFile, examine
 from .spelling import ONLY
 
-SNIFFED = 2**18  # bytes, of which
+SNIFFED = 2**18  # characters, of which
 SNIFFED_ROWS = 100  # are looked at for the separator
 BLOCK = 2**23  # bytes; a row must fit in one
 END = "\x1eend\x1e"  # of the row after the last; \x1e separates records in formats that nobody uses
@@ -35,19 +37,22 @@ LARGE = 2**23  # bytes from which columns that look like plain numbers are read 
 PLAIN = re.compile(r"[+-]?\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?")  # a decimal point beyond doubt
 PREAMBLE = 10  # lines above the header, at most
 WIDE = 20  # characters of a bad line that are shown
+MOST_AFTER = MOST_TOTALS + 1  # rows at the end that are not data: totals, and the one that is put there
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a delimited file is laid out: its separator, its columns, and where their rows begin."""
+    """How a delimited file is laid out: its separator, its columns, and where their rows begin and end."""
 
-    codec: str
+    file: TextFile
     delimiter: str
     names: tuple[str, ...]
-    start: int  # bytes before the first row of data
+    rows: tuple[list[str], ...]  # the first of them
+    start: int  # bytes of UTF-8 before the first row of data
     skipped: int  # records before it that are not blank
+    totals: int = 0  # rows at the end that are left out
+    short_totals: frozenset[str] = frozenset()  # the same, where they have another width than the rest
     floats: frozenset[str] = frozenset()  # columns that pyarrow may read as numbers itself
-    quotes: bool = True  # whether there may be any, and line breaks between them
 
     @property
     def last(self) -> list[str]:
@@ -60,53 +65,83 @@ class Layout:
         return "\n" + self.delimiter.join(self.last) + "\n"
 
 
+class _OtherText(Exception):
+    """A column that looked like plain numbers holds something else."""
+
+
 def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> Columns:
     """Read a CSV or TSV file; without a delimiter it is found out."""
     layout = find_layout(path, options, delimiter)
     if path.stat().st_size >= LARGE:
-        quotes = any(b'"' in block for block in utf8_blocks(path, layout.codec))
-        layout = replace(layout, floats=_plain_numbers(path, layout), quotes=quotes)
+        layout = replace(layout, floats=_plain_numbers(layout))
     try:
-        table = _parsed(path, layout, options, pyarrow.csv.read_csv)
+        table = _parsed(layout, options, pyarrow.csv.read_csv)
     except _OtherText:  # among the numbers: all columns as text, then
-        table = _parsed(path, replace(layout, floats=frozenset()), options, pyarrow.csv.read_csv)
-    if table.num_rows and not any(_is_end(column[-1]) for column in table.columns):
-        raise _unclosed(path)
-    table = table.slice(0, table.num_rows - 1)
-    return Columns(str(path), dict(zip(table.column_names, table.columns)))
+        table = _parsed(replace(layout, floats=frozenset()), options, pyarrow.csv.read_csv)
+    return Columns.of(path, *_rows(layout, options, table, ended=True))
 
 
 def stream_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> Iterator[Columns]:
     """Read a CSV or TSV file in pieces that fit in memory."""
     layout = find_layout(path, options, delimiter)
-    batches = iter(_parsed(path, layout, options, pyarrow.csv.open_csv))
-    ended = some = False
-    while (batch := _guarded(path, layout, partial(next, batches, None))) is not None:
-        ended = bool(batch.num_rows) and _is_end(batch.column(0)[-1])
-        rows = batch.slice(0, batch.num_rows - ended)
-        if rows.num_rows:
+    batches = iter(_parsed(layout, options, pyarrow.csv.open_csv))
+    some, waiting = False, None
+    while True:
+        batch = _guarded(layout, partial(next, batches, None))
+        piece = None if batch is None else pyarrow.Table.from_batches([batch])
+        if waiting is None or (piece is not None and piece.num_rows <= MOST_AFTER):
+            waiting = piece if waiting is None else pyarrow.concat_tables([waiting, piece])
+            continue
+        names, arrays = _rows(layout, options, waiting, ended=piece is None)
+        if len(arrays[0]) or (piece is None and not some):
             some = True
-            yield Columns(str(path), dict(zip(rows.schema.names, rows.columns)))
-    if not ended:
-        raise _unclosed(path)
-    if not some:
-        raise no_rows(path)
+            yield Columns.of(path, names, arrays)
+        if piece is None:
+            return
+        waiting = piece
 
 
-class _OtherText(Exception):
-    """A column that looked like plain numbers holds something else."""
+def _rows(layout: Layout, options: ReadOptions, table: Any, ended: bool) -> tuple[list[str], list[Any]]:
+    """Return the names and columns that are wanted, without blank rows and without what ends the table."""
+    if ended:
+        if not table.num_rows or table.column(0)[-1].as_py() not in (END, float(END_NUMBER)):
+            raise _unclosed()
+        table = table.slice(0, table.num_rows - 1)
+    if layout.file.blanks:
+        table = _without(table, dict.fromkeys(table.column_names, ""))
+    table = _without(table, {name: name for name in table.column_names})  # files that were put together
+    if ended:
+        table = table.slice(0, max(0, table.num_rows - layout.totals))
+    wanted = _wanted(layout, options)
+    return wanted, [table.column(name) for name in wanted]
 
 
-def _plain_numbers(path: Path, layout: Layout) -> frozenset[str]:
+def _wanted(layout: Layout, options: ReadOptions) -> list[str]:
+    wanted = [name for name in layout.names if options.only is None or name in options.only]
+    return wanted or list(layout.names[:1])
+
+
+def _without(table: Any, cells: dict[str, str]) -> Any:
+    """Return a table without the rows that hold these cells, and no others."""
+    kept = None
+    for name, cell in cells.items():
+        column = table.column(name)
+        if pyarrow.types.is_string(column.type):
+            other = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(column), cell), bool(cell))
+        elif cell:
+            return table  # no number is a text
+        else:
+            other = pc.is_valid(column)
+        kept = other if kept is None else pc.or_(kept, other)
+        if pc.all(kept).as_py():
+            return table
+    return table.filter(kept)
+
+
+def _plain_numbers(layout: Layout) -> frozenset[str]:
     """Return the columns whose first cells are numbers with a decimal point; none if some have a comma."""
-    text = next(utf8_blocks(path, layout.codec), b"")[layout.start : layout.start + SNIFFED].decode(
-        "utf-8", "ignore"
-    )
-    records = itertools.islice(
-        _records(list(StringIO(text, newline=""))[:-1], layout.delimiter), SNIFFED_ROWS
-    )
-    rows = [record for record, _ in records if len(record) == len(layout.names)]
-    if any(re.fullmatch(ONLY[","], cell) for row in rows for cell in row):
+    rows = [row for row in layout.rows if len(row) == len(layout.names)]
+    if layout.totals or any(re.fullmatch(ONLY[","], cell) for row in rows for cell in row):
         return frozenset()
     columns = dict(zip(layout.names, zip(*rows)))
     return frozenset(
@@ -118,41 +153,57 @@ def _plain_numbers(path: Path, layout: Layout) -> frozenset[str]:
 
 
 def find_layout(path: Path, options: ReadOptions, delimiter: str | None = None) -> Layout:
-    """Find separator, header and columns from the beginning of a file."""
-    codec = recognise(path, options.text_encoding)
-    block = next(utf8_blocks(path, codec), b"")
-    if len(block) > SNIFFED:
-        block = block[: block.rfind(b"\n", 0, SNIFFED) + 1 or SNIFFED]
-    head = block.decode("utf-8", "ignore")
+    """Find separator, header, columns and totals from the beginning and the end of a file."""
+    file = examine(path, options.text_encoding)
+    head = next(file.blocks(), b"").decode()
+    if len(head) > SNIFFED:
+        head = head[: head.rfind("\n", 0, SNIFFED) + 1 or SNIFFED]
     begin = 0
     if said := re.match(r"sep=(.)\r?\n", head):  # Excel's own way to say it
         delimiter, begin = delimiter or said[1], said.end()
     lines = list(StringIO(head[begin:], newline=""))
-    delimiter = delimiter or max("\t;|,", key=partial(_fit, lines))
-    rows = list(itertools.islice(_records(lines, delimiter), SNIFFED_ROWS))
-    if not rows:
-        raise TableError(path, "the file is empty", "give a file with a header and rows of data")
-    if not options.header:
-        names = tuple(f"c{j + 1}" for j in range(len(rows[0][0])))
-        return Layout(codec, delimiter, names, len(head[:begin].encode()), 0)
-    header, above = _find_header([record for record, _ in rows])
-    if _is_data(header):
-        problem = "the first line holds numbers where column names should be"
-        remedy = "add a line of names; or say that there is none, and the columns are c1, c2, ..."
-        raise TableError(path, problem, remedy, ("--no-header", "--target", f"c{len(header)}"), "--target")
-    if above:
-        options.told(f"{above} lines above the header are left out, such as {show(lines[0].strip())}")
-    start = len((head[:begin] + "".join(lines[: rows[above][1]])).encode())
-    return Layout(codec, delimiter, tuple(different(header)), start, above + 1)
+    ways = {sign: _records(lines, sign) for sign in (delimiter or "\t;|,")}
+    delimiter = max(ways, key=lambda sign: _shape(record for record, _ in ways[sign]))
+    records = ways[delimiter]
+    if not records:
+        raise Refused("the file is empty", "give a file with a header and rows of data")
+    rows = tuple(record for record, _ in records)
+    if options.header:
+        header, above = _find_header(rows)
+        if _is_data(header):
+            problem = "the first line holds numbers where column names should be"
+            remedy = "add a line of names; or say that there is none, and the columns are c1, c2, ..."
+            fix = ("--no-header", "--target", f"c{len(header)}")
+            raise Refused(problem, remedy, Advice("header", fix, "--target"))
+        if above:
+            options.told(f"{above} lines above the header are left out, such as {show(lines[0].strip())}")
+        start = len((head[:begin] + "".join(lines[: records[above][1]])).encode())
+        names, skipped = tuple(different(header)), above + 1
+    else:
+        names, start, skipped = tuple(f"c{j + 1}" for j in range(len(rows[0]))), len(head[:begin].encode()), 0
+    return _with_totals(Layout(file, delimiter, names, rows[skipped:], start, skipped), options)
 
 
-def _find_header(records: list[list[str]]) -> tuple[list[str], int]:
-    """Return the header and how many records are above it."""
-    widths = [len(record) for record in records]
-    width = _usual(widths)
-    above = next((i for i, record in enumerate(records) if _is_header(record, width)), widths.index(width))
-    if above == 1 and width == widths[0] + 1:  # R leaves out the name of its row names
-        return ["row", *records[0]], 0
+def _with_totals(layout: Layout, options: ReadOptions) -> Layout:
+    """Find out whether the last rows are totals."""
+    every = layout.file.tail.replace("\r", "").split("\n")
+    lines = [line for line in every if line.strip(f'"{layout.delimiter} ')]
+    tail = [next(iter(_records([line], layout.delimiter)), ([], 0))[0] for line in lines]
+    count = trailing_totals(layout.rows, tail, options)
+    last = list(zip(lines, tail))[len(lines) - count :]
+    short = [line for line, record in last if len(record) != len(layout.names)]
+    return replace(layout, totals=count - len(short), short_totals=frozenset(short))
+
+
+def _find_header(records: Sequence[list[str]]) -> tuple[list[str], int]:
+    """Return the header and how many records are above it, such as titles in the first cells."""
+    width = _shape(records)[1]
+    wide = [i for i, record in enumerate(records) if len(record) == width]
+    above = next((i for i in wide if 2 * sum(bool(cell.strip()) for cell in records[i]) > width), wide[0])
+    if above == 1 and width == len(records[0]) + 1:
+        if not any(records[i][-1].strip() for i in wide):  # a separator at the end of every row
+            return [*records[0], ""], 0
+        return ["row", *records[0]], 0  # R leaves out the name of its row names
     above = above if above <= PREAMBLE else 0
     return records[above], above
 
@@ -164,123 +215,100 @@ def _is_data(names: list[str]) -> bool:
     return whole or any(re.fullmatch(r"[+-]?\d+[.,]\d+", name) for name in known)
 
 
-def _is_header(record: list[str], width: int) -> bool:
-    """Whether a record can be a header: of the usual width, and not just a title in its first cells."""
-    return len(record) == width and 2 * sum(bool(cell.strip()) for cell in record) > width
-
-
-def _records(lines: list[str], delimiter: str) -> Iterator[tuple[list[str], int]]:
-    """Yield the records that are not blank, with the number of lines up to their end."""
+def _records(lines: Iterable[str], delimiter: str) -> list[tuple[list[str], int]]:
+    """Return the first records that are not blank, with the number of lines up to their end."""
     reader = csv.reader(lines, delimiter=delimiter)
-    try:
-        for record in reader:
+    found: list[tuple[list[str], int]] = []
+    with contextlib.suppress(csv.Error):
+        for record in itertools.takewhile(lambda _: len(found) < SNIFFED_ROWS, reader):
             if record:
-                yield record, reader.line_num
-    except csv.Error:
-        return
+                found.append((record, reader.line_num))
+    return found
 
 
-def _usual(widths: list[int]) -> int:
-    counts = Counter(widths)
-    return max(counts, key=lambda width: (counts[width], width))
+def _shape(records: Iterable[list[str]]) -> tuple[float, int]:
+    """Return the share of records that have the usual number of fields (0 if it is one), and that number."""
+    counts = Counter(map(len, records))
+    width = max(counts, key=lambda width: (counts[width], width), default=1)
+    return (counts[width] / counts.total() if width > 1 else 0.0), width
 
 
-def _fit(lines: list[str], delimiter: str) -> tuple[float, int]:
-    """How well a delimiter fits: the share of rows that have the usual number of fields, and that number."""
-    widths = [len(record) for record, _ in itertools.islice(_records(lines, delimiter), SNIFFED_ROWS)]
-    width = _usual(widths) if widths else 1
-    return (widths.count(width) / len(widths) if width > 1 else 0.0), width
-
-
-def _parsed(path: Path, layout: Layout, options: ReadOptions, reader: Any) -> Any:
-    """Have pyarrow read the rows below the header."""
-    blocks = utf8_blocks(path, layout.codec)
+def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) -> Any:
+    """Have pyarrow read the rows below the header, all at once (`read_csv`) or in pieces (`open_csv`)."""
+    blocks = layout.file.blocks(options.progress)
     first = next(blocks, b"")[layout.start :]
-    stream: Any = Utf8Stream(itertools.chain([first], blocks), layout.after.encode(), options.progress)
-    if reader is pyarrow.csv.read_csv:  # all of it at once, which is quicker
-        stream = pyarrow.BufferReader(stream.readall())
-    wanted = [name for name in layout.names if options.only is None or name in options.only]
-    skipped: list[Any] = []
+    whole = itertools.chain([first], blocks, [layout.after.encode()])
+    told: list[Any] = []
 
     def bad_row(row: Any) -> str:
-        skipped.append(row)
-        if len(skipped) == 1 and options.skip_bad_rows:
+        if row.text.strip("\r\n") in layout.short_totals:
+            return "skip"
+        if options.skip_bad_rows and not told:
+            told.append(row)
             options.told(f"rows with another number of fields are left out, such as {show(row.text)}")
         return "skip" if options.skip_bad_rows else "error"
 
-    def read() -> Any:
-        return reader(
-            stream if isinstance(stream, pyarrow.BufferReader) else BufferedReader(stream, 2**20),
+    types = {name: pyarrow.float64() if name in layout.floats else pyarrow.string() for name in layout.names}
+    return _guarded(
+        layout,
+        lambda: reader(
+            pyarrow.BufferReader(b"".join(whole))
+            if reader is pyarrow.csv.read_csv
+            else BufferedReader(BlockStream(whole), 2**20),
             read_options=pyarrow.csv.ReadOptions(column_names=layout.names, block_size=BLOCK),
             parse_options=pyarrow.csv.ParseOptions(
-                delimiter=layout.delimiter, newlines_in_values=layout.quotes, invalid_row_handler=bad_row
+                delimiter=layout.delimiter, newlines_in_values=layout.file.quotes, invalid_row_handler=bad_row
             ),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types={
-                    name: pyarrow.float64() if name in layout.floats else pyarrow.string()
-                    for name in layout.names
-                },
+                column_types=types,
                 null_values=["", "NA", "N/A", "NaN", "nan", "NULL", "null"],
-                include_columns=wanted or list(layout.names[:1]),
+                include_columns=list(layout.names) if layout.file.blanks else _wanted(layout, options),
             ),
-        )
+        ),
+    )
 
-    return _guarded(path, layout, read)
 
-
-def _guarded(path: Path, layout: Layout, read: Any) -> Any:
+def _guarded(layout: Layout, read: Callable[[], Any]) -> Any:
     try:
         return read()
     except pyarrow.ArrowException as error:
         if "conversion error to double" in str(error):
             raise _OtherText from None
-        raise_all(bad_rows(path, layout))
+        refuse_all(_bad_rows(layout))
         words = " ".join(str(error).split())[:120]
-        raise TableError(path, f"this cannot be read as a table ({words})", "check that it is one") from None
+        raise Refused(f"this cannot be read as a table ({words})", "check that it is one") from None
 
 
-def bad_rows(path: Path, layout: Layout) -> Iterator[TableError]:
+def _bad_rows(layout: Layout) -> Iterator[Refused]:
     """Find the lines that do not have as many fields as there are columns."""
-    width = len(layout.names)
-    reader = csv.reader(open_lines(path, layout.codec, layout.after), delimiter=layout.delimiter)
+    width, advice = len(layout.names), Advice("bad rows", ("--skip-bad-rows",))
+    reader = csv.reader(
+        itertools.chain(layout.file.lines(), ["\n", layout.after[1:]]), delimiter=layout.delimiter
+    )
     last: list[str] = []
-    pending: TableError | None = None
-    fix = ("--skip-bad-rows",)
+    pending = ""
     try:
         for record in itertools.islice(filter(None, reader), layout.skipped, None):
-            ended = record == layout.last
-            if pending is not None:
-                if ended and len(last) < width:
-                    remedy = (
-                        "the file seems to be cut off there: get the whole file again, or leave the row out"
-                    )
-                    pending = TableError(path, pending.problem, remedy, fix)
-                yield pending
-                pending = None
-            if not ended and len(record) != width:
-                if any(END in cell or END_NUMBER in cell for cell in record):
-                    yield _unclosed(path)
-                    return
-                shown = show(layout.delimiter.join(record), WIDE)
-                problem = f"line {reader.line_num} has {len(record)} fields where there are {width} columns"
-                problem += f": {shown}"
-                pending = TableError(
-                    path, problem, "correct the line (a separator inside a value needs quotes)", fix
-                )
+            if pending:
+                cut = record == layout.last and len(last) < width
+                remedy = "the file seems to be cut off there: get the whole file again, or leave the row out"
+                usual = "correct the line (a separator inside a value needs quotes)"
+                yield Refused(pending, remedy if cut else usual, advice)
+            if any(END in cell or END_NUMBER in cell for cell in record) and record != layout.last:
+                yield _unclosed()
+                return
+            pending = ""
+            if len(record) != width:
+                pending = f"line {reader.line_num} has {len(record)} fields where there are {width} columns"
+                pending += f": {show(layout.delimiter.join(record), WIDE)}"
             last = record
     except csv.Error:
-        yield TableError(
-            path, f"line {reader.line_num} cannot be read", "check the quotes near that line", fix
-        )
+        yield Refused(f"line {reader.line_num} cannot be read", "check the quotes near that line", advice)
         return
     if last != layout.last:
-        yield _unclosed(path)
+        yield _unclosed()
 
 
-def _is_end(value: Any) -> bool:
-    return value.as_py() in (END, float(END_NUMBER))
-
-
-def _unclosed(path: Path) -> TableError:
+def _unclosed() -> Refused:
     problem = "the file ends inside a quoted field, so it seems to be cut off"
-    return TableError(path, problem, "get the whole file again, or close the quote")
+    return Refused(problem, "get the whole file again, or close the quote")

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pyarrow
 from scipy.sparse import csr_array, hstack
 
-from .columns import Columns, Matrix, unknown_column
-from .errors import TableError, listing, raise_all, show
+from .columns import Columns, Matrix
+from .errors import Advice, Refused, listing, naming, refuse_all, show
 from .guessing import EncodingOptions, guess_kinds
-from .kinds import NO, YES, Category, Date, Found, Kind, LeftOut, Number, YesNo, as_texts, kind_from_dict
+from .kinds import Date, Found, Kind, LeftOut, Number, YesNo, kind_from_dict
+from .spelling import NO, YES
 
 #: More cells than this are held as a sparse matrix (a dense one would need more than 1 GiB).
 DENSE_CELLS = 2**27
@@ -21,49 +21,36 @@ DENSE_CELLS = 2**27
 
 @dataclass(frozen=True)
 class Table:
-    """A table ready for a solver.
+    """A table ready for a solver."""
 
-    Attributes
-    ----------
-    X : ndarray or csr_array of float64
-        One row per row of the file, one column per feature.
-    y : ndarray or None
-        The target: numbers, or strings where the column held categories.
-    features : tuple of str
-        Names of the columns of X; an indicator is called ``column=category``.
-    encoding : Encoding
-        What was done, to be done again to new files.
-    found : dict of str to Found
-        What was met in each column: missing cells, texts among numbers, unknown categories.
-    dropped : int
-        Rows without a target, which are left out.
-    """
-
-    X: Matrix
-    y: np.ndarray | None
-    features: tuple[str, ...]
-    encoding: Encoding
+    X: Matrix  # one row per row of the file, one column per feature
+    y: np.ndarray | None  # the target: numbers, or strings where the column held categories
+    features: tuple[str, ...]  # names of the columns of X; an indicator is called ``column=category``
+    encoding: Encoding  # what was done, to be done again to new files
+    #: what was met in each column: missing cells, texts among numbers, unknown categories
     found: dict[str, Found] = field(default_factory=dict)
-    dropped: int = 0
+    dropped: int = 0  # rows without a target, which are left out
+
+    def described(self) -> list[dict[str, str]]:
+        """Say what each column was taken for, and what became of its missing cells, in words."""
+        rows = []
+        for kind in self.encoding.columns:
+            met = self.found.get(kind.name, Found())
+            count = met.missing + met.strays
+            words = [f"{count} cell{'s' * (count > 1)}", *kind.gap_words()] if count else []
+            words += [f"row {met.row} holds {met.cell[:20]!r}"] if met.strays else []
+            row = {"column": kind.name, "kind": kind.kind, "taken for": kind.words()}
+            rows.append({**row, "missing": ", ".join(words)})
+        return rows
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How columns become features: a plain value, stored with a model.
+    """How columns become features: a plain value, stored with a model."""
 
-    Attributes
-    ----------
-    target : str or None
-        Name of the target column; it is never a feature.
-    columns : tuple of Kind
-        What the other columns are, in the order of their features.
-    target_kind : Kind or None
-        What the target is, where it is a column of texts or types.
-    """
-
-    target: str | None
-    columns: tuple[Kind, ...]
-    target_kind: Kind | None = None
+    target: str | None  # name of the target column; it is never a feature
+    columns: tuple[Kind, ...]  # what the other columns are, in the order of their features
+    target_kind: Kind | None = None  # what the target is
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -77,32 +64,36 @@ class Encoding:
 
     def apply(self, columns: Columns) -> Table:
         """Encode columns, found by name in any order; columns the encoding does not know are ignored."""
+        with naming(columns.path):
+            return self._apply(columns)
+
+    def _apply(self, columns: Columns) -> Table:
         known = set(columns.all_names)
         absent = [] if columns.open_ended else [name for name in self.used if name not in known]
         if absent:
             problem = f"columns that the model needs are missing: {listing(absent)}"
-            raise TableError(columns.path, problem, "add them (any order; other columns are ignored)")
+            raise Refused(problem, "add them (any order; other columns are ignored)")
         found: dict[str, Found] = {}
-        parts = [*self._parts(columns, found)]
-        raise_all(problem for column in self.columns for problem in _problems(columns.path, column, found))
+        parts = list(self._parts(columns, found))
+        refuse_all(
+            problem for kind in self.columns for problem in _problems(kind, found.get(kind.name, Found()))
+        )
         return Table(_join(parts, columns.n_rows), None, self.features, self, found)
 
     def _parts(self, columns: Columns, found: dict[str, Found]) -> Iterator[Matrix]:
-        """Yield the features of all columns; those that a matrix holds as numbers come together."""
-        place = {name: j for j, name in enumerate(columns.names)}
-        waiting: list[Number] = []
-        for column in self.columns:
-            plain = isinstance(column, Number) and not column.flag and column.name not in columns.raw
-            if waiting and not plain:
-                yield _block(columns, place, waiting, found)
-                waiting = []
-            if plain:
-                waiting.append(column)  # type: ignore[arg-type]
-            elif column.features:
-                encoded, found[column.name] = column.encode(_raw(columns, column.name))
+        """Yield the features of all columns; those that a sparse matrix holds come together."""
+        block: list[Kind] = []
+        sparse = isinstance(columns.matrix, csr_array)
+        for kind in (*self.columns, None):
+            if sparse and isinstance(kind, Number) and not kind.flag and kind.name not in columns.one_by_one:
+                block.append(kind)
+                continue
+            if block:
+                yield _block(columns, block, found)
+                block = []
+            if kind is not None and kind.features:
+                encoded, found[kind.name] = kind.encode(columns.column(kind.name))
                 yield encoded
-        if waiting:
-            yield _block(columns, place, waiting, found)
 
     def restrict(self, features: Iterable[str]) -> Encoding:
         """Return the part that some features need, so that a sparse model asks for its own columns only."""
@@ -137,175 +128,121 @@ def _first_format(stored: dict[str, Any]) -> tuple[Kind, ...]:
         {"kind": "category", "name": name, "levels": levels, "shown": levels, "fill": fill.get(name)}
         for name, levels in stored["categories"].items()
     ]
-    for column in categories:
-        if not isinstance(column["levels"], list) or (fill and column["fill"] not in column["levels"]):
-            raise ValueError("missing values can only be filled by known categories")
-    if fill and None in [column["fill"] for column in numbers]:
-        raise ValueError("missing values can only be filled by numbers")
+    if fill and None in [column["fill"] for column in (*numbers, *categories)]:
+        raise ValueError("missing values of every column are filled, or of none")
     return tuple(map(kind_from_dict, (*numbers, *categories)))
 
 
-def _raw(columns: Columns, name: str) -> Any:
-    """Return a column as pyarrow has it, wherever it is kept; zeros where the format left it out."""
-    if name in columns.raw:
-        return columns.texts.get(name, columns.raw[name])
-    values = columns.numbers(name) if name in columns.names else np.zeros(columns.n_rows)
-    return pyarrow.array(values, mask=np.isnan(values))
-
-
-def _block(columns: Columns, place: dict[str, int], wanted: list[Number], found: dict[str, Found]) -> Matrix:
+def _block(columns: Columns, wanted: list[Kind], found: dict[str, Found]) -> csr_array:
     """Return some columns of the file's matrix, with what is missing filled."""
-    there = [(place[column.name], new) for new, column in enumerate(wanted) if column.name in place]
-    matrix = columns.matrix
-    old, new = (np.array([pair[i] for pair in there], dtype=np.int64) for i in (0, 1))
-    if isinstance(matrix, csr_array):
-        chosen = csr_array((np.ones(len(there)), (old, new)), shape=(matrix.shape[1], len(wanted)))
-        block = (
-            matrix
-            if len(there) == matrix.shape[1] == len(wanted) and (old == new).all()
-            else csr_array(matrix @ chosen)
-        )
-        bad: Any = np.flatnonzero(~np.isfinite(block.data))
-        rows, cols = np.searchsorted(block.indptr, bad, side="right") - 1, block.indices[bad]
-        values = block.data
-    else:
-        block = (
-            np.zeros((columns.n_rows, len(wanted)))
-            if matrix is None
-            else matrix[:, old].astype(float, copy=True)
-        )
-        rows, cols = np.nonzero(~np.isfinite(block))
-        bad, values = (rows, cols), block
+    matrix: Any = columns.matrix
+    place = {name: j for j, name in enumerate(columns.names)}
+    pairs = [(place[kind.name], new) for new, kind in enumerate(wanted) if kind.name in place]
+    chosen = csr_array((np.ones(len(pairs)), tuple(zip(*pairs)) or ([], [])), (len(place), len(wanted)))
+    block = csr_array(matrix @ chosen)
+    bad = np.flatnonzero(~np.isfinite(block.data))
+    rows, cols = np.searchsorted(block.indptr, bad, side="right") - 1, block.indices[bad]
     for j in np.unique(cols).tolist():
         at = rows[cols == j]
         found[wanted[j].name] = Found(missing=len(at), first_missing=int(at.min()) + 1)
-    if len(cols):
-        fills = np.array([np.nan if column.fill is None else column.fill for column in wanted])
-        values = values.copy()
-        values[bad] = fills[cols]
-        block = (
-            csr_array((values, block.indices, block.indptr), shape=block.shape)
-            if isinstance(block, csr_array)
-            else values
-        )
+    fills = np.array([getattr(kind, "fill", None) for kind in wanted], dtype=float)  # None becomes NaN
+    block.data[bad] = fills[cols]
     return block
 
 
-def _problems(path: str, column: Kind, found: dict[str, Found]) -> Iterator[TableError]:
+def _problems(kind: Kind, met: Found) -> Iterator[Refused]:
     """Yield what makes an encoded column useless."""
-    met = found.get(column.name, Found())
-    where = f"column {show(column.name)}, row"
-    if met.missing and getattr(column, "fill", "") is None:
+    where = f"column {show(kind.name)}, row"
+    if (met.missing or met.strays) and getattr(kind, "fill", "") is None:
+        stray = f"{met.row}: {show(met.cell)} is no value of its kind"
+        problem = f"{met.first_missing}: the value is missing" if met.missing else stray
         remedy = "fill it in, or leave out --no-impute to have missing values filled"
-        yield TableError(
-            path, f"{where} {met.first_missing}: the value is missing", remedy, (), "--no-impute"
-        )
+        yield Refused(f"{where} {problem}", remedy, Advice("impute", instead_of="--no-impute"))
     if met.strays and not met.matched:
-        what = (
-            "dates"
-            if isinstance(column, Date)
-            else column.words()
-            if isinstance(column, Number)
-            else "numbers"
-        )
-        what = what.replace("number", "numbers")
-        yield TableError(
-            path, f"{where} {met.row}: {show(met.cell)} where the model expects {what}", "correct the column"
-        )
-    if met.unseen > 1 and not met.matched and isinstance(column, Category | YesNo):
-        levels = listing(getattr(column, "levels", ("yes", "no")), 3)
-        problem = f"column {show(column.name)} holds none of the categories of the model ({levels})"
-        yield TableError(path, problem, "spell them as the file did that the model was fitted to")
+        what = "dates" if isinstance(kind, Date) else kind.words().replace("number", "numbers")
+        problem = f"{where} {met.row}: {show(met.cell)} where the model expects {what}"
+        yield Refused(problem, "correct the column")
+    if met.unseen > 1 and not met.matched:
+        levels = listing(getattr(kind, "levels", ("yes", "no")), 3)
+        problem = f"column {show(kind.name)} holds none of the categories of the model ({levels})"
+        yield Refused(problem, "spell them as the file did that the model was fitted to")
 
 
 def learn(columns: Columns, options: EncodingOptions, given: Encoding | None = None) -> Table:
     """Learn an encoding from columns (or take a given one), apply it to them, and take the target out."""
-    raise_all(_unknown_names(columns, options))
+    with naming(columns.path):
+        return _learn(columns, options, given)
+
+
+def _learn(columns: Columns, options: EncodingOptions, given: Encoding | None) -> Table:
+    refuse_all(_unknown_names(columns, options))
     target = options.target or "y"
-    said = [name for name in columns.names if name in options.kinds and name != target]
-    moved = {name: _raw(columns, name) for name in said}
-    kinds = guess_kinds({**moved, **columns.raw, **columns.texts}, replace(options, target=target))
-    target_kind = kinds.pop(target, None)
+    # A column of the sparse matrix is looked at only if it is the target, or if something is said of it.
+    alone = [name for name in columns.names if name in options.kinds or name == target]
+    known = {**{name: columns.column(name) for name in alone}, **columns.one_by_one}
+    if columns.target is not None and target != "y":
+        del known["y"]
+    kinds = guess_kinds(known, replace(options, target=target))
+    target_kind = kinds.pop(target)
     y, keep = _target(columns, target, target_kind, target in options.kinds)
     if given is None:
-        block = _block_kinds(columns, {*said, target}, options.impute)
+        block = [kind for kind in _block_kinds(columns, options.impute) if kind.name not in alone]
         given = Encoding(target, (*block, *kinds.values()), target_kind)
     else:
         given = replace(given, target=target, target_kind=target_kind)
     if not given.features:
         told = "; ".join(f"{column.name}: {column.words()}" for column in given.columns[:5])
         problem = f"no column is left beside the target ({told or 'there is no other'})"
-        raise TableError(columns.path, problem, "give a table with features, or say what they are (--column)")
+        raise Refused(problem, "give a table with features, or say what they are (--column)")
     table = given.apply(columns)
     if keep.all():
         return replace(table, y=y)
     return replace(table, X=table.X[keep], y=y[keep], dropped=int((~keep).sum()))
 
 
-def _unknown_names(columns: Columns, options: EncodingOptions) -> Iterator[TableError]:
+def _unknown_names(columns: Columns, options: EncodingOptions) -> Iterator[Refused]:
     names, target = columns.all_names, options.target
     if target is None and columns.target is None:
-        yield TableError(
-            columns.path,
-            "it is not said which column is the target",
-            f"name it: {listing(names)}",
-            ("--target", names[-1]),
-        )
+        advice = Advice("target", ("--target", names[-1]))
+        yield Refused("it is not said which column is the target", f"name it: {listing(names)}", advice)
     elif target is not None and target not in names:
-        first = next(iter(columns.raw.values()), pyarrow.array([]))
-        if target in first.slice(0, 10**5).to_pylist():
+        first = next(iter(columns.raw.values()), None)
+        if first is not None and target in first.values.slice(0, 10**5).to_pylist():
             problem = f"{show(target)} is the name of a row, not of a column"
-            yield TableError(columns.path, problem, "turn rows into columns", ("--transpose",))
+            yield Refused(problem, "turn rows into columns", Advice("transpose", ("--transpose",)))
         else:
-            yield unknown_column(columns.path, target, names, "--target")
+            yield columns.unknown(target, "target")
     for name, kind in options.kinds.items():
         if name not in names and not columns.open_ended:
-            error = unknown_column(columns.path, name, names, "--drop" if kind == "drop" else "--column")
-            fix = (
-                ()
-                if not error.fix
-                else error.fix
-                if kind == "drop"
-                else ("--column", f"{error.fix[1]}={kind}")
-            )
-            yield TableError(columns.path, error.problem, error.remedy, fix, f"{name}={kind}")
+            drop = kind == "drop"
+            yield columns.unknown(name, "drop" if drop else "column", "" if drop else f"={kind}")
 
 
-def _target(columns: Columns, name: str, kind: Kind | None, forced: bool) -> tuple[np.ndarray, np.ndarray]:
+def _target(columns: Columns, name: str, kind: Kind, forced: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of the target, and which rows have one."""
-    if name not in columns.raw:
-        beside = columns.target is not None and name not in columns.names
-        values = np.asarray(columns.target) if beside else columns.numbers(name)
-        keep = np.isfinite(values) if values.dtype.kind == "f" else np.asarray(values.astype(str) != "")
-        return values, _some(columns, name, keep)
-    raw = _raw(columns, name)
+    column = columns.column(name)
+    if isinstance(kind, Date):
+        remedy = "give another target (--target), or the days between two dates"
+        raise Refused(f"the target {show(name)} holds dates", remedy)
     if isinstance(kind, Number):
-        values, met = kind.values(raw)
-        if met.strays and not forced:
+        values, met = kind.values(column)
+        if met.strays and not forced and column.is_text:
             problem = f"target {show(name)}, row {met.row}: {show(met.cell)} is not a number"
             remedy = f"correct {met.strays} such cells, or leave their rows out"
-            raise TableError(columns.path, problem, remedy, ("--column", f"{name}=number"))
-        return values, _some(columns, name, np.isfinite(values))
-    if isinstance(kind, Date):
-        problem = f"the target {show(name)} holds dates"
-        raise TableError(
-            columns.path, problem, "give another target (--target), or the days between two dates"
-        )
-    codes, labels = as_texts(raw).coded
-    if isinstance(kind, YesNo):
-        labels = _one_spelling(codes, labels)
-    return np.array([*labels, ""], dtype=np.str_)[codes], _some(columns, name, codes >= 0)
-
-
-def _some(columns: Columns, name: str, keep: np.ndarray) -> np.ndarray:
+            raise Refused(problem, remedy, Advice("number", ("--column", f"{name}=number")))
+        keep = np.isfinite(values)
+    else:
+        codes, labels = column.coded
+        if isinstance(kind, YesNo):
+            labels = _one_spelling(column.counts, labels)
+        values, keep = np.array([*labels, ""], dtype=np.str_)[codes], codes >= 0
     if not keep.any():
-        raise TableError(columns.path, f"the target {show(name)} is empty", "give another target (--target)")
-    return keep
+        raise Refused(f"the target {show(name)} is empty", "give another target (--target)")
+    return values, keep
 
 
-def _one_spelling(codes: np.ndarray, labels: list[str]) -> list[str]:
+def _one_spelling(counts: np.ndarray, labels: list[str]) -> list[str]:
     """Return labels where all that mean yes are spelled as most of them are, and so for no."""
-    counts = np.bincount(codes[codes >= 0], minlength=len(labels))
     best: dict[int, str] = {}
     for words in (YES, NO):
         own = [i for i, label in enumerate(labels) if label.casefold() in words]
@@ -313,28 +250,20 @@ def _one_spelling(codes: np.ndarray, labels: list[str]) -> list[str]:
     return [best.get(i, label) for i, label in enumerate(labels)]
 
 
-def _block_kinds(columns: Columns, without: set[str], impute: bool) -> list[Kind]:
+def _block_kinds(columns: Columns, impute: bool) -> list[Kind]:
     """Return the columns of a file's matrix as numbers, each with its median for what is missing."""
-    matrix = columns.matrix
-    if matrix is None:
+    if not isinstance(columns.matrix, csr_array):
         return []
-    if isinstance(matrix, csr_array):
-        by_column = matrix.tocsc()
-        dense = np.diff(by_column.indptr) * 2 >= matrix.shape[0]
-        dense[by_column.nonzero()[1][np.isnan(by_column.data[by_column.data != 0])]] = True
-        medians = np.zeros(matrix.shape[1])
-        for j in np.flatnonzero(dense):
-            medians[j] = np.nanmedian(columns.numbers(columns.names[j])) if j < len(medians) else 0.0
-    else:
-        known = np.isfinite(matrix).any(axis=0)
-        medians = np.full(matrix.shape[1], np.nan)
-        medians[known] = np.nanmedian(
-            np.where(np.isfinite(matrix[:, known]), matrix[:, known], np.nan), axis=0
-        )
+    matrix = columns.matrix.tocsc()
+    medians = np.zeros(matrix.shape[1])
+    half = np.diff(matrix.indptr) * 2 >= matrix.shape[0]  # of fewer entries the median is zero
+    half[np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))[np.isnan(matrix.data)]] = True
+    for j in np.flatnonzero(half):
+        values = matrix[:, [j]].toarray()
+        medians[j] = np.nan if np.isnan(values).all() else np.nanmedian(values)
     return [
-        LeftOut(name, "empty") if np.isnan(median) else Number(name, fill=median if impute else None)
+        LeftOut(name, "empty") if np.isnan(median) else Number(name, median if impute else None)
         for name, median in zip(columns.names, medians.tolist())
-        if name not in without
     ]
 
 
@@ -343,10 +272,10 @@ def _join(parts: list[Matrix], rows: int) -> Matrix:
     width = sum(part.shape[1] for part in parts)
     stored = sum(part.nnz if isinstance(part, csr_array) else part.size for part in parts)
     sparse = any(isinstance(part, csr_array) for part in parts)
-    if len(parts) == 1 and not (sparse and rows * width <= min(DENSE_CELLS, 20 * stored)):
-        return parts[0]
-    if sparse and (rows * width > DENSE_CELLS or rows * width > 20 * stored):
+    if sparse and rows * width > min(DENSE_CELLS, 20 * stored):
         return csr_array(hstack([csr_array(part) for part in parts], format="csr"))
+    if len(parts) == 1 and not sparse:
+        return parts[0]
     joined = np.empty((rows, width), order="F")  # solvers gather columns
     at = 0
     for part in parts:

@@ -1,40 +1,65 @@
-"""What is wrong with a table, told all at once: each problem is a line that names the file and the remedy."""
+"""What is wrong with a table, told all at once: each problem is a line that names the file and the remedy.
+
+Readers raise `Refused`, which knows no file; `naming` gives it one. A remedy that is a command comes as an
+`Advice`: options to add to the command that was run, and one to leave out.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from .._files import FileError
 
 MOST_TOLD = 10  # problems; a wholly wrong file has one per cell
 
+#: Every kind of advice and the problem it solves. The tests paste one of each into a command line.
+ADVICE = {
+    "format": "a name that does not tell the format",
+    "encoding": "an encoding that is unknown, or not that of the file",
+    "header": "a file without a line of names",
+    "bad rows": "rows with too many or too few fields",
+    "sheet": "a sheet that is not in the workbook",
+    "transpose": "a target that names a row",
+    "no transpose": "a table that cannot be transposed",
+    "target": "no target, or one that is no column",
+    "column": "a name that is no column, in --column",
+    "drop": "a name that is no column, in --drop",
+    "id": "a name that is no column, in --id",
+    "number": "a target with texts among its numbers",
+    "impute": "missing values that are refused",
+    "task": "a target that does not fit the task",
+    "test share": "too few rows held out, or left",
+    "selector": "a selector that is unknown",
+    "solver": "a solver that is unknown, or takes no number of features",
+}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Command line options that lead past a problem."""
+
+    kind: str  # one of `ADVICE`
+    #: what is added to the command; whoever knows the command shows it as a whole
+    options: tuple[str, ...] = ()
+    instead_of: str = ""  # the option, or the value of one that names columns, that is taken out of it
+
+    def __post_init__(self) -> None:
+        if self.kind not in ADVICE:
+            raise ValueError(f"no advice is called {self.kind!r}")
+
 
 class TableError(FileError):
-    """A table that cannot be used.
+    """A table that cannot be used, and the `Advice` that leads past it where there is one."""
 
-    Attributes
-    ----------
-    fix : tuple of str
-        Command line options that lead past the problem; whoever knows the command shows them as one.
-    instead_of : str
-        The option whose value is the problem, which the fix replaces.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        problem: str,
-        remedy: str,
-        fix: Sequence[str] = (),
-        instead_of: str = "",
-    ):
+    def __init__(self, path: str | os.PathLike[str], problem: str, remedy: str, advice: Advice | None = None):
         super().__init__(path, problem, remedy)
-        self.fix = tuple(fix)
-        self.instead_of = instead_of
+        self.advice = advice
 
     def __reduce__(self) -> tuple:
-        return type(self), (self.path, self.problem, self.remedy, self.fix, self.instead_of)
+        return type(self), (self.path, self.problem, self.remedy, self.advice)
 
 
 class TableProblems(TableError):
@@ -42,7 +67,7 @@ class TableProblems(TableError):
 
     def __init__(self, problems: Sequence[TableError]):
         first = problems[0]
-        super().__init__(first.path, first.problem, first.remedy, first.fix, first.instead_of)
+        super().__init__(first.path, first.problem, first.remedy, first.advice)
         self.problems = tuple(problems)
         self.args = ("\n".join(map(str, problems)),)
 
@@ -50,13 +75,29 @@ class TableProblems(TableError):
         return type(self), (self.problems,)
 
 
-def raise_all(problems: Iterable[TableError]) -> None:
-    """Raise what was found, if anything was: one problem as itself, several together."""
-    found = list(problems)
-    if len(found) == 1:
-        raise found[0]
-    if found:
-        raise TableProblems(found[:MOST_TOLD])
+class Refused(Exception):
+    """A problem of a file that is not named yet."""
+
+    def __init__(self, problem: str, remedy: str, advice: Advice | None = None):
+        super().__init__(problem, remedy, advice)
+
+
+def refuse_all(problems: Iterable[Refused]) -> None:
+    """Raise the problems that were found, if there are any."""
+    if found := list(problems):
+        raise ExceptionGroup("problems of a table", found[:MOST_TOLD])
+
+
+@contextlib.contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what is refused inside into errors that name the file: one as itself, several together."""
+    try:
+        yield
+    except Refused as one:
+        raise TableError(path, *one.args) from None
+    except ExceptionGroup as several:
+        errors = [TableError(path, *one.args) for one in several.exceptions]
+        raise errors[0] if len(errors) == 1 else TableProblems(errors) from None
 
 
 def show(value: object, limit: int = 40) -> str:

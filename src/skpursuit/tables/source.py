@@ -1,24 +1,25 @@
-"""Bytes of a text file as UTF-8, with the checks that every text format needs.
+"""Text files, whatever their encoding, as blocks of UTF-8.
 
 The encoding is recognised: a byte order mark or zero bytes at every second place tell UTF-16, valid UTF-8 is
-UTF-8, and anything else is Windows-1252, which is Latin-1 with the characters that people type.
+UTF-8, and anything else is Windows-1252, which is Latin-1 with the characters that people type. One pass over
+the file decides it and finds what no table holds (`examine`), so that later passes need no checks.
 """
 
 from __future__ import annotations
 
-import codecs
 import io
-import itertools
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .errors import TableError, show
+from .errors import Advice, Refused, TableError, show
 
-BLOCK = 2**22
+BLOCK = 2**22  # characters
+TAIL = 4096  # characters at the end that are kept
 #: A longer line is taken for a file that is not a table (a table of 100 000 columns stays well below).
 MAX_LINE = 16 * 2**20
-
 _BINARY = {
     b"PAR1": "Parquet file",
     b"PK\x03\x04": "zip archive (a spreadsheet or an npz file?)",
@@ -32,11 +33,36 @@ _BINARY = {
     b"\x93NUMPY": "NumPy array",
     b"SQLite format 3": "SQLite database",
 }
-_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_EMPTY_FIRST_CELL = re.compile("\n[,;\t|]")
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text file that was examined."""
+
+    path: Path
+    codec: str  # how it spells characters
+    quotes: bool = False  # whether there are any, and so perhaps line breaks inside cells
+    blanks: bool = False  # whether a line begins with a separator, and so may hold nothing else
+    tail: str = ""  # the end of the text
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines, with their line breaks as they are."""
+        with open(self.path, encoding=self.codec, newline="") as file:
+            yield from file
+
+    def blocks(self, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
+        """Yield the text as blocks of UTF-8; `progress` hears how many bytes came."""
+        with open(self.path, encoding=self.codec, newline="") as file:
+            while text := file.read(BLOCK):
+                block = text.encode("utf-8", "replace")
+                if progress is not None:
+                    progress(len(block))
+                yield block
 
 
 def check_readable(path: Path) -> None:
-    """Raise TableError if a file is missing, a folder, unreadable or empty."""
+    """Raise TableError for a file that is missing, a folder, unreadable or empty."""
     try:
         with open(path, "rb") as file:
             first = file.read(1)
@@ -46,136 +72,84 @@ def check_readable(path: Path) -> None:
         raise TableError(path, "this is a folder", "give a file") from None
     except (OSError, ValueError) as error:
         words = getattr(error, "strerror", None) or error
-        raise TableError(path, f"cannot be read ({words})", "check the file's name and permissions") from None
+        raise TableError(path, f"cannot be read ({words})", "check its name and permissions") from None
     if not first:
         raise TableError(path, "the file is empty", "give a file with a header and rows of data")
 
 
-def recognise(path: Path, text_encoding: str | None = None) -> str:
-    """Return the codec of a text file; TableError if it is no text."""
+def examine(path: Path, asked: str | None = None) -> TextFile:
+    """Recognise the encoding of a text file, or check the one that is asked for; refuse what is no text."""
     check_readable(path)
     with open(path, "rb") as file:
         head = file.read(65536)
     for magic, kind in _BINARY.items():
         if head.startswith(magic):
             remedy = "unpack or export it, or correct its extension (--format)"
-            raise TableError(path, f"this is a {kind}, not text", remedy)
-    if text_encoding is not None:
-        return _asked_for(path, text_encoding)
-    for mark, codec in _MARKS.items():
-        if head.startswith(mark) and (codec != "utf-8-sig" or _decodes(path, "utf-8")):
-            return codec
-    for codec, zeros, letters in (
-        ("utf-16-le", head[1:200:2], head[:200:2]),
-        ("utf-16-be", head[:200:2], head[1:200:2]),
-    ):
-        if len(zeros) > 1 and zeros.count(0) > 0.8 * len(zeros) and letters.count(0) == 0:
-            return codec
-    if b"\0" in head:
-        raise _nul_bytes(path, head.count(b"\n", 0, head.index(b"\0")) + 1)
-    return "utf-8" if _decodes(path, "utf-8") else "cp1252"
-
-
-def _asked_for(path: Path, text_encoding: str) -> str:
-    try:
-        name = codecs.lookup(text_encoding).name
-    except LookupError:
-        problem = f"no text encoding is called {show(text_encoding)}"
-        raise TableError(
-            path, problem, "leave --encoding out to have it recognised", (), "--encoding"
-        ) from None
-    if name == "utf-8" and not _decodes(path, name):
-        raise TableError(path, "the text is not utf-8", "leave --encoding out", (), "--encoding")
-    return "utf-8-sig" if name == "utf-8" else name
-
-
-def _decodes(path: Path, codec: str) -> bool:
-    decoder = codecs.getincrementaldecoder(codec)()
-    with open(path, "rb") as file:
+            raise Refused(f"this is a {kind}, not text", remedy)
+    candidates = _likely(head) if asked is None else ["utf-8-sig" if asked.lower() == "utf-8" else asked]
+    for codec in candidates:
         try:
-            while block := file.read(BLOCK):
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return False
-    return True
+            return _examined(path, codec)
+        except LookupError:
+            problem = f"no text encoding is called {show(asked)}"
+            advice = Advice("encoding", instead_of="--encoding")
+            raise Refused(problem, "leave --encoding out to have it recognised", advice) from None
+        except UnicodeError:
+            continue
+    problem = f"the text is not {candidates[-1].removesuffix('-sig')}"
+    if asked is None:
+        raise Refused(problem, "save it as UTF-8, or name its encoding (--encoding)")
+    raise Refused(problem, "leave --encoding out", Advice("encoding", instead_of="--encoding"))
 
 
-def utf8_blocks(path: Path, codec: str) -> Iterator[bytes]:
-    """Yield a file in blocks of UTF-8, checked; what is UTF-8 already passes as it is."""
-    decoder = None if codec.startswith("utf-8") else codecs.getincrementaldecoder(codec)()
-    lines, since, first = 1, 0, True
-    with open(path, "rb") as file:
-        while block := file.read(BLOCK):
-            if decoder is not None:
-                block = _transcoded(path, codec, decoder, block)
-            elif first:
-                block = block.removeprefix(codecs.BOM_UTF8)
-            if b"\0" in block:
-                raise _nul_bytes(path, lines + block.count(b"\n", 0, block.index(b"\0")))
-            lines += block.count(b"\n")
-            since = len(block) - block.rfind(b"\n") - 1 if b"\n" in block else since + len(block)
+def _likely(head: bytes) -> list[str]:
+    """Return the codecs that a file with this beginning may be in, the likeliest first."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return ["utf-16"]
+    first, second = head[:200:2], head[1:200:2]
+    for codec, zeros, letters in (("utf-16-le", second, first), ("utf-16-be", first, second)):
+        if len(zeros) > 1 and zeros.count(0) > 0.8 * len(zeros) and letters.count(0) == 0:
+            return [codec]
+    if b"\0" in head:
+        raise _nul_bytes(head.count(b"\n", 0, head.index(b"\0")) + 1)
+    return ["utf-8-sig", "cp1252"]
+
+
+def _examined(path: Path, codec: str) -> TextFile:
+    lines, since, quotes, blanks, tail = 1, 0, False, False, ""
+    with open(path, encoding=codec, newline="") as file:
+        while text := file.read(BLOCK):
+            if "\0" in text:
+                raise _nul_bytes(lines + text.count("\n", 0, text.index("\0")))
+            lines += text.count("\n")
+            since = len(text) - text.rfind("\n") - 1 if "\n" in text else since + len(text)
             if since > MAX_LINE:
                 problem = f"line {lines} is longer than {MAX_LINE // 2**20} million characters"
-                raise TableError(path, problem, "check that this is a table with one row per line")
-            first = False
-            yield block
-    if decoder is not None and (rest := _transcoded(path, codec, decoder, b"")):
-        yield rest
+                raise Refused(problem, "check that this is a table with one row per line")
+            quotes = quotes or '"' in text
+            blanks = blanks or _EMPTY_FIRST_CELL.search(text) is not None
+            tail = (tail + text[-TAIL:])[-TAIL:]
+    return TextFile(path, codec, quotes, blanks, tail)
 
 
-def _transcoded(path: Path, codec: str, decoder: Any, block: bytes) -> bytes:
-    try:
-        return decoder.decode(block, final=not block).encode()
-    except UnicodeError as error:
-        raise _encoding_error(path, codec, error) from None
-
-
-def _nul_bytes(path: Path, line: int) -> TableError:
+def _nul_bytes(line: int) -> Refused:
     remedy = "the file is damaged or no text table: get or export it again, as CSV in UTF-8"
-    return TableError(path, f"line {line} holds NUL bytes", remedy)
+    return Refused(f"line {line} holds NUL bytes", remedy)
 
 
-def open_lines(path: Path, text_encoding: str | None = None, after: str = "") -> Iterator[str]:
-    """Yield the lines of a text file, and what comes `after` it."""
-    stream = Utf8Stream(utf8_blocks(path, recognise(path, text_encoding)), after.encode())
-    return io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8", newline="")
+class BlockStream(io.RawIOBase):
+    """Blocks of bytes as a file."""
 
-
-def _encoding_error(path: Path, codec: str, error: UnicodeError) -> TableError:
-    where = f" (byte 0x{error.object[error.start]:02x})" if isinstance(error, UnicodeDecodeError) else ""
-    problem = f"the text is not {codec.removesuffix('-sig')}{where}"
-    return TableError(path, problem, "save it as UTF-8, or name its encoding (--encoding)", (), "--encoding")
-
-
-class Utf8Stream(io.RawIOBase):
-    """Blocks of bytes as a file, with something after their end; `told` hears how many bytes came."""
-
-    def __init__(self, blocks: Iterator[bytes], after: bytes, told: Callable[[int], None] | None = None):
-        self._blocks = itertools.chain(blocks, [after])
-        self._ready = memoryview(b"")
-        self._told = told
+    def __init__(self, blocks: Iterable[bytes]):
+        self._blocks = filter(None, blocks)
+        self._rest = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
-    def readall(self) -> bytes:
-        parts = []
-        for block in self._blocks:
-            parts.append(block)
-            if self._told is not None:
-                self._told(len(block))
-        return b"".join(parts)
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        while not self._ready:
-            block = next(self._blocks, None)
-            if block is None:
-                return 0
-            self._ready = memoryview(block)
-            if self._told is not None:
-                self._told(len(self._ready))
-        size = min(len(buffer), len(self._ready))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
+    def readinto(self, buffer: Any) -> int:
+        self._rest = self._rest or memoryview(next(self._blocks, b""))
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
         return size

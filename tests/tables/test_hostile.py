@@ -1,0 +1,430 @@
+"""Tables as a sceptical analyst brings them: each must be read as it is, and every planted cell rightly."""
+
+import datetime
+import json
+
+import numpy as np
+import openpyxl
+import pytest
+from click.testing import CliRunner
+
+from skpursuit.cli import main
+from skpursuit.tables import EncodingOptions, ReadOptions, read_table
+
+N = 60
+RNG = np.random.default_rng(0)
+SIZE = RNG.uniform(1000, 90_000, N).round(2)
+PRICE = (3 * SIZE + RNG.normal(size=N) * 500).round(2)
+DAYS = [datetime.date(2021, 1, 1) + datetime.timedelta(days=11 * i) for i in range(N)]
+WEEKDAYS = ["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"]
+MARKS = ["n/a", "N.A.", "--", "#DIV/0!", "(blank)", "Not available"]
+TOWNS = ["Ulm", "Köln", "Bonn"]
+
+
+def german(value, gap="."):
+    return f"{value:,.2f}".translate({ord(","): gap, ord("."): ","})
+
+
+def lines(heads, *columns, comma=","):
+    quoted = [[f'"{cell}"' if comma in str(cell) else str(cell) for cell in row] for row in zip(*columns)]
+    return "\n".join(comma.join(map(str, row)) for row in [heads, *quoted]) + "\n"
+
+
+def pick(*values):
+    return [values[i % len(values)] for i in range(N)]
+
+
+def days(spelling):
+    return [spelling(day) for day in DAYS]
+
+
+def mixed(i, day):
+    return [f"{day:%Y-%m-%d}", f"{day:%d.%m.%Y}", f"{day:%d %b %Y}"][i % 3]
+
+
+PLAIN = [f"{v:.2f}" for v in PRICE]
+#: A text, its columns with their kinds, and values that some features must have.
+TABLES = {
+    "apostrophes as thousands separators": (
+        lines(["size", "price"], [f"{v:,.2f}".replace(",", "'") for v in SIZE], PLAIN),
+        {"size": "number"},
+        {"size": SIZE},
+    ),
+    "curly apostrophes and decimal commas": (
+        lines(["size", "price"], [german(v, "’") for v in SIZE], [german(v, "’") for v in PRICE], comma=";"),
+        {"size": "number"},
+        {"size": SIZE},
+    ),
+    "dates in three formats in one column": (
+        lines(["when", "price"], [mixed(i, day) for i, day in enumerate(DAYS)], PLAIN),
+        {"when": "date"},
+        {"when (days since 2021-01-01)": 11.0 * np.arange(N)},
+    ),
+    "US dates with times of a half day": (
+        lines(["when", "price"], days(lambda d: f"{d.month}/{d.day}/{d.year} 3:05 PM"), PLAIN),
+        {"when": "date"},
+        {"when (month)": [day.month for day in DAYS]},
+    ),
+    "weekdays before dates": (
+        lines(["Datum", "price"], days(lambda d: f"{WEEKDAYS[d.weekday()]}, {d:%d.%m.%y}"), PLAIN),
+        {"Datum": "date"},
+        {"Datum (weekday)": [day.weekday() + 1 for day in DAYS]},
+    ),
+    "a header on line 3": (
+        "Report of the shop\n\n" + lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN),
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "a title, an author and blank lines of separators": (
+        "Sales,,\nby me,,\n,,\n" + lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN),
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "units in cells": (
+        lines(["weight", "price"], [f"{v:.1f} kg" for v in SIZE], [f"${v:,.2f}" for v in PRICE]),
+        {"weight": "number"},
+        {"weight": [float(f"{v:.1f}") for v in SIZE]},
+    ),
+    "units without a space": (
+        lines(["area", "price"], [f"{v:.0f}m²" for v in SIZE], PLAIN),
+        {"area": "number"},
+        {"area": SIZE.round()},
+    ),
+    "blank rows, one of them of spaces": (
+        lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN).replace("Bonn,", "Bonn,", 1)
+        + ",,\n , , \n",
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "semicolons and quoted decimals": (
+        "size;town;price\n"
+        + "".join(f'"{german(a)}";"{t}";"{german(b)}"\n' for a, t, b in zip(SIZE, pick(*TOWNS), PRICE)),
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "commas and quoted decimals": (
+        "size,price\n" + "".join(f'"{german(a)}","{german(b)}"\n' for a, b in zip(SIZE, PRICE)),
+        {"size": "number"},
+        {"size": SIZE},
+    ),
+    "negative numbers in parentheses": (
+        lines(
+            ["gain", "price"], [f"({v:,.2f})" if i % 3 else f"{v:,.2f}" for i, v in enumerate(SIZE)], PLAIN
+        ),
+        {"gain": "number"},
+        {"gain": np.where(np.arange(N) % 3, -SIZE, SIZE)},
+    ),
+    "dollars in parentheses": (
+        lines(
+            ["gain", "price"], [f"(${v:,.2f})" if i % 3 else f"${v:,.2f}" for i, v in enumerate(SIZE)], PLAIN
+        ),
+        {"gain": "number"},
+        {"gain": np.where(np.arange(N) % 3, -SIZE, SIZE)},
+    ),
+    "a trailing minus": (
+        lines(["gain", "price"], [german(v) + "-" * (i % 2) for i, v in enumerate(SIZE)], PLAIN, comma=";"),
+        {"gain": "number"},
+        {"gain": np.where(np.arange(N) % 2, -SIZE, SIZE)},
+    ),
+    "a trailing minus after a currency": (
+        lines(["gain", "price"], [f"{v:,.2f} EUR{'-' * (i % 2)}" for i, v in enumerate(SIZE)], PLAIN),
+        {"gain": "number"},
+        {"gain": np.where(np.arange(N) % 2, -SIZE, SIZE)},
+    ),
+    "a minus before and after the currency": (
+        lines(["gain", "price"], [f"{('-$', '$-')[i % 2]}{v:,.2f}" for i, v in enumerate(SIZE)], PLAIN),
+        {"gain": "number"},
+        {"gain": -SIZE},
+    ),
+    "many marks of missing values": (
+        lines(
+            ["size", "price"],
+            [MARKS[i] if i < 6 else v for i, v in enumerate(SIZE)],
+            PLAIN,
+        ),
+        {"size": "number"},
+        {"size is missing": np.arange(N) < 6},
+    ),
+    "words of one's own for missing": (
+        lines(
+            ["size", "price"],
+            [("pending", "tbd")[i % 2] if i % 5 == 0 else v for i, v in enumerate(SIZE)],
+            PLAIN,
+        ),
+        {"size": "number"},
+        {"size is missing": np.arange(N) % 5 == 0},
+    ),
+    "non-breaking spaces everywhere": (
+        lines(
+            ["the\u00a0size", "price"],
+            [f"\u00a0{v:,.0f} €\u00a0".replace(",", "\u00a0") for v in SIZE],
+            PLAIN,
+        ),
+        {"the size": "number"},
+        {"the size": SIZE.round()},
+    ),
+    "names twice and an empty one": (
+        lines(["size", "size", "", "price"], SIZE, 2 * SIZE, pick(*TOWNS), PLAIN),
+        {"size": "number", "size (2)": "number", "column 3": "category"},
+        {"size": SIZE, "size (2)": 2 * SIZE},
+    ),
+    "percent in some rows": (
+        lines(["rate", "price"], [f"{i}.5{'%' * (i % 3 > 0)}" for i in range(N)], PLAIN),
+        {"rate": "number"},
+        {"rate": np.arange(N) + 0.5},
+    ),
+    "yes and no in Finnish, Greek and Russian": (
+        lines(
+            ["a", "b", "c", "price"], pick("Kyllä", "Ei"), pick("ναι", "όχι"), pick("Да", "Нет", "нет"), PLAIN
+        ),
+        {"a": "yes/no", "b": "yes/no", "c": "yes/no"},
+        {"a=Kyllä": np.arange(N) % 2 == 0},
+    ),
+    "WAHR and FALSCH, vrai and faux": (
+        lines(["a", "b", "price"], pick("WAHR", "FALSCH"), pick("vrai", "faux", ""), PLAIN),
+        {"a": "yes/no", "b": "yes/no"},
+        {"a=WAHR": np.arange(N) % 2 == 0},
+    ),
+    "limits of detection": (
+        lines(
+            ["lead", "price"],
+            [f"<{0.5}" if i % 4 == 0 else f"{v / 1000:.2f}" for i, v in enumerate(SIZE)],
+            PLAIN,
+        ),
+        {"lead": "number"},
+        {"lead": [0.5 if i % 4 == 0 else round(v / 1000, 2) for i, v in enumerate(SIZE)]},
+    ),
+    "thousands and millions": (
+        lines(
+            ["cost", "price"],
+            [f"${v / 1e3:.3f}K" if i % 2 else f"${v / 1e6:.6f}M" for i, v in enumerate(SIZE)],
+            PLAIN,
+        ),
+        {"cost": "number"},
+        {"cost": SIZE},
+    ),
+    "numbers that Excel keeps as text": (
+        lines(["size", "price"], [f"'{v}" for v in SIZE], PLAIN),
+        {"size": "number"},
+        {"size": SIZE},
+    ),
+    "postal codes, a telephone and a counter": (
+        lines(
+            ["No.", "zip", "phone", "size", "price"],
+            range(1, N + 1),
+            pick("01067", "99084"),
+            [f"+49 30 {1000 + 7 * i}" for i in range(N)],
+            SIZE,
+            PLAIN,
+        ),
+        {"No.": "left out", "zip": "category", "phone": "left out", "size": "number"},
+        {"zip=99084": np.arange(N) % 2},
+    ),
+    "years and ratings stay numbers": (
+        lines(["year", "stars", "price"], pick(*range(1990, 2020)), pick("1", "2", "3", "4", "5"), PLAIN),
+        {"year": "number", "stars": "number"},
+        {"year": pick(*range(1990, 2020))},
+    ),
+    "a total at the end": (
+        lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN)
+        + f"Total,{SIZE.sum():.2f},{PRICE.sum():.2f}\n",
+        {"town": "category", "size": "number"},
+        {"size": SIZE},
+    ),
+    "a German sum after a blank line, of fewer cells": (
+        lines(["Ort", "size", "price"], pick(*TOWNS), map(german, SIZE), map(german, PRICE), comma=";")
+        + f"\nSumme:;{german(SIZE.sum())}\n",
+        {"Ort": "category", "size": "number"},
+        {"size": SIZE},
+    ),
+    "a total and an average": (
+        lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN)
+        + f"Grand Total,{SIZE.sum():.2f},{PRICE.sum():.2f}\nAverage,{SIZE.mean():.2f},{PRICE.mean():.2f}\n",
+        {"town": "category", "size": "number"},
+        {"size": SIZE},
+    ),
+    "months as Excel writes them": (
+        lines(["month", "price"], days(lambda d: f"{d:%b-%y}"), PLAIN),
+        {"month": "date"},
+        {"month (month)": [day.month for day in DAYS]},
+    ),
+    "prices with a dash for no cents": (
+        lines(
+            ["size", "price"], [f"CHF {i},-" if i % 2 else f"CHF {i},50" for i in range(N)], PLAIN, comma=";"
+        ),
+        {"size": "number"},
+        {"size": [i if i % 2 else i + 0.5 for i in range(N)]},
+    ),
+    "two files put together, with their headers": (
+        lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN).replace(
+            "\nKöln", "\ntown,size,price\nKöln", 1
+        ),
+        {"town": "category", "size": "number"},
+        {"size": SIZE},
+    ),
+    "a separator at the end of every row but the header": (
+        lines(["town", "size", "price"], pick(*TOWNS), SIZE, [f"{p}," for p in PLAIN]).replace('"', ""),
+        {"town": "category", "size": "number", "column 4": "left out"},
+        {"size": SIZE},
+    ),
+    "a line of groups above the header": (
+        "place,,money,\n" + lines(["town", "size", "cost", "price"], pick(*TOWNS), SIZE, SIZE, PLAIN),
+        {"town": "category", "size": "number", "cost": "number"},
+        {"size": SIZE},
+    ),
+    "tabs in a file called csv": (
+        lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN, comma="\t"),
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "spaces after separators": (
+        lines(["size", " town", " price"], SIZE, [f" {t}" for t in pick(*TOWNS)], [f" {p}" for p in PLAIN]),
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "old Macintosh line ends": (
+        lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN).replace("\n", "\r"),
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "a trailing separator in every line": (
+        lines(["size", "town", "price", ""], SIZE, pick(*TOWNS), PLAIN, [""] * N),
+        {"size": "number", "town": "category", "column 4": "left out"},
+        {"size": SIZE},
+    ),
+}
+
+
+def check(path, kinds, values):
+    table = read_table(path, EncodingOptions("price"))
+    assert {column.name: column.kind for column in table.encoding.columns} == kinds
+    np.testing.assert_allclose(table.y, PRICE)
+    for name, wanted in values.items():
+        np.testing.assert_allclose(
+            table.X[:, table.features.index(name)], wanted, atol=0.6 if name == "cost" else 1e-9
+        )
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_read_as_it_is(tmp_path, name, encoding):
+    text, kinds, values = TABLES[name]
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode(encoding))
+    check(path, kinds, values)
+
+
+def sheet(path, rows, merged=()):
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    for cells in merged:
+        book.active.merge_cells(cells)
+    book.save(path)
+
+
+def test_a_workbook_with_a_merged_title_and_a_total(tmp_path):
+    rows = [["Sales of 2021", None, None], [], ["town", "size", "price"]]
+    rows += [[t, float(a), float(b)] for t, a, b in zip(pick(*TOWNS), SIZE, PRICE)]
+    rows += [[], ["Total", float(SIZE.sum()), float(PRICE.sum())]]
+    sheet(tmp_path / "t.xlsx", rows, ["A1:C1"])
+    check(tmp_path / "t.xlsx", {"town": "category", "size": "number"}, {"size": SIZE})
+
+
+def test_a_workbook_of_texts_and_dates(tmp_path):
+    rows = [["when", "size", "sold", "price"]]
+    rows += [[d, german(a), s, german(b) + " €"] for d, a, s, b in zip(DAYS, SIZE, pick("Ja", "Nein"), PRICE)]
+    sheet(tmp_path / "t.xlsx", rows)
+    kinds = {"when": "date", "size": "number", "sold": "yes/no"}
+    check(tmp_path / "t.xlsx", kinds, {"size": SIZE, "when (days since 2021-01-01)": 11.0 * np.arange(N)})
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_totals_are_left_out_of_fit_and_predict_and_said_unless_they_are_kept(tmp_path, kind):
+    path, model = tmp_path / f"t.{kind}", tmp_path / "m.json"
+    rows = [["town", "size", "price"], *zip(pick(*TOWNS), SIZE.tolist(), PRICE.tolist())]
+    rows.append(["Sum", float(SIZE.sum()), float(PRICE.sum())])
+    if kind == "csv":
+        path.write_text("\n".join(",".join(map(str, row)) for row in rows))
+    else:
+        sheet(path, rows)
+    for more, count in ((), N), (["--keep-total"], N + 1):
+        arguments = ["fit", str(path), "--target", "price", "--out", str(model), "--json", *more]
+        done = CliRunner().invoke(main, arguments)
+        assert json.loads(done.stdout)["rows"] == count
+        assert ("the last row is a total, left out" in done.stderr) == (count == N)
+        assert ("--keep-total keeps it" in done.stderr) == (count == N)
+        done = CliRunner().invoke(main, ["predict", str(model), str(path), *more])
+        assert len(done.stdout.splitlines()) == 1 + count
+
+
+@pytest.mark.parametrize(
+    "last", ["Total recall,5,6", "Summer,5,6", "Sum,5,6\nUlm,5,6"], ids=["recall", "summer", "not last"]
+)
+def test_what_is_no_total(tmp_path, last):
+    path = tmp_path / "t.csv"
+    path.write_text(lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN) + last)
+    assert len(read_table(path, EncodingOptions("price")).y) == N + 1 + last.count("\n")
+
+
+def test_a_category_that_is_called_total_stays(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines(["fuel", "size", "price"], pick("Total", "Shell"), SIZE, PLAIN) + "Total,5,6\n")
+    told = []
+    assert len(read_table(path, EncodingOptions("price"), ReadOptions(told=told.append)).y) == N + 1
+    assert told == []
+
+
+def random_table(seed):
+    """A table in a random mixture of habits, with what it holds: sizes, days, and which were sold."""
+    rng = np.random.default_rng(seed)
+    choose = lambda *options: options[int(rng.integers(len(options)))]  # noqa: E731
+    comma, decimal = choose((",", "."), (";", ","), ("\t", "."), ("|", ","), (";", "."))
+    gap = choose("", "'", "\u202f", "." if decimal == "," else ",")
+    before, after = choose(("", ""), ("€ ", ""), ("", " €"), ("$", ""), ("", "%"), ("", " kg"), ("CHF ", ""))
+    minus = choose("-{}", "({})", "{}-", "\u2212{}")
+    order = choose(
+        "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d %b %Y", "%Y-%m-%dT%H:%M:%S", "%d-%m-%Y", "%B %d, %Y"
+    )
+    yes, no = choose(("yes", "no"), ("Ja", "Nein"), ("TRUE", "FALSE"), ("oui", "non"), ("Да", "Нет"))
+    missing = choose("", "NA", "-", "k.A.", "#N/A", "n/a", "null")
+    size = (rng.normal(size=N) * 10.0 ** rng.integers(1, 6)).round(2)
+    day = [datetime.datetime(2018, 1, 30) + datetime.timedelta(days=int(d)) for d in rng.integers(0, 2000, N)]
+    sold = rng.random(N) < 0.5
+    price = (2 * np.abs(size) + sold).round(2)
+
+    def number(value):
+        digits = f"{abs(value):,.2f}".translate({ord(","): gap, ord("."): decimal})
+        text = before + digits + after
+        return minus.format(text) if value < 0 else text
+
+    rows = [["size", "when", "sold", "hole", "price"]]
+    for i in range(N):
+        hole, when = missing if i % 7 == 3 else number(float(i)), day[i].strftime(order)
+        rows.append([number(size[i]), when, (no, yes)[int(sold[i])], hole, number(price[i])])
+    if rng.random() < 0.5:
+        rows.insert(int(rng.integers(5, N)), [""] * 5)
+    if rng.random() < 0.3:
+        rows.append(["Total", "", "", "", number(price.sum())])
+    quote = lambda cell: f'"{cell}"' if comma in cell or rng.random() < 0.2 else cell  # noqa: E731
+    text = "\n".join(comma.join(map(quote, row)) for row in rows)
+    if rng.random() < 0.3:
+        text = f"A report{comma * 4}\n{comma * 4}\n{text}"
+    return text + choose("", "\n"), choose("utf-8", "utf-8-sig", "utf-16"), size, day, sold, price
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_mixtures_of_habits(tmp_path, seed):
+    text, encoding, size, day, sold, price = random_table(seed)
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode(encoding))
+    table = read_table(path, EncodingOptions("price"))
+    assert [kind.kind for kind in table.encoding.columns] == ["number", "date", "yes/no", "number"]
+    np.testing.assert_allclose(table.y, price)
+    X = dict(zip(table.features, table.X.T))
+    np.testing.assert_allclose(X["size"], size)
+    first = min(day)
+    since = next(values for name, values in X.items() if "days since" in name)
+    np.testing.assert_allclose(since, [(one - first).days for one in day])
+    np.testing.assert_allclose(next(values for name, values in X.items() if name.startswith("sold=")), sold)
+    np.testing.assert_allclose(X["hole is missing"], np.arange(N) % 7 == 3)
