@@ -276,24 +276,24 @@ class Design:
 
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         """Single entries V[rows[i], cols[i]]: the pulls of a bandit."""
-        self.reads.add(*self._entries_cost(np.asarray(cols)))
-        real = np.asarray(cols) != self.store.shape[1]
-        out = np.ones(len(cols))
-        at, some = self.view.rows_of_x(rows[real]), cols[real]
-        if self.store.first.has_entries:
-            self.store.prepare("entries", self.reads)
-            values = self.store.entries(at, some)
-        else:
-            values = np.array([line[i] for line, i in zip(self.store.lines(some)[0], at.tolist())])
-        out[real] = self.view.entries(values, rows[real], some)
-        return out
+        if self.view.constant:
+            real = cols != self.store.shape[1]
+            out = np.ones(len(cols))
+            out[real] = self._real_entries(rows[real], cols[real])
+            return out
+        return self._real_entries(rows, cols)
 
-    def _entries_cost(self, cols: Indices) -> Cost:
-        """Entries and bytes touched by `entries`: whole columns where a source can read nothing else."""
-        real = self._real(cols)
-        if not self.store.first.has_entries and not self.store.kept.columns.holds(real):
-            return self.store.cost(cols=real)
-        return len(real), len(real) * self.dtype.itemsize
+    def _real_entries(self, rows: Indices, cols: Indices) -> Floats:
+        store, at = self.store, self.view.rows_of_x(rows)
+        cost = len(cols), len(cols) * self.dtype.itemsize
+        if store.first.has_entries:
+            store.prepare("entries", self.reads)
+            values = store.entries(at, cols)
+        else:  # whole columns are all that can be read
+            cost = cost if store.kept.columns.holds(cols) else store.cost(cols=cols)
+            values = np.array([line[i] for line, i in zip(store.lines(cols)[0], at.tolist())])
+        self.reads.add(*cost)
+        return values if self.view.is_unmoved else self.view.entries(values, rows, cols)
 
     @property
     def has_entries(self) -> bool:
