@@ -15,6 +15,7 @@ check: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

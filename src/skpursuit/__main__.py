@@ -3,4 +3,4 @@
 from skpursuit.cli import main
 
 if __name__ == "__main__":
-    main(prog_name="skpursuit") if hasattr(main, "commands") else main()
+    main(prog_name="skpursuit")

@@ -24,7 +24,6 @@ from skpursuit import (
     minimize,
 )
 from skpursuit.selectors import auto
-from skpursuit.selectors.auto import LOAD_KERNELS, Kernels
 
 from ..support.asking import Group, Question, Signed, ask, picked, predicted
 from ..support.data import memory_estimate, view
@@ -181,18 +180,17 @@ def test_auto_follows_its_cost_model():
     assert isinstance(chosen(large, y, OMP(n_nonzero_coefs=100), heuristic=True), Sketch)
 
 
-def test_auto_loads_kernels_once_many_short_fits_have_lost_as_much_without_them(monkeypatch):
+def test_auto_loads_kernels_for_a_short_fit_only_in_a_process_that_has_worked_for_long(monkeypatch):
     monkeypatch.delitem(sys.modules, "numba", raising=False)
-    monkeypatch.setattr(Kernels, "lost", 0.0)
-    problem = as_design(np.ones((2000, 6000))), np.ones(2000)
-    choices = [picked(Auto(), *problem, OMP(n_nonzero_coefs=100)) for _ in range(40)]
-    first = next(i for i, selector in enumerate(choices) if isinstance(selector, Certified))
-    assert first > 0  # a single fit does not wait
-    assert all(isinstance(selector, Certified) for selector in choices[first:])
-    assert Kernels.lost <= 2 * LOAD_KERNELS
-    tiny = as_design(np.ones((50, 80))), np.ones(50)
-    monkeypatch.setattr(Kernels, "lost", 0.0)
-    assert not any(isinstance(picked(Auto(), *tiny, OMP(5)), Certified) for _ in range(500))
+    medium = as_design(np.ones((2000, 6000))), np.ones(2000), OMP(n_nonzero_coefs=100)
+    tiny = as_design(np.ones((50, 80))), np.ones(50), OMP(5)
+    choices = {}
+    for worked in (0.0, 1.0, 100.0):
+        monkeypatch.setattr(auto, "process_time", lambda worked=worked: worked)
+        assert not isinstance(picked(Auto(), *tiny), Certified)
+        choices[worked] = isinstance(picked(Auto(), *medium), Certified)
+    assert choices == {0.0: False, 1.0: False, 100.0: True}
+    assert auto.price_of_loading() == 0.0
 
 
 def test_what_auto_picks_is_fitted_to_the_solver():

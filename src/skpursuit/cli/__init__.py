@@ -8,7 +8,7 @@ except ModuleNotFoundError as error:
     if error.name != "click":
         raise
 
-    def main() -> None:  # type: ignore[misc]
+    def main(**options: object) -> None:  # type: ignore[misc]
         """Say what is missing."""
         raise SystemExit("skpursuit: click is not installed; run: pip install 'skpursuit[cli]'")
 

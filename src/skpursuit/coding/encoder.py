@@ -20,6 +20,7 @@ from skpursuit.numerics.threads import share
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices, values and counts of the codes of one block
 
 KERNELS = {"omp": omp_block, "cosamp": cosamp_block}
+WORK = {"omp": 1, "cosamp": 9}  # about so many times k^2 (d + n) multiply-adds a signal
 # Multiply-adds of one block, about 30 ms with its codes, so that an interrupt is answered promptly.
 BLOCK_WORK = 1 << 30
 MAX_BLOCK = 512
@@ -102,7 +103,7 @@ class Encoder:
     def _work(self) -> int:
         """Multiply-adds of one signal."""
         d, n = self.shape
-        return d * n + self.k**2 * (d + n) * (1 if self.config.solver == "omp" else 9)
+        return d * n + self.k**2 * (d + n) * WORK[self.config.solver]
 
     @property
     def block(self) -> int:

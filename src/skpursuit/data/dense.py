@@ -7,7 +7,6 @@ cache, rows of an F-ordered one are read from a transposed copy.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.data.witness import DenseWitness
+from skpursuit.kernels import loaded
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.sums import EPS, PIECE, add_piece_squares, as_precision
 from skpursuit.numerics.threads import share
@@ -131,7 +131,7 @@ class DenseTile(Tile):
 
     def take(self, cols: Indices) -> Floats:
         out = np.empty((len(cols), self.shape[0]))
-        kernels = sys.modules.get("skpursuit.kernels.columns")
+        kernels = loaded("skpursuit.kernels.columns")
         suits = self.dtype == np.float64 and type(self.X) is np.ndarray and len(cols) > 1
         if kernels is not None and suits:  # loaded already, so that no small problem waits for it
             kernels.gather_columns(self.X, np.asarray(cols, dtype=np.int64), out)

@@ -19,6 +19,7 @@ from skpursuit.kernels import coded_rows
 from skpursuit.kernels import quantized as kernel
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import raised
+from skpursuit.numerics.scaling import VANISHED_SQUARES
 from skpursuit.numerics.threads import begin, over_ranges
 
 SLAB = 64  # ranges of columns given to a thread start at multiples of this
@@ -248,7 +249,7 @@ class QuantizedTile:
         scaled = r * np.ldexp(1.0, -exponent)
         starts = np.arange(0, len(r), kernel.ROWS)
         norms = np.sqrt(np.add.reduceat(scaled * scaled, starts, axis=0)) * (1.0 + 2.0**-40)
-        norms += 2.0**-500 * (top > 0)  # squares that underflowed
+        norms += VANISHED_SQUARES * (top > 0)  # squares that underflowed
         bound = (norms.T @ self._errors).T
         return raised(bound * (np.ldexp(1.0, exponent) * (1.0 + self._slack)), bound)
 

@@ -11,6 +11,7 @@ from skpursuit.kernels import quantized as kernel
 from skpursuit.kernels.vectors import ROW_GROUP
 from skpursuit.numerics.estimate import raised
 from skpursuit.numerics.finite import NotFinite
+from skpursuit.numerics.scaling import VANISHED_SQUARES
 
 Floats = NDArray[np.floating]
 
@@ -122,7 +123,7 @@ class RowCut:
         # Both bytes leave 1/256 of a scale; float32 sums of them lose at most a unit for each term.
         slack = (len(sizes) + 8) * UNIT
         of_scale = (FINE_LOSS + 127.0 * (2.0**-24 * (sizes + 8) + slack)) * one + 2.0**-100 * (sizes > 0)
-        of_centre = (2.0**-44 + slack) * one + 2.0**-500 * (sizes > 0)
+        of_centre = (2.0**-44 + slack) * one + VANISHED_SQUARES * (sizes > 0)
         lost = np.stack([of_scale, of_centre]).reshape(2, len(weights), len(parts), blocks).sum(axis=3)
         places, starts = _filled_up(sizes)
         short = weights[:, places].astype(np.float32, order="C")

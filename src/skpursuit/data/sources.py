@@ -7,7 +7,7 @@ two functions, and one line here.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from skpursuit.data import array_source, operator_source, sparse_source, stacked_source
 from skpursuit.data.design import Design
@@ -68,9 +68,14 @@ def as_design(X: Any, check: bool = True) -> Design:
     return design
 
 
+def is_design(X: Any) -> TypeGuard[Design]:
+    """Whether X is a design already."""
+    return isinstance(X, Design)
+
+
 def make_design(X: Any, check: bool = True) -> Design:
     """As `as_design`, for a design that lives for one call: X is not watched."""
-    if isinstance(X, Design):
+    if is_design(X):
         X.store.check_unchanged()
         return X
     source = next(source for source in SOURCES if source.takes(X))

@@ -91,7 +91,7 @@ def check_splitter(name: str, value: Any) -> None:
     """None, a number of folds, a splitter, or an iterable of (training rows, test rows)."""
     if value is None or isinstance(value, Integral):
         return check_count(name, value, least=2)
-    listed = isinstance(value, Iterable) or hasattr(value, "split")
+    listed = isinstance(value, Iterable) or callable(getattr(value, "split", None))
     if not listed or isinstance(value, (str, bytes, Mapping)):
         raise TypeError(f"{name} must be a number of folds, a splitter or some splits, got {shown(value)}")
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_array
 
-from skpursuit.data import Design, make_design
+from skpursuit.data import Design, is_design, make_design
 from skpursuit.data.grams import gram_matrix, squares_fit
 from skpursuit.estimators.base import FLOATS, trusted
 from skpursuit.estimators.checks import RULES, check_values
@@ -83,7 +83,7 @@ def orthogonal_mp(
     """
     check_values(RULES, n_nonzero_coefs=n_nonzero_coefs, tol=tol, precompute=precompute, copy_X=copy_X)
     check_values(RULES, return_path=return_path, return_n_iter=return_n_iter)
-    if not isinstance(X, Design):
+    if not is_design(X):
         X = check_array(trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
     design = make_design(X)
     y = _as_columns("y", y)

@@ -18,7 +18,7 @@ import numpy as np
 from skpursuit.fit.curvature import centred, couples, curvature_at
 from skpursuit.fit.gram_schmidt import empty_factor
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.scaling import FORBIDDING, LEAST_SQUARE, LEAST_VALUE, MOST_SQUARE
+from skpursuit.numerics.scaling import LEAST_SQUARE, MOST_SQUARE, NEARLY_INFINITE, NEARLY_ZERO
 from skpursuit.numerics.sums import row_norms
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, empty_state
@@ -70,7 +70,7 @@ class Newton:
             exponents = np.frexp(row_norms(A))[1]
             power = np.ldexp(1.0, -exponents)  # columns near one, whose products stay within range
             with np.errstate(over="ignore"):
-                felt = np.where(penalty > 0, np.minimum(penalty * power * power, FORBIDDING), 0.0)
+                felt = np.where(penalty > 0, np.minimum(penalty * power * power, NEARLY_INFINITE), 0.0)
             scaled = self._fit_targets(problem, A * power[:, None], (w.T / power).T, felt)
             return (scaled[0].T * power).T, scaled[1], scaled[2]
         return self._fit_targets(problem, A, w, penalty)
@@ -106,7 +106,7 @@ class Newton:
             bend = bend or curvature_at(problem, A, z, penalty, trusted)
             p = bend.solve(g)
             decrement = float(np.sum(g * p))
-            if not decrement > self.precision * max(abs(f), LEAST_VALUE):
+            if not decrement > self.precision * max(abs(f), NEARLY_ZERO):
                 break
             w, z, f, step = line_search(objective, A, (w, z, f), p, decrement, bend.is_majorant)
             if step < CREEPING and fresh and not (trusted and problem.majorant(z) is not None):

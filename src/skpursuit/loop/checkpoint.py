@@ -183,8 +183,8 @@ def fingerprint(value: Any, depth: int = 4) -> str:
         return text
     # An address, which is another one in each process: the name and what it holds instead.
     name = getattr(value, "__qualname__", type(value).__qualname__)
-    if hasattr(value, "__code__"):
-        code = value.__code__
+    code = getattr(value, "__code__", None)
+    if code is not None:
         return f"{name} {hashlib.sha256(code.co_code).hexdigest()} {code.co_names} {_plain(code.co_consts)}"
     inside = getattr(value, "__dict__", {}) if depth else {}
     return f"{name}({ {key: fingerprint(part, depth - 1) for key, part in inside.items()} })"

@@ -14,6 +14,7 @@ from math import isfinite
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.scaling import LEAST_NORMAL
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
 
@@ -48,7 +49,7 @@ def same_predictions(problem: Problem, told: Floats, z: Floats) -> bool:
         counted = problem.weights > 0
         told, z, y = told[counted], z[counted], y[counted]
     difference = np.abs(told - z)
-    if not difference.max(initial=0.0) > np.finfo(np.float64).tiny:
+    if not difference.max(initial=0.0) > LEAST_NORMAL:
         return not np.isnan(difference).any()
     peak = max(float(np.abs(z).max()), float(np.abs(y).max()), float(difference.max()))
     sizes = [float(np.linalg.norm(part / peak)) for part in (difference, z, y)]

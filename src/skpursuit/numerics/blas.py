@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
@@ -93,5 +93,10 @@ def _forget() -> None:
     _set(_counts(), before)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+def after_fork(forget: Callable[[], None]) -> None:
+    """Have a process that was forked call this, where the system has forks."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=forget)
+
+
+after_fork(_forget)

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
 from typing import Any
 
-from skpursuit.numerics.blas import one_thread, thread_counts
+from skpursuit.numerics.blas import after_fork, one_thread, thread_counts
 
 # Multiply-adds below which handing work to another thread costs more than it saves: 6e6 take about 2 ms on
 # one core. Waking a thread takes 0.02 to 0.05 ms, or a turn of the scheduler where the machine is busy.
@@ -37,9 +37,9 @@ def _fallback() -> int:
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if asked.isdigit() and int(asked) > 0:
         return int(asked)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    from joblib import cpu_count
+
+    return cpu_count()
 
 
 def count() -> int:
@@ -208,5 +208,4 @@ def _forget() -> None:
     _inside.task = False
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+after_fork(_forget)

@@ -37,6 +37,7 @@ CACHE = 2**22  # bytes of X up to which it stays close to the processor
 SPARSE_SHARE = 0.5  # of a sparse product with one residual, for each of several
 RECOMPUTED = 8  # uncached columns recomputed per selection, by codes or in float32
 LOAD_KERNELS = 0.6  # seconds to import numba and load compiled kernels, when nothing has yet
+WAITING_SHARE = 0.2  # of the time a process has worked, that it may wait for kernels
 
 # Gram columns
 GRAM_USED = 12  # of the 16 Gram columns computed together, those that are used

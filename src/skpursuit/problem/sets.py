@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
@@ -116,3 +116,8 @@ class Simplex:
     def origin_weight(self, coef: Floats) -> float:
         """The origin is outside."""
         return 0.0
+
+
+def comes_in_any_size(convex_set: ConvexSet) -> TypeGuard[L1Ball | Simplex]:
+    """Whether a set is one of those here, which are the same in other units with another radius."""
+    return isinstance(convex_set, (L1Ball, Simplex))

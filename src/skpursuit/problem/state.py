@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
+from skpursuit.numerics.scaling import holds
 
 if TYPE_CHECKING:
     from skpursuit.problem.problem import Problem
@@ -164,6 +165,4 @@ class Result:
 
 def dtype_for(coef: Floats, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of X if it holds these coefficients with all its digits, else float64."""
-    sizes, range_ = np.abs(coef[coef != 0]), np.finfo(dtype)
-    holds = len(sizes) == 0 or (sizes.min() >= range_.tiny and sizes.max() <= range_.max)
-    return dtype if holds else np.dtype(np.float64)
+    return dtype if holds(dtype, coef) else np.dtype(np.float64)

@@ -19,21 +19,16 @@ All other runs have Units(0, 0) and are not touched.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import frexp
 from typing import Any
 
 import numpy as np
 
 from skpursuit.data import Design
 from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.scaling import LEAST_NORMAL, is_ordinary, power_of, power_of_both
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import Record, State
-
-ORDINARY = 332  # powers of two of columns, targets and predictions that every solver can bear, 1e100
-FLOAT_RANGE = 1000  # powers of two up to which numbers, and squares of their roots, are within range
-TINY = float(np.finfo(np.float64).tiny)
-LEAST_RATIO, MOST_RATIO = 1e-300, 1e280  # predictions by targets whose squares both fit beside each other
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,7 @@ class Units:
         exponent = exponent if back else -exponent
         with np.errstate(over="ignore", under="ignore"):
             out = np.ldexp(coef, exponent if coef.ndim == 1 else exponent[:, None])
-        if coef.any() and not TINY <= np.abs(out).max() < np.inf:
+        if coef.any() and not LEAST_NORMAL <= np.abs(out).max() < np.inf:
             raise ValueError(
                 f"coefficients of size 2^{self.y - self.x} are beyond the range of floats; "
                 "multiply X or y by a constant"
@@ -98,16 +93,16 @@ def choose_units(problem: Problem, solver: Any) -> Units:
 
 def _exponent_of_columns(design: Design) -> int:
     """The power of two for X; only where cheap bounds leave it open are the column norms computed."""
-    if all(_ordinary(size) for size in design.size_range):
+    if all(is_ordinary(size) for size in design.size_range):
         return 0
     widest = float(design.norms(0)[: design.constant].max())
-    return 0 if _ordinary(widest) else _exponent(widest)
+    return 0 if is_ordinary(widest) else power_of(widest)
 
 
 def _exponent_of_targets(problem: Problem, reach: int | None) -> int:
     """The power of two for y; `reach` is that of the predictions that a constraint allows."""
     if problem.loss.scaled(0) is None:
-        if reach is None or abs(reach) < ORDINARY:
+        if power_of_both(0.0, reach) == 0:
             return 0
         raise ValueError(
             f"the constraint allows predictions of size 2^{reach}, at which this loss cannot be fitted; "
@@ -115,31 +110,19 @@ def _exponent_of_targets(problem: Problem, reach: int | None) -> int:
         )
     counted = problem.y if problem.weights is None else problem.y[problem.weights > 0]
     peak = float(np.abs(counted).max(initial=0.0))
-    if _ordinary(peak) and (reach is None or abs(reach) < ORDINARY):
-        return 0
-    if reach is None or peak == 0.0:
-        return _exponent(peak) if reach is None else reach
-    if abs(reach - _exponent(peak)) > FLOAT_RANGE:
+    exponent = power_of_both(peak, reach)
+    if exponent is None:
         raise ValueError(
             f"the constraint allows predictions of size 2^{reach}, but y is of size {peak:.2g}; "
             "choose a radius near (the largest entry of y) / (the largest entry of X)"
         )
-    return (_exponent(peak) + reach) // 2
+    return exponent
 
 
 def exponent_of(loss: Loss, y: Floats, most: float) -> int:
     """The power of two for y alone; 0 for sizes between 1 / most and most, and where the loss fixes it."""
     peak = float(np.abs(y).max(initial=0.0))
-    return 0 if 1 / most <= peak <= most or loss.scaled(0) is None else _exponent(peak)
-
-
-def _ordinary(size: float) -> bool:
-    """Whether squares and products of numbers of this size stay well within the range of floats."""
-    return size == 0.0 or abs(frexp(size)[1]) < ORDINARY
-
-
-def _exponent(size: float) -> int:
-    return max(-FLOAT_RANGE, min(FLOAT_RANGE, frexp(size)[1]))
+    return 0 if 1 / most <= peak <= most or loss.scaled(0) is None else power_of(peak)
 
 
 def _divided(design: Design, exponent: int) -> Design:

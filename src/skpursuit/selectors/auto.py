@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from math import inf
+from time import process_time
 
 from skpursuit.data.design import Design
-from skpursuit.numerics.tuning import LOAD_KERNELS
+from skpursuit.kernels import loaded
+from skpursuit.numerics.tuning import LOAD_KERNELS, WAITING_SHARE
 from skpursuit.parameters import check_flag
 from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector, exact_answer
 from skpursuit.selectors.certified import Certified
@@ -17,26 +18,6 @@ from skpursuit.selectors.gram import Gram
 from skpursuit.selectors.sketch import Sketch
 
 MEMINFO = "/proc/meminfo"  # of Linux
-
-
-class Kernels:
-    """Whether compiled kernels are loaded, and what their loading is still worth.
-
-    One fit may be too short to wait for them, many are not: what each would have gained with them is
-    taken off the price of loading them, so that a program waits once, about as long as it has lost before.
-    """
-
-    lost = 0.0
-
-    @classmethod
-    def price(cls) -> float:
-        """Seconds to charge for loading them now."""
-        return 0.0 if "numba" in sys.modules else max(0.0, LOAD_KERNELS - cls.lost)
-
-    @classmethod
-    def regret(cls, chosen: float, with_kernels: float) -> None:
-        """Remember what a fit loses by not loading them."""
-        cls.lost += max(0.0, chosen - (with_kernels - cls.price()))
 
 
 @dataclass(frozen=True)
@@ -57,7 +38,6 @@ class Auto(Selector):
     def bind(self, design: Design, expect: Expect) -> Bound:
         costs = predict(design, expect, self.heuristic)
         best = min(costs, key=lambda selector: costs[selector])
-        Kernels.regret(costs[best], min((c for s, c in costs.items() if s.compiled), default=inf))
         bound = best.bind(design, expect)
         told = ", ".join(f"{type(s).__name__.lower()} {c:.2g} s" for s, c in costs.items())
         bound.chosen = f"predicted: {told}"
@@ -79,8 +59,18 @@ def predict(design: Design, expect: Expect, heuristic: bool = False) -> dict[Sel
     compiled = [selector for selector in allowed if selector.compiled]
     room = free_memory() if compiled else inf
     for selector in compiled:
-        allowed[selector] += Kernels.price() if 2 * selector.nbytes(design) < room else inf
+        allowed[selector] += price_of_loading() if 2 * selector.nbytes(design) < room else inf
     return {selector: cost for selector, cost in allowed.items() if cost < inf}
+
+
+def price_of_loading() -> float:
+    """Seconds to charge a fit for loading compiled kernels: nothing where they are there already.
+
+    A single fit may be too short to wait for them, many are not, and only the process knows how many there
+    are. So a fraction of the time that it has worked so far is taken off: waiting for kernels never makes up
+    more than that fraction of what a program does, and one that goes on for some seconds has them.
+    """
+    return 0.0 if loaded("numba") else max(0.0, LOAD_KERNELS - WAITING_SHARE * process_time())
 
 
 def free_memory() -> float:

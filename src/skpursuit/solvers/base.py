@@ -12,6 +12,7 @@ import numpy as np
 
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.estimate import Estimate
+from skpursuit.numerics.finite import MOST
 from skpursuit.numerics.scaling import LEAST_OBJECTIVE, MOST_OBJECTIVE
 from skpursuit.problem import sparsity
 from skpursuit.problem.problem import Problem
@@ -122,7 +123,7 @@ class Solver(ABC):
 def scaled_tol(tol: float | None, exponent: int) -> float | None:
     """A tolerance in other units; one that is beyond all numbers is met by anything."""
     with np.errstate(over="ignore", under="ignore"):
-        return None if tol is None else min(float(np.ldexp(float(tol), exponent)), float(np.finfo(float).max))
+        return None if tol is None else min(float(np.ldexp(float(tol), exponent)), MOST)
 
 
 def scaled_size(name: str, value: float, exponent: int) -> float:

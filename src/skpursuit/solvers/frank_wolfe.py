@@ -13,7 +13,7 @@ from skpursuit.numerics.finite import NotFinite
 from skpursuit.numerics.sums import dot
 from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_size
 from skpursuit.problem.problem import Problem
-from skpursuit.problem.sets import SET_METHODS, ConvexSet, L1Ball, Simplex
+from skpursuit.problem.sets import SET_METHODS, ConvexSet, L1Ball, comes_in_any_size
 from skpursuit.problem.state import Move, State, Status
 from skpursuit.selectors.base import Query
 from skpursuit.solvers.active_set import VARIANTS, Atom, Point, moved
@@ -109,7 +109,7 @@ class FrankWolfe(Solver):
         return None
 
     def scaled(self, x: int, y: int, quadratic: bool) -> FrankWolfe | None:
-        if not isinstance(self.constraint, (L1Ball, Simplex)):
+        if not comes_in_any_size(self.constraint):
             return None
         radius = scaled_size("radius", self.constraint.radius, x - y)
         return replace(

@@ -83,7 +83,7 @@ class UserLoss(Loss):
 
     def __init__(self, loss: Any) -> None:
         self.loss = loss
-        given = {name for name in dir(Loss) if not name.startswith("_") and hasattr(loss, name)}
+        given = {name for name in dir(Loss) if not name.startswith("_")} & set(dir(loss))
         self.couples_targets = "probabilities" in given
         self.gives_probability = bool(given & {"probability", "probabilities"})
         for name in given:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skpursuit.numerics.scaling import NEARLY_INFINITE, NEARLY_ZERO
 from skpursuit.parameters import check_number
 from skpursuit.problem.losses.base import Loss
 from skpursuit.problem.targets import Array
@@ -50,7 +51,7 @@ class Huber(Loss):
     def scaled(self, exponent: int) -> Huber:
         """Return the loss of y / 2^exponent and z / 2^exponent, times 4^exponent that of y and z."""
         with np.errstate(over="ignore", under="ignore"):
-            return Huber(float(np.clip(np.ldexp(self.delta, -exponent), 1e-300, 1e300)))
+            return Huber(float(np.clip(np.ldexp(self.delta, -exponent), NEARLY_ZERO, NEARLY_INFINITE)))
 
     def majorant(self, y: Array, z: Array) -> Array:
         """Curvature min(1, delta / |z - y|) of the parabola that touches the loss at z and lies above it."""

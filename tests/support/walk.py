@@ -1,0 +1,96 @@
+"""The walk of one step: the Python calls that go from one file of the package into another.
+
+`python -m tests.support.walk` prints those of the quietest of steps 3 to 12 of a certified OMP, in order and
+indented by depth. With two numbers behind it X has that many rows and columns: from 3000 x 6000 on the
+gradient is a sum of products of codes, below it one pass over the codes.
+
+Calls are seen by `sys.setprofile`. Comprehensions and generator expressions are no calls of their own; a call
+that comes through another library, such as a context manager, counts for the file of ours that made it.
+"""
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+import skpursuit
+from skpursuit import OMP, Certified, as_design, datasets, minimize
+
+PACKAGE = str(Path(skpursuit.__file__).parent)
+COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+FIRST_STEP, LAST_STEP = 3, 12
+
+
+class Call(NamedTuple):
+    """One call across files: how many of the package's functions are around it, who calls, and what."""
+
+    depth: int
+    caller: str
+    called: str
+
+    def __str__(self) -> str:
+        return f"{'  ' * self.depth}{self.called}  (from {self.caller})"
+
+
+class Walk:
+    """Records the calls across files from one `step` to the next; used as a profile function."""
+
+    def __init__(self) -> None:
+        self.steps: list[list[Call]] = [[]]
+
+    def step(self, record: object = None) -> None:
+        """Begin the next step: the callback of a run."""
+        self.steps.append([])
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        if event != "call" or not is_ours(frame) or frame.f_code.co_name in COMPREHENSIONS:
+            return
+        around = frames_around(frame)
+        if around and around[0].f_code.co_filename != frame.f_code.co_filename:
+            self.steps[-1].append(Call(len(around), place(around[0]), place(frame)))
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame runs code of the package."""
+    return frame.f_code.co_filename.startswith(PACKAGE)
+
+
+def frames_around(frame: FrameType) -> list[FrameType]:
+    """The package's frames around this one, the nearest first."""
+    found, outer = [], frame.f_back
+    while outer is not None:
+        if is_ours(outer):
+            found.append(outer)
+        outer = outer.f_back
+    return found
+
+
+def place(frame: FrameType) -> str:
+    """File and function, such as `data/design.py Design.product`."""
+    file = Path(frame.f_code.co_filename).relative_to(PACKAGE)
+    return f"{file.as_posix()} {frame.f_code.co_qualname}:{frame.f_lineno}"
+
+
+def certified_steps(n: int = 1000, d: int = 2000) -> list[list[Call]]:
+    """The calls across files of each of steps 3 to 12 of a certified OMP on n x d numbers."""
+    X, y, _ = datasets.make_sparse_signal(n, d, 20, snr=10.0, random_state=0)
+    design, walk, before = as_design(X), Walk(), sys.getprofile()
+    minimize(design, y, OMP(n_nonzero_coefs=2), Certified())  # compiles, and makes the codes
+    try:
+        sys.setprofile(walk)
+        minimize(design, y, OMP(n_nonzero_coefs=LAST_STEP + 1), Certified(), callback=walk.step)
+    finally:
+        sys.setprofile(before)
+    return walk.steps[FIRST_STEP - 1 : LAST_STEP]
+
+
+def main() -> None:
+    """Print the quietest step."""
+    steps = certified_steps(*map(int, sys.argv[1:]))
+    quietest = min(steps, key=len)
+    told = f"{len(quietest)} calls across files; steps {FIRST_STEP} to {LAST_STEP}: {[len(s) for s in steps]}"
+    sys.stdout.write("\n".join([*map(str, quietest), told, ""]))
+
+
+if __name__ == "__main__":
+    main()
