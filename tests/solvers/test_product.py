@@ -122,8 +122,8 @@ def value(loss, y, z):
         a = np.abs(z - y)
         return np.where(a <= 1.35, 0.5 * a * a, 1.35 * (a - 0.675)).sum()
     if loss == "quantile":
-        slope = np.clip((z - y) / 0.1, -0.5, 0.5)
-        return (slope * (z - y - 0.05 * slope)).sum()
+        slope = np.clip((z - y) / 0.01, -0.5, 0.5)
+        return (slope * (z - y - 0.005 * slope)).sum()
     if loss == "poisson":
         return (np.exp(z) - y * z + np.where(y > 0, y * np.log(np.maximum(y, 1)), 0) - y).sum()
     return 0.5 * np.sum((z - y) ** 2)

@@ -25,9 +25,9 @@ class Quantile(Loss):
     ----------
     level : float, default 0.5
         The quantile q, between 0 and 1; 0.5 is the median.
-    width : float, default 0.1
-        Width of the parabola around the target, in the units of y; a tenth of the spread of y does well.
-        A smaller one comes closer to the pinball loss, and takes more steps.
+    width : float, default 0.01
+        Width of the parabola around the target, in the units of y; a hundredth of the spread of y does
+        well. A smaller one comes closer to the pinball loss, and takes more steps.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Quantile(Loss):
     """
 
     level: float = 0.5
-    width: float = 0.1
+    width: float = 0.01
 
     def __post_init__(self) -> None:
         check_number("level", self.level, "(0, 1)")
