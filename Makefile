@@ -3,13 +3,21 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
 
-.PHONY: demo test check clean
+# Contracts, registries, losses and documents: what most changes can break, in under two minutes.
+QUICK = tests/data tests/selectors/test_settle.py tests/selectors/test_not_finite.py tests/solvers/test_product.py \
+	tests/test_losses.py tests/test_registries.py tests/test_extending.py tests/test_deprecation.py \
+	tests/test_loop.py tests/test_import.py tests/test_typing.py tests/test_public_face.py tests/test_readme.py
+
+.PHONY: demo test quick check clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python -m skpursuit demo
 
 test: $(VENV)/.ready check
 	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests
+
+quick: $(VENV)/.ready check
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" $(QUICK)
 
 check: $(VENV)/.ready
 	$(BIN)/ruff check .

@@ -7,17 +7,18 @@ import mpmath
 import numpy as np
 import pytest
 
-from skpursuit.problem.losses import Huber, Logistic, Loss, Poisson, Squared, as_loss
+from skpursuit.problem.losses import Huber, Logistic, Loss, Poisson, Quantile, Squared, as_loss
 from skpursuit.problem.losses.multinomial import Multinomial
 
 mpmath.mp.dps = 340  # so that exp(1e-300) - 1 keeps its digits
 MAGNITUDES = [1e-300, 1e-20, 1e-8, 1e-3, 0.1, 0.5, 0.7, 1.0, 1.35, 2.0, 7.3, 36.0, 37.5, 200.0, 700.0, 1e4]
 PREDICTIONS = np.array([0.0, *MAGNITUDES, *(-m for m in MAGNITUDES)])
-LOSSES = [Squared(), Logistic(), Huber(), Huber(0.1), Poisson()]
+LOSSES = [Squared(), Logistic(), Huber(), Huber(0.1), Poisson(), Quantile(0.8, 0.5)]
 TARGETS = {
     Squared: [-3.0, 0.0, 1e-8, 1.0, 7.3],
     Logistic: [-1.0, 1.0],
     Huber: [-3.0, 0.0, 1.0, 7.3],
+    Quantile: [-3.0, 0.0, 1.0, 7.3],
     Poisson: [0.0, 1e-3, 0.3, 1.0, 2.0, 3.0, 1000.0, 1e300],
 }
 QUANTITIES = ["value", "residual", "curvature"]
@@ -35,6 +36,12 @@ def exact_huber(loss, y, z):
     return delta * (abs(r) - delta / 2), delta * mpmath.sign(r), 0
 
 
+def exact_quantile(loss, y, z):
+    r, width = z - y, mpmath.mpf(loss.width)
+    slope = min(max(r / width, -mpmath.mpf(loss.level)), 1 - mpmath.mpf(loss.level))
+    return slope * (r - width * slope / 2), slope, 1 / width if slope == r / width else 0
+
+
 def exact_logistic(_, y, z):
     e = mpmath.exp(-y * z)
     return mpmath.log1p(e), -y * e / (1 + e), e / (1 + e) ** 2
@@ -50,6 +57,7 @@ EXACT = {
     Logistic: exact_logistic,
     Huber: exact_huber,
     Poisson: exact_poisson,
+    Quantile: exact_quantile,
 }
 
 
@@ -82,7 +90,7 @@ def test_a_few_ulp_from_mpmath(loss, quantity):
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES)
-@pytest.mark.parametrize("loss", [Squared(), Logistic(), Huber(1.5), Poisson()], ids=repr)
+@pytest.mark.parametrize("loss", [*LOSSES[:2], Huber(1.5), Poisson(), Quantile(0.25, 0.5)], ids=repr)
 def test_float32_stays_and_is_as_accurate(loss, quantity):
     y, z = grid(loss, np.float32)
     got = getattr(loss, quantity)(y, z)
@@ -104,7 +112,7 @@ def test_silent_even_where_numpy_was_told_to_raise(loss, quantity):
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_nan_predictions_are_not_hidden(loss, quantity):
     result = getattr(loss, quantity)(np.ones(2), np.array([np.nan, 0.0]))
-    constant = quantity == "curvature" and isinstance(loss, Squared | Huber)
+    constant = quantity == "curvature" and isinstance(loss, Squared | Huber | Quantile)
     assert constant or np.isnan(result[0])
     assert np.isfinite(result[1])
 
@@ -120,7 +128,7 @@ def test_slope_and_curvature_are_derivatives(loss):
     np.testing.assert_allclose(loss.curvature(y, z), bend, rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("loss", [Squared(), Logistic(), Huber()], ids=repr)
+@pytest.mark.parametrize("loss", [Squared(), Logistic(), Huber(), Quantile()], ids=repr)
 def test_smoothness_is_the_largest_curvature(loss):
     y, z = grid(loss)
     assert loss.curvature(y, z).max() == loss.smoothness
@@ -136,6 +144,29 @@ def test_huber_edges():
     np.testing.assert_array_equal(loss.value(y, z)[:3], [0, 1.125, 1.125])
     np.testing.assert_array_equal(loss.residual(y, z), [0, 1.5, -1.5, 1.5, -1.5])
     np.testing.assert_array_equal(loss.curvature(y, z), [1, 1, 1, 0, 0])
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
+def test_quantile_is_a_pinball_loss_but_for_its_width(level):
+    rng = np.random.default_rng(0)
+    y, z = rng.standard_normal((2, 1000))
+    pinball = np.where(z < y, level * (y - z), (1 - level) * (z - y))
+    below = pinball - Quantile(level, 1e-3).value(y, z)
+    assert below.min() >= -1e-15
+    assert below.max() <= 0.5e-3
+
+
+@pytest.mark.parametrize("loss", [Quantile(0.05, 0.3), Quantile(0.9, 1.0), Huber()], ids=repr)
+def test_the_parabola_above_the_loss_touches_it_and_no_narrower_one_does_for_long(loss):
+    rng = np.random.default_rng(1)
+    y, there = np.zeros((1, 1)), np.linspace(-60, 60, 24001)[:, None]
+    for z in (rng.standard_normal((1, 40)), 10 * rng.standard_normal((1, 40))):
+        bend, slope, value = loss.majorant(y, z), loss.residual(y, z), loss.value(y, z)
+        room = value + slope * (there - z) + 0.5 * bend * (there - z) ** 2 - loss.value(y, there)
+        assert room.min() >= -1e-12
+        far = np.abs(z) < 5  # those that touch the other line do so within the grid
+        narrower = room - 0.01 * bend * (there - z) ** 2
+        assert (narrower.min(axis=0)[far[0]] < 0).all()
 
 
 def near_and_far(y, rng):
@@ -189,7 +220,14 @@ def test_poisson_overflows_to_infinity():
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("squared", Squared), ("logistic", Logistic), ("huber", Huber), ("poisson", Poisson)]
+    ("name", "kind"),
+    [
+        ("squared", Squared),
+        ("logistic", Logistic),
+        ("huber", Huber),
+        ("poisson", Poisson),
+        ("quantile", Quantile),
+    ],
 )
 def test_as_loss_by_name(name, kind):
     assert as_loss(name) == kind()
@@ -273,6 +311,12 @@ def test_good_targets_are_converted_once():
 def test_huber_delta_is_checked(delta):
     with pytest.raises(ValueError, match="delta"):
         Huber(delta)
+
+
+@pytest.mark.parametrize(("level", "width"), [(0.0, 1.0), (1.0, 1.0), (np.nan, 1.0), (0.5, 0.0)])
+def test_quantile_parameters_are_checked(level, width):
+    with pytest.raises(ValueError, match=r"level|width"):
+        Quantile(level, width)
 
 
 def test_losses_are_values():

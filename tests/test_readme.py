@@ -1,4 +1,4 @@
-"""The README's examples run and print what they say; what it and the architecture name is there."""
+"""The README's examples run and print what they say; what the documents name is there."""
 
 import contextlib
 import io
@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+PAGES = [str(path.relative_to(ROOT)) for path in (README, ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"))]
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.S)
 
 
@@ -35,6 +36,17 @@ def test_the_two_commands_exist(name):
     assert re.search(rf"^{name}:", (README.parent / "Makefile").read_text(), re.M)
 
 
+def test_it_is_short():
+    assert len(README.read_text().splitlines()) < 200
+
+
+def test_quick_names_tests_that_are_there():
+    listed = re.search(r"^QUICK = (.*?)\n\n", (ROOT / "Makefile").read_text(), re.M | re.S).group(1)
+    names = listed.replace("\\", " ").split()
+    assert len(names) > 5
+    assert [name for name in names if not (ROOT / name).exists()] == []
+
+
 def test_every_command_and_option_of_the_readme_exists():
     from skpursuit.cli import main
 
@@ -47,11 +59,13 @@ def test_every_command_and_option_of_the_readme_exists():
         assert {word for word in arguments if word.startswith("-")} <= known
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "docs/results/README.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_every_file_that_is_named_exists(page):
     text = (ROOT / page).read_text()
     there = {
-        str(path) for folder in ("src", "benchmarks", "examples") for path in (ROOT / folder).rglob("*.py")
+        str(path)
+        for folder in ("src", "benchmarks", "examples", "tests")
+        for path in (ROOT / folder).rglob("*.py")
     }
     named = set(re.findall(r"[\w/]+\.py\b", text))
     assert [name for name in named if not any(path.endswith("/" + name) for path in there)] == []

@@ -5,7 +5,19 @@ from dataclasses import dataclass, fields
 import numpy as np
 import pytest
 
-from skpursuit import OMP, CoSaMP, FrankWolfe, GraSP, Huber, L1Ball, Loss, MatchingPursuit, Solver, minimize
+from skpursuit import (
+    OMP,
+    CoSaMP,
+    FrankWolfe,
+    GraSP,
+    Huber,
+    L1Ball,
+    Loss,
+    MatchingPursuit,
+    Solver,
+    SubspacePursuit,
+    minimize,
+)
 from skpursuit.problem.losses import LOSSES, as_loss
 from skpursuit.solvers import SOLVERS, solver_kind, solver_names
 
@@ -33,13 +45,14 @@ def test_parameters_become_the_solver_a_name_stands_for():
         "cosamp": CoSaMP(3, 0.5, max_iter=7),
         "grasp": GraSP(3, 0.5, max_iter=7, ridge=0.1),
         "fw": FrankWolfe(L1Ball(4.0), max_iter=7, tol=0.5),
+        "sp": SubspacePursuit(3, 0.5, max_iter=7),
     }
     assert solver_kind("mp").from_parameters(max_iter=None) == MatchingPursuit()
 
 
 def test_names_by_ability():
     assert solver_names(lambda kind: kind.can_force_columns) == ["omp"]
-    assert solver_names(lambda kind: kind.has_sparsity) == ["omp", "mp", "cosamp", "grasp"]
+    assert solver_names(lambda kind: kind.has_sparsity) == ["omp", "mp", "cosamp", "grasp", "sp"]
     assert solver_kind(OMP(2)) is OMP
 
 

@@ -24,6 +24,7 @@ from skpursuit.problem.losses import Logistic as Logistic
 from skpursuit.problem.losses import Loss as Loss
 from skpursuit.problem.losses import Multinomial as Multinomial
 from skpursuit.problem.losses import Poisson as Poisson
+from skpursuit.problem.losses import Quantile as Quantile
 from skpursuit.problem.losses import Squared as Squared
 from skpursuit.problem.sets import L1Ball as L1Ball
 from skpursuit.problem.sets import Simplex as Simplex
@@ -40,6 +41,7 @@ from skpursuit.selectors.greedy import Greedy as Greedy
 from skpursuit.selectors.greedy import Importance as Importance
 from skpursuit.selectors.greedy import Uniform as Uniform
 from skpursuit.selectors.halving import SuccessiveHalving as SuccessiveHalving
+from skpursuit.selectors.lucb import LUCB as LUCB
 from skpursuit.selectors.reject import SuccessiveReject as SuccessiveReject
 from skpursuit.selectors.sketch import Sketch as Sketch
 from skpursuit.selectors.stop import Budget as Budget
@@ -53,5 +55,6 @@ from skpursuit.solvers.pursuit import OMP as OMP
 from skpursuit.solvers.pursuit import MatchingPursuit as MatchingPursuit
 from skpursuit.solvers.stochastic import StoGradMP as StoGradMP
 from skpursuit.solvers.stochastic import StoIHT as StoIHT
+from skpursuit.solvers.subspace_pursuit import SubspacePursuit as SubspacePursuit
 
 __version__: str

@@ -114,7 +114,7 @@ def test_other_solvers(table, solver):
 
 
 def test_solvers_without_a_number_of_coefficients_are_neither_offered_nor_taken(table):
-    assert "[omp|mp|cosamp|grasp]" in invoke("fit", "--help").output
+    assert "[omp|mp|cosamp|grasp|sp]" in invoke("fit", "--help").output
     done = invoke("fit", table, "--target", "price", "--solver", "fw")
     assert done.exit_code == 2
     assert "--solver 'fw' is not known; use one of omp, mp, cosamp, grasp" in done.output

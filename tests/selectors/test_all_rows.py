@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skpursuit import Budget, Exact, Greedy, SuccessiveHalving, SuccessiveReject, Uniform
+from skpursuit import LUCB, Budget, Exact, Greedy, SuccessiveHalving, SuccessiveReject, Uniform
 
 from ..support.asking import Absolute, Group, Question, Signed, ask, random_question
 from ..support.data import forbid_product, parts
@@ -14,6 +14,7 @@ ALL_ROWS = {
     "halving": SuccessiveHalving(budget=64.0),
     "halving-random": SuccessiveHalving(order="random", budget=64.0),
     "halving-finish": SuccessiveHalving(finish=1.0),
+    "lucb": LUCB(budget=1.0, delta=0.0),
 }
 PROBLEMS = 500
 MATRICES = 5
@@ -66,6 +67,7 @@ PARTIAL = {
     "halving-random": SuccessiveHalving(order="random", budget=1.0, finish=0.0),
     "doubling": SuccessiveHalving(budget=0.2, doubling=True),
     "reject": SuccessiveReject(budget=1.0),
+    "lucb": LUCB(budget=0.7),
 }
 
 

@@ -19,7 +19,7 @@ from tests.support import data
 
 SELECTORS = [name for name in NAMES if name != "gram"]  # which answers for solvers alone
 EXACT = ("exact", "certified", "auto")
-BLIND = ("uniform", "reject", "halving-random")  # which may not draw a row that is not finite
+BLIND = ("uniform", "reject", "lucb", "halving-random")  # which may not draw a row that is not finite
 
 
 def wild(rng):

@@ -38,6 +38,7 @@ def every_source(X, folder):
         "float32": (X.astype(np.float32), X.astype(np.float32)),
         "integers": (whole, whole),
         "list": (X.tolist(), X),
+        "stacked": ([np.array_split(part, min(2, d), axis=1) for part in np.array_split(X, 2)], X),
         "csr": (sp.csr_array(X), X),
         "csr64": (csr64, X),
         "csr_float32": (sp.csr_array(X.astype(np.float32)), X.astype(np.float32)),
@@ -73,7 +74,7 @@ def views(X):
 
 
 NAMES = [
-    "C", "F", "strided", "readonly", "memmap", "float32", "integers", "list", "csr", "csr64", "csr_float32",
-    "csc", "csc_matrix", "coo", "operator", "view", "view_csr", "weighted", "scaled_csc", "intercept",
-    "intercept_csr", "rows", "rows_csr", "rows_view",
+    "C", "F", "strided", "readonly", "memmap", "float32", "integers", "list", "stacked", "csr", "csr64",
+    "csr_float32", "csc", "csc_matrix", "coo", "operator", "view", "view_csr", "weighted", "scaled_csc",
+    "intercept", "intercept_csr", "rows", "rows_csr", "rows_view",
 ]  # fmt: skip

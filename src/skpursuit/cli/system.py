@@ -75,14 +75,18 @@ def memory_size() -> int | None:
 )
 @output_options
 def info(out: Output) -> None:
-    """Show versions, machine, optional packages and selectors: what a bug report needs."""
+    """Show versions, machine, optional packages, solvers, selectors and losses: what a bug report needs."""
+    from skpursuit.problem.losses import LOSSES
     from skpursuit.selectors import NAMES
+    from skpursuit.solvers import SOLVERS
 
     extras = {
         name: installed(name) or f"missing, pip install 'skpursuit[{extra}]'"
         for name, extra in EXTRAS.items()
     }
-    facts: dict[str, Any] = {**machine(), **extras, "selectors": ", ".join(NAMES)}
+    facts: dict[str, Any] = {**machine(), **extras}
+    for kind, names in (("solvers", SOLVERS), ("selectors", NAMES), ("losses", LOSSES)):
+        facts[kind] = ", ".join(names)
     facts["skpursuit"] = __version__
     for name, value in facts.items():
         out.say(f"{name:<16}{value}")

@@ -67,6 +67,21 @@ class SolverName(click.Choice):
         return str(value)
 
 
+class SelectorName(SolverName):
+    """All selectors, looked up in the same way."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Their names."""
+        from skpursuit.selectors import NAMES
+
+        return tuple(NAMES)
+
+    @choices.setter
+    def choices(self, names: tuple[str, ...]) -> None:
+        """Names given beforehand are not used."""
+
+
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add FILE and the options on how it is read; the command gets these as ``read``."""
 
@@ -165,7 +180,7 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
 @click.option("--schema", type=FILE, help="Take columns for what this file says.")
 @click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
 @click.option("--solver", type=SolverName(()), default="omp", help="How the model grows.")
-@click.option("--selector", default="auto", help="How features are found; see the demo.")
+@click.option("--selector", type=SelectorName(()), default="auto", help="How features are found.")
 @click.option("--normalize/--no-normalize", default=True, help="Do features compete as if of one spread?")
 @click.option(
     "--test-share", type=SHARE, default=0.2, callback=refuse_nan, help="Rows held out for the score."

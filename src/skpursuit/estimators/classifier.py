@@ -122,11 +122,11 @@ class PursuitClassifier(PursuitClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    solver : {"omp", "mp", "cosamp", "grasp", "fw"} or Solver
+    solver : {"omp", "mp", "cosamp", "grasp", "fw", "sp"} or Solver
         The outer algorithm. A `Solver` object brings its own limits.
     selector : str or Selector
         How the best columns are found; see `minimize`.
-    loss : {"logistic", "squared", "huber"} or Loss
+    loss : {"logistic", "squared", "huber", "quantile"} or Loss
         A loss of labels -1 and +1.
     n_nonzero_coefs : int, optional
         Features of each support. Default: ``min(n_samples, n_features, max(10, n_features // 10))``, or
@@ -210,12 +210,12 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    solver : {"omp", "mp", "cosamp", "grasp"} or Solver
+    solver : {"omp", "mp", "cosamp", "grasp", "sp"} or Solver
         The outer algorithm; the last two need a run for each number. A `Solver` object brings its own limits,
         except for the number of coefficients.
     selector : str or Selector
         How the best columns are found; see `minimize`.
-    loss : {"logistic", "squared", "huber"} or Loss
+    loss : {"logistic", "squared", "huber", "quantile"} or Loss
     max_nonzero_coefs : int, optional
         K. Default: ``min(n_features, max(10, n_features // 10), max(1, n_samples // 2))``.
     criterion : {"cv", "aic", "bic", "ebic"}

@@ -56,11 +56,11 @@ class PursuitRegressor(PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
 
     Parameters
     ----------
-    solver : {"omp", "mp", "cosamp", "grasp", "fw"} or Solver
+    solver : {"omp", "mp", "cosamp", "grasp", "fw", "sp"} or Solver
         The outer algorithm. A `Solver` object brings its own limits.
     selector : str or Selector
         How the best columns are found; see `minimize`.
-    loss : {"squared", "huber", "poisson"} or Loss
+    loss : {"squared", "huber", "poisson", "quantile"} or Loss
     n_nonzero_coefs : int, optional
         Default: ``min(n_samples, n_features, max(10, n_features // 10))``, or ``min(n_samples, n_features)``
         with `tol`. More than there are features is clipped with a warning.
@@ -136,12 +136,12 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
 
     Parameters
     ----------
-    solver : {"omp", "mp", "cosamp", "grasp"} or Solver
+    solver : {"omp", "mp", "cosamp", "grasp", "sp"} or Solver
         The outer algorithm; the last two need a run for each number. A `Solver` object brings its own limits,
         except for the number of coefficients.
     selector : str or Selector
         How the best columns are found; see `minimize`.
-    loss : {"squared", "huber", "poisson"} or Loss
+    loss : {"squared", "huber", "poisson", "quantile"} or Loss
     max_nonzero_coefs : int, optional
         K. Default: ``min(n_features, max(10, n_features // 10), max(1, n_samples // 2))``.
     criterion : {"cv", "aic", "bic", "ebic"}

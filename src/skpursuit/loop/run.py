@@ -18,14 +18,14 @@ from skpursuit.loop.consistency import is_consistent
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.finite import NotFinite
-from skpursuit.parameters import check_function, check_instance, check_seed, check_size
+from skpursuit.parameters import check_function, check_seed, check_size
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
 from skpursuit.problem.state import Record, Result, State, Status, dtype_for
 from skpursuit.problem.units import Units, choose_units
 from skpursuit.selectors import Bound, Selection, Selector, as_selector
 from skpursuit.selectors.base import Asking
-from skpursuit.solvers.base import Solver
+from skpursuit.solvers import Solver, as_solver
 
 QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}  # a run ends at what is not finite anyway
 STRENGTH = ("none", "exact", "delta", "heuristic")
@@ -34,7 +34,7 @@ STRENGTH = ("none", "exact", "delta", "heuristic")
 def minimize(
     X: Any,
     y: Any,
-    solver: Solver,
+    solver: str | Solver,
     selector: str | Selector = "auto",
     loss: str | Loss = "squared",
     *,
@@ -50,13 +50,14 @@ def minimize(
     ----------
     X : array-like, sparse array, LinearOperator or Design of shape (n, d)
     y : array-like of shape (n,) or (n, targets)
-    solver : Solver
-        The outer algorithm, such as ``OMP(n_nonzero_coefs=50)``.
+    solver : str or Solver
+        The outer algorithm: an object such as ``OMP(n_nonzero_coefs=50)``, or a name such as "omp" for
+        default parameters. ``skpursuit info`` lists all names of solvers, selectors and losses.
     selector : str or Selector
-        How the top entries of the gradient are found: "auto" (the fastest exact way), "exact", "gram",
-        "certified", "sketch", "halving", "halving-random", "greedy", "uniform", "importance", "reject".
+        How the top entries of the gradient are found: "auto" (the fastest exact way), "exact", "certified",
+        "halving" or another name, or an object with settings of its own.
     loss : str or Loss
-        "squared", "logistic", "huber", "poisson" or "multinomial".
+        "squared", "logistic", "huber" or another name, or an object.
     sample_weight : array-like of shape (n,), optional
         A row of weight zero is as good as not there.
     random_state : int, Generator or None
@@ -96,15 +97,14 @@ def minimize(
 def make_run(
     X: Any,
     y: Any,
-    solver: Solver,
+    solver: str | Solver,
     selector: str | Selector,
     loss: str | Loss,
     sample_weight: Any = None,
     random_state: Any = None,
 ) -> Run:
     """A run that is checked and ready to go; parameters as in `minimize`."""
-    check_instance("solver", solver, Solver, "OMP(n_nonzero_coefs=10)")
-    chosen, seed = as_selector(selector), seed_of(random_state)
+    solver, chosen, seed = as_solver(solver), as_selector(selector), seed_of(random_state)
     base = make_design(X, check=False).for_run()
     problem = make_problem(base, y, loss, sample_weight)
     try:

@@ -30,6 +30,7 @@ NAMES: dict[str, tuple[str, str, dict[str, object]]] = {
     "reject": ("reject", "SuccessiveReject", {}),
     "halving": ("halving", "SuccessiveHalving", {}),
     "halving-random": ("halving", "SuccessiveHalving", {"order": "random"}),
+    "lucb": ("lucb", "LUCB", {}),
     "certified": ("certified", "Certified", {}),
     "sketch": ("sketch", "Sketch", {}),
     "auto": ("auto", "Auto", {}),

@@ -1,7 +1,7 @@
 """The outer algorithms: each is a frozen dataclass with `init` and `step`; the loop is in `loop/`.
 
-`base.Solver` says what a solver must give and what it can do. `SOLVERS` has the names that estimators, the
-command line and error messages know; a new solver is one file and one line here.
+`base.Solver` says what a solver must give and what it can do. `SOLVERS` has the names that `minimize`, the
+estimators, the command line and error messages know; a new solver is one file and one line here.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
+from skpursuit.parameters import check_choice, shown
 from skpursuit.solvers.base import Solver
 
-__all__ = ["SOLVERS", "Solver", "solver_kind", "solver_names"]
+__all__ = ["SOLVERS", "Solver", "as_solver", "solver_kind", "solver_names"]
 
 # Names callers may write, and the module and class of each solver. Modules load when they are used.
 SOLVERS: dict[str, tuple[str, str]] = {
@@ -20,7 +21,18 @@ SOLVERS: dict[str, tuple[str, str]] = {
     "cosamp": ("cosamp", "CoSaMP"),
     "grasp": ("cosamp", "GraSP"),
     "fw": ("frank_wolfe", "FrankWolfe"),
+    "sp": ("subspace_pursuit", "SubspacePursuit"),
 }
+
+
+def as_solver(solver: str | Solver) -> Solver:
+    """Turn a name into a solver with its default parameters; solvers pass through."""
+    if isinstance(solver, Solver):
+        return solver
+    if not isinstance(solver, str):
+        raise TypeError(f"solver must be a name or an object such as OMP(10), got {shown(solver)}")
+    check_choice("solver", solver, SOLVERS)
+    return solver_kind(solver).from_parameters()
 
 
 def solver_kind(solver: str | Solver) -> type[Solver]:

@@ -13,9 +13,10 @@ from skpursuit.problem.losses.huber import Huber
 from skpursuit.problem.losses.logistic import Logistic
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.problem.losses.poisson import Poisson
+from skpursuit.problem.losses.quantile import Quantile
 from skpursuit.problem.losses.squared import Squared
 
-__all__ = ["LOSSES", "Huber", "Logistic", "Loss", "Multinomial", "Poisson", "Squared", "as_loss"]
+__all__ = ["LOSSES", "Huber", "Logistic", "Loss", "Multinomial", "Poisson", "Quantile", "Squared", "as_loss"]
 
 LOSSES: dict[str, type[Loss]] = {
     "squared": Squared,
@@ -23,6 +24,7 @@ LOSSES: dict[str, type[Loss]] = {
     "huber": Huber,
     "poisson": Poisson,
     "multinomial": Multinomial,
+    "quantile": Quantile,
 }
 
 

@@ -1,0 +1,112 @@
+"""Subspace pursuit: a support of k columns that is exchanged, not grown, as long as that helps.
+
+Like CoSaMP it merges the support with new columns, fits on all of them and prunes. It differs in three ways:
+it merges k new columns instead of 2k, it fits again after pruning, and it takes a step only if the objective
+falls. So the objective falls until the run ends, and no iterate has to be remembered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from skpursuit.fit.merged import NormalEquations
+from skpursuit.numerics.arrays import Indices
+from skpursuit.parameters import check_count, check_size
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.score import top
+from skpursuit.problem.state import State, Status, empty_state
+from skpursuit.selectors.base import Query
+from skpursuit.solvers.base import (
+    Asks,
+    Solver,
+    check_sparsity,
+    default_sparsity,
+    residual_status,
+    scaled_tol,
+)
+
+
+@dataclass(frozen=True)
+class SubspacePursuit(Solver):
+    """Subspace pursuit (Dai, Milenkovic, 2009), for squared loss.
+
+    Each step merges the support with the k columns of largest |gradient|, solves least squares on the merged
+    columns, keeps the k largest coefficients and fits these again. The run ends with the first step that
+    does not lower the objective.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, optional
+        k, the columns in the model. Default: a tenth of the columns, at most as many as rows.
+    tol : float, optional
+        Stop once the squared residual norm is at most this.
+    rtol : float, optional
+        As tol, relative to ||y||^2.
+    max_iter : int
+        Limit on steps.
+
+    Examples
+    --------
+    >>> from skpursuit import SubspacePursuit, datasets, metrics, minimize
+    >>> X, y, w = datasets.make_sparse_signal(200, 400, 5, snr=20.0, random_state=0)
+    >>> metrics.f_measure(w, minimize(X, y, SubspacePursuit(n_nonzero_coefs=5)).coef)
+    1.0
+    """
+
+    asks_many: ClassVar[bool] = True
+    has_sparsity: ClassVar[bool] = True
+    quadratic_only: ClassVar[bool] = True
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    rtol: float | None = None
+    max_iter: int = 100
+
+    def __post_init__(self) -> None:
+        check_count("n_nonzero_coefs", self.n_nonzero_coefs)
+        check_count("max_iter", self.max_iter, optional=False)
+        for name in ("tol", "rtol"):
+            check_size(name, getattr(self, name))
+
+    def scaled(self, x: int, y: int, quadratic: bool) -> SubspacePursuit:
+        return replace(self, tol=scaled_tol(self.tol, -2 * y))
+
+    def sparsity(self, problem: Problem) -> int:
+        """The number of columns in the model."""
+        return int(self.n_nonzero_coefs or default_sparsity(problem))
+
+    def work(self, problem: Problem) -> tuple[int, int]:
+        """A few steps settle it; each visits k columns, many of them again."""
+        return min(self.max_iter, 4), min(2 * self.sparsity(problem), problem.design.shape[1])
+
+    def init(self, problem: Problem) -> State:
+        if not problem.quadratic:
+            raise ValueError("SubspacePursuit is least squares; use GraSP for other losses than squared")
+        check_sparsity(problem, self.sparsity(problem))
+        return residual_status(problem, empty_state(problem), self.tol, self.rtol)
+
+    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
+        k, r = self.sparsity(problem), problem.residual(state.z)
+        # The gradient is zero on a fitted support, so nothing is lost by excluding it.
+        query = Query(r, k, problem.score, exclude=state.support, rng=rng, at=state, ordered=False)
+        found = select(query).columns
+        if len(found) == 0:
+            return replace(state, status=Status.OPTIMAL)
+        after = self._exchange(problem, state, np.union1d(state.support, found))
+        if not after.objective < state.objective:
+            return replace(state, status=Status.STALLED)
+        return residual_status(problem, after, self.tol, self.rtol)
+
+    def _exchange(self, problem: Problem, state: State, merged: Indices) -> State:
+        """The best k of the merged columns, with coefficients fitted to them alone."""
+        fits = NormalEquations()
+        fit = fits.fit(problem, merged, state)
+        keep = np.sort(top(problem.score.of(fit.coef), self.sparsity(problem)))
+        keep = keep[problem.score.of(fit.coef[keep]) > 0]
+        coef = np.zeros_like(fit.coef)
+        if len(keep):
+            coef[keep] = fits.again(problem, fit, keep)
+        z = fit.columns.combined(coef)
+        return State(merged[keep], coef[keep], z, problem.value(z), fit.dropped, fit.memory)

@@ -1,0 +1,100 @@
+"""The pages on extending show the files that the package uses, and the lines that name them everywhere.
+
+After a change of such a file `python -m tests.test_extending --update` writes it into its page again.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from skpursuit import PursuitRegressor, Quantile, SubspacePursuit, as_design, minimize
+from skpursuit.cli import main
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "skpursuit"
+REGISTRIES = {
+    "loss": "problem/losses/__init__.py",
+    "selector": "selectors/__init__.py",
+    "solver": "solvers/__init__.py",
+    "source": "data/sources.py",
+}
+SHOWN = re.compile(r"`(src/\S+\.py)`:\n\n```python\n(.*?)```\n", re.S)
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((600, 12))
+Y = X[:, 3] - 2 * X[:, 7] + 0.1 * RNG.standard_normal(600)
+
+
+def page(name):
+    return ROOT / "docs" / "extending" / f"{name}.md"
+
+
+@pytest.mark.parametrize("name", REGISTRIES)
+def test_a_page_shows_the_whole_file_and_the_line_of_the_registry(name):
+    text = page(name).read_text()
+    ((path, code),) = SHOWN.findall(text)
+    assert code == (ROOT / path).read_text()
+    registered = re.search(r"## 2\..*?```python\n(.*?)```", text, re.S).group(1)
+    assert registered in (SOURCE / REGISTRIES[name]).read_text()
+
+
+def test_names_work_in_minimize_and_estimators():
+    for options in ({"loss": "quantile"}, {"solver": "sp"}, {"selector": "lucb"}):
+        given = {"solver": "omp", "random_state": 0} | options
+        assert minimize(X, Y, **given).support.tolist() == [7]
+        model = PursuitRegressor(n_nonzero_coefs=2, **given).fit(X, Y)
+        assert sorted(model.support_) == [3, 7]
+
+
+def test_a_name_stands_for_default_parameters():
+    named, made = (minimize(X, Y, solver) for solver in ("sp", SubspacePursuit()))
+    np.testing.assert_array_equal(named.coef, made.coef)
+
+
+def test_stacked_arrays_give_the_bits_of_one_array():
+    whole = minimize(X, Y, "omp", "certified")
+    for cut in ([X[:512], X[512:]], [X[:100], X[100:]], [[X[:7, :5], X[:7, 5:]], [X[7:, :5], X[7:, 5:]]]):
+        found = minimize(as_design(cut), Y, "omp", "certified")
+        np.testing.assert_array_equal(found.coef, whole.coef)
+
+
+@pytest.mark.parametrize("options", [{"loss": "none"}, {"solver": "none"}, {"selector": "none"}])
+def test_messages_about_unknown_names_offer_them(options):
+    offered = {"loss": "quantile", "solver": "sp", "selector": "lucb"}[next(iter(options))]
+    given = {"solver": "omp"} | options
+    with pytest.raises(ValueError, match=rf"\b{offered}\b"):
+        minimize(X, Y, **given)
+    with pytest.raises(ValueError, match=rf"\b{offered}\b"):
+        PursuitRegressor(**given).fit(X, Y)
+
+
+def test_the_command_line_lists_them():
+    told, wide = CliRunner().invoke(main, ["info"]).output, {"terminal_width": 300, "max_content_width": 300}
+    for line in (r"losses .*\bquantile\b", r"solvers .*\bsp\b", r"selectors .*\blucb\b"):
+        assert re.search(line, told)
+    helped = CliRunner().invoke(main, ["fit", "--help"], **wide).output
+    assert re.search(r"--solver \[[^\]]*\bsp\b", helped)
+    assert re.search(r"--selector \[[^\]]*\blucb\b", helped)
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
+def test_a_quantile_regression_leaves_its_share_below(level):
+    model = PursuitRegressor(loss=Quantile(level), n_nonzero_coefs=3).fit(X, Y)
+    assert abs((model.predict(X) > Y).mean() - level) < 0.02
+
+
+def test_subspace_pursuit_never_raises_the_objective():
+    result = minimize(X, Y, SubspacePursuit(3))
+    objectives = [record.objective for record in result.history]
+    assert objectives == sorted(objectives, reverse=True)
+    assert len(result.support) == 3
+
+
+if __name__ == "__main__" and "--update" in sys.argv:
+    for name in REGISTRIES:
+        text = page(name).read_text()
+        path, code = SHOWN.search(text).groups()
+        page(name).write_text(text.replace(code, (ROOT / path).read_text()))
