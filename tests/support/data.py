@@ -39,6 +39,18 @@ def with_intercept(X):
     return design.with_view(design.view.then(constant=True))
 
 
+def cut(X, rows=(), cols=()):
+    """X as a list of lists of arrays, cut before these rows and columns."""
+    return [np.split(part, cols, axis=1) for part in np.split(X, rows)]
+
+
+def tiled(X, rows=(), cols=()):
+    """A design of tiles that begin at these rows and columns, which need be no multiples of 512."""
+    design = Design(TileStore([[DenseTile(part) for part in row] for row in cut(X, rows, cols)]))
+    design.store.watch()
+    return design
+
+
 def unchecked(X, row_norms=None):
     """A dense design that may hold NaN; given norms of rows are not read from X."""
     design = Design(TileStore([[DenseTile(X)]]))

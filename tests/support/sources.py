@@ -6,7 +6,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import as_design
 
-from .data import some_rows, view, with_intercept
+from .data import cut, some_rows, tiled, view, with_intercept
 
 
 def matrix(n=23, d=17, seed=7):
@@ -46,6 +46,10 @@ def every_source(X, folder):
         "csc_matrix": (sp.csc_matrix(X), X),
         "coo": (sp.coo_array(X), X),
         "operator": (aslinearoperator(X), X),
+        "stacked": ([X[:5], X[5:6], X[6:]], X),
+        "blocks": (cut(np.asfortranarray(X), (n // 2,), (1, 9)), X),
+        "tiles": (tiled(X, (7, 8), (2, 3)), X),
+        "tiles_float32": (tiled(X.astype(np.float32, order="F"), (10,), (8,)), X.astype(np.float32)),
     }
     designs = {
         name: (as_design(source), dense.astype(np.float64)) for name, (source, dense) in sources.items()
@@ -70,11 +74,15 @@ def views(X):
         "rows": (some_rows(more, rows), X),
         "rows_csr": (some_rows(sp.csr_array(more), rows), X),
         "rows_view": (view(some_rows(more, rows), centre, scale, root), viewed),
+        "tiles_view": (view(tiled(X, (11, 12), (4,)), centre, scale, root), viewed),
+        "tiles_rows_view": (view(some_rows(tiled(more, (7,), (8,)), rows), centre, scale, root), viewed),
+        "tiles_intercept": (with_intercept(tiled(X, (5,), (16,))), np.column_stack([X, np.ones(n)])),
     }
 
 
 NAMES = [
-    "C", "F", "strided", "readonly", "memmap", "float32", "integers", "list", "stacked", "csr", "csr64",
-    "csr_float32", "csc", "csc_matrix", "coo", "operator", "view", "view_csr", "weighted", "scaled_csc",
-    "intercept", "intercept_csr", "rows", "rows_csr", "rows_view",
+    "C", "F", "strided", "readonly", "memmap", "float32", "integers", "list", "csr", "csr64", "csr_float32",
+    "csc", "csc_matrix", "coo", "operator", "view", "view_csr", "weighted", "scaled_csc", "intercept",
+    "intercept_csr", "rows", "rows_csr", "rows_view", "stacked", "blocks", "tiles", "tiles_float32",
+    "tiles_view", "tiles_rows_view", "tiles_intercept",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ prove nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import log
 from typing import TYPE_CHECKING, Any
 
@@ -70,21 +70,23 @@ class CodedX:
         """Sums of squares of the rows, where they came with the codes."""
         return self.only.row_squares if self.store.is_one_tile else None
 
-    def cost(self, verb: str, *sizes: Any) -> tuple[int, int]:
-        """What a verb of all tiles reads."""
-        costs = [getattr(tile, verb)(*sizes) for tile in self.tiles()]
-        return sum(cost.entries for cost in costs), sum(cost.bytes for cost in costs)
-
-    def columns_cost(self, verb: str, cols: Indices) -> tuple[int, int]:
-        """What a verb of some columns reads."""
+    def cost(self, verb: str, cols: Indices | None = None) -> tuple[int, int]:
+        """What a verb of all columns or some reads."""
         if self.store.is_one_tile:
-            return getattr(self.only, verb)(len(cols))
-        costs = [
+            return getattr(self.only, verb)(None if cols is None else len(cols))
+        asked = np.arange(self.store.shape[1]) if cols is None else cols
+        return added(
             getattr(row[j], verb)(len(local))
-            for j, _, local in self.store.split(cols, self.store.col_edges)
+            for j, _, local in self.store.split(asked, self.store.col_edges)
             for row in self.grid
-        ]
-        return sum(cost.entries for cost in costs), sum(cost.bytes for cost in costs)
+        )
+
+    def rows_cost(self, rows: Indices) -> tuple[int, int]:
+        """What `rows` reads for these rows in all."""
+        if self.store.is_one_tile:
+            return self.only.rows_cost(len(rows))
+        found = self.store.split(rows, self.store.row_edges)
+        return added(tile.rows_cost(len(local)) for i, _, local in found for tile in self.grid[i])
 
     def estimate(self, u: Floats, log_delta: float | None, cols: Indices | None) -> Bounded:
         """X^T u or its entries at `cols`, from one byte an entry; see `QuantizedTile.estimate`."""
@@ -101,35 +103,30 @@ class CodedX:
         return self._summed(u, cols, lambda tile, part, local: tile.refine(part, local))
 
     def _summed(self, u: Floats, cols: Indices, ask: Callable[..., Bounded]) -> Bounded:
-        """Estimates of tiles, added over rows with the rounding of that, and joined over columns."""
-        g, bound, size = np.zeros((3, len(cols), *u.shape[1:]))
-        edges = self.store.row_edges
-        for j, places, local in self.store.split(cols, self.store.col_edges):
-            for i, row in enumerate(self.grid):
-                part, error = ask(row[j], np.ascontiguousarray(u[edges[i] : edges[i + 1]]), local)
-                g[places] += part
-                bound[places] += error
-                size[places] += np.abs(part)
-        return g, (bound + len(self.grid) * EPS * size) * (1.0 + 2 * len(self.grid) * EPS)
+        """Estimates of tiles, added over rows and joined over columns."""
+        sums = TileSums((len(cols), *u.shape[1:]))
+        for i, part in enumerate(self._pieces(u)):
+            for j, places, local in self.store.split(cols, self.store.col_edges):
+                sums.add(places, *ask(self.grid[i][j], part, local))
+        return sums.total(len(self.grid))
+
+    def _pieces(self, u: Floats) -> list[Floats]:
+        """The rows of u that belong to each row of tiles."""
+        return [np.ascontiguousarray(part) for part in np.split(u, self.store.row_edges[1:-1])]
 
     def rows(self, u: Floats, parts: list[Indices]) -> Bounded:
         """Sums over the rows up to the end of each part, from two bytes an entry."""
         if self.store.is_one_tile:
             return self.only.estimate_rows(u, parts)
-        shape = (len(parts), self.store.shape[1], *u.shape[1:])
-        g, bound, size = np.zeros((3, *shape))
+        sums = TileSums((len(parts), self.store.shape[1], *u.shape[1:]))
         edges = self.store.row_edges
-        for i, row in enumerate(self.grid):
+        for i, piece in enumerate(self._pieces(u)):
             here = [part[(part >= edges[i]) & (part < edges[i + 1])] - edges[i] for part in parts]
-            if not any(len(part) for part in here):
-                continue
-            for j, tile in enumerate(row):
-                there = slice(*self.store.col_edges[j : j + 2])
-                some, error = tile.estimate_rows(np.ascontiguousarray(u[edges[i] : edges[i + 1]]), here)
-                g[:, there] += some
-                bound[:, there] += error
-                size[:, there] += np.abs(some)
-        return g, (bound + len(self.grid) * EPS * size) * (1.0 + 2 * len(self.grid) * EPS)
+            if any(len(part) for part in here):
+                for j, tile in enumerate(self.grid[i]):
+                    there = slice(None), slice(*self.store.col_edges[j : j + 2])
+                    sums.add(there, *tile.estimate_rows(piece, here))
+        return sums.total(len(self.grid))
 
     # -- products of decoded columns, which can be added up -------------------------------------------------
 
@@ -140,20 +137,14 @@ class CodedX:
         """
         if self.store.is_one_tile:
             return self.only.multiplying(u)
-        edges = self.store.row_edges
-        ends = [
-            [tile.multiplying(np.ascontiguousarray(u[edges[i] : edges[i + 1]])) for tile in row]
-            for i, row in enumerate(self.grid)
-        ]
+        ends = [[tile.multiplying(part) for tile in row] for row, part in zip(self.grid, self._pieces(u))]
 
         def finish() -> Bounded:
-            g: Any = 0.0
-            squares: Any = 0.0
-            for row in ends:
-                made = [end() for end in row]
-                g = g + np.concatenate([part for part, _ in made], axis=1)
-                squares = squares + np.max([loss for _, loss in made], axis=0) ** 2
-            return g, np.sqrt(squares) * (1.0 + len(ends) * 2 * EPS)
+            made = [[end() for end in row] for row in ends]
+            g = np.sum([np.concatenate([part for part, _ in row], axis=1) for row in made], axis=0)
+            squares = np.sum([row[0][1] ** 2 for row in made], axis=0)  # the loss is that of the residual
+            rounding = 2 * len(ends) * EPS * np.stack([norms_of(u), np.abs(u).sum(axis=0)], axis=1)
+            return g, np.sqrt(squares) * (1.0 + 2 * len(ends) * EPS) + rounding
 
         return finish
 
@@ -162,13 +153,13 @@ class CodedX:
         if self._factors is not None:
             return
         reads.prepare(*self.cost("estimate_cost"))
-        squares = [np.concatenate([tile.factors for tile in row]) ** 2 for row in self.grid]
-        sizes = [np.concatenate([tile.sizes for tile in row]) ** 2 for row in self.grid]
         if self.store.is_one_tile:
             self._factors, self._sizes = self.only.factors, self.only.sizes
-        else:
-            wider = 1.0 + 8 * len(self.grid) * EPS
-            self._factors, self._sizes = np.sqrt(sum(squares)) * wider, np.sqrt(sum(sizes)) * wider
+            return
+        wider = 1.0 + 8 * len(self.grid) * EPS
+        factors = [np.concatenate([tile.factors for tile in row]) for row in self.grid]
+        sizes = [np.concatenate([tile.sizes for tile in row]) for row in self.grid]
+        self._factors, self._sizes = (np.linalg.norm(some, axis=0) * wider for some in (factors, sizes))
 
     @property
     def factors(self) -> Floats:
@@ -186,12 +177,33 @@ class CodedX:
         """Upper bounds of what the codes lose of a product with u."""
         if self.store.is_one_tile:
             return self.only.lost(u)
-        edges = self.store.row_edges
-        total: Any = 0.0
-        for i, row in enumerate(self.grid):
-            part = np.ascontiguousarray(u[edges[i] : edges[i + 1]])
-            total = total + np.concatenate([tile.lost(part) for tile in row])
-        return total * (1.0 + len(self.grid) * EPS)
+        rows = zip(self.grid, self._pieces(u))
+        losses = [np.concatenate([tile.lost(part) for tile in row]) for row, part in rows]
+        return np.sum(losses, axis=0) * (1.0 + len(self.grid) * EPS)
+
+
+class TileSums:
+    """Estimates of tiles with their bounds, while they are added up."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.g, self.bound, self.size = np.zeros((3, *shape))
+
+    def add(self, places: Any, part: Floats, error: Floats) -> None:
+        """Add the estimates of a tile to the entries at these places."""
+        self.g[places] += part
+        self.bound[places] += error
+        self.size[places] += np.abs(part)
+
+    def total(self, terms: int) -> Bounded:
+        """The sums, and bounds with the rounding of so many additions."""
+        bound = (self.bound + terms * EPS * self.size) * (1.0 + 2 * terms * EPS)
+        return np.where(np.isfinite(bound), self.g, 0.0), bound
+
+
+def added(costs: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Entries and bytes of several reads."""
+    entries, nbytes = np.sum([*costs, (0, 0)], axis=0).tolist()
+    return entries, nbytes
 
 
 class Codes:
@@ -205,23 +217,20 @@ class Codes:
         """(g, bound) with |g - V^T r| <= bound, or at `cols`, from one byte an entry."""
         real = None if cols is None else self.design._real(np.asarray(cols))
         reads = self.design.reads
-        if real is None:
-            reads.add(*self.coded.cost("estimate_cost"))
-        else:
-            reads.add(*self.coded.columns_cost("estimate_cost", real))
+        reads.add(*self.coded.cost("estimate_cost", real))
         return self._corrected(r, real, cols, self.coded.estimate(self._down(r), log_delta, real))
 
     def refine(self, r: Floats, cols: Indices) -> Bounded:
         """(g, bound) for the entries at `cols`, from two bytes an entry."""
         real = self.design._real(np.asarray(cols))
-        self.design.reads.add(*self.coded.columns_cost("refine_cost", real))
+        self.design.reads.add(*self.coded.cost("refine_cost", real))
         return self._corrected(r, real, cols, self.coded.refine(self._down(r), real))
 
     def rows(self, r: Floats, parts: list[Indices]) -> Bounded:
         """(g, bound) of the sums over the rows up to the end of each part, from two bytes an entry."""
-        self.design.reads.add(*self.coded.cost("rows_cost", sum(len(part) for part in parts)))
         view, u = self.view, self.view.weighted(r)
         below = [view.rows_of_x(part) for part in parts]
+        self.design.reads.add(*self.coded.rows_cost(np.concatenate(below)))
         g, bound = self.coded.rows(view.spread(u, self.design.store.shape[0]), below)
         if view.is_unmoved and not view.constant:
             return g, bound

@@ -34,16 +34,29 @@ LINE_BLOCK = 2**20  # entries of whole lines whose norms one call makes
 
 
 class DenseTile(Tile):
-    """A validated two-dimensional float array, never copied."""
+    """A validated two-dimensional float array, never copied.
+
+    Parameters
+    ----------
+    X : ndarray
+    by_columns : bool, optional
+        Whether X counts as F-ordered; default: as it lies in memory. An array of one column can be either.
+    made_of : list of ndarray, optional
+        The caller's arrays whose rows X was copied together from, where it was.
+    """
 
     can_encode = True
     mean_unit = MEAN_UNIT
 
-    def __init__(self, X: Floats) -> None:
+    def __init__(
+        self, X: Floats, by_columns: bool | None = None, made_of: list[Floats] | None = None
+    ) -> None:
         self.X = X
+        self.made_of = [X] if made_of is None else made_of
         self.shape, self.dtype = X.shape, X.dtype
         self.blas_ready = X.strides[1] == X.itemsize or X.strides[0] == X.itemsize
-        self.fast_axis = 0 if X.strides[0] == X.itemsize and X.shape[0] > 1 else 1
+        by_columns = is_by_columns(X) if by_columns is None else by_columns
+        self.fast_axis = 0 if by_columns else 1
         self.by_rows: Floats | None = None  # a row-major copy of an F-ordered X
 
     def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
@@ -186,9 +199,9 @@ class DenseTile(Tile):
             return
         for block, part in self._blocks(axis, out):
             lines = block.astype(np.float64, copy=False)
-            lines = lines.T if axis == 0 else lines
+            lines = as_several(lines).T if axis == 0 else lines
             with np.errstate(over="ignore", invalid="ignore"):
-                part += np.einsum("ij,ij->i", lines, lines)
+                part += np.einsum("ij,ij->i", lines, lines)[: len(part)]
 
     def largest(self, axis: int) -> Floats:
         out = np.zeros(self.shape[1 - axis])
@@ -215,15 +228,30 @@ class DenseTile(Tile):
             block = block if self.blas_ready else np.ascontiguousarray(block)
             part, w = block.astype(np.float64, copy=False), weights[start : start + step]
             # Not by BLAS, whose sums of equal columns differ.
-            out += np.vecdot(part.T, w) if self.fast_axis == 0 else np.einsum("i,ij->j", w, part)
+            if self.fast_axis == 0:
+                out += np.vecdot(part.T, w)
+            else:
+                out += np.einsum("i,ij->j", w, as_several(part))[: len(out)]
 
     # -- identity -------------------------------------------------------------------------------------------
 
-    def digest(self, digest: Any) -> Cost:
-        step = max(1, SMALL_BLOCK // self.shape[1])
+    def digest(self, digest: Any, beside: list[Any]) -> Cost:
+        arrays = [self.X, *(tile.X for tile in beside)]
+        step = max(1, SMALL_BLOCK // sum(X.shape[1] for X in arrays))
         for start in range(0, self.shape[0], step):
-            digest.update(np.ascontiguousarray(self.X[start : start + step]).data)
-        return self.cost()
+            rows = [X[start : start + step] for X in arrays]
+            digest.update(np.ascontiguousarray(np.hstack(rows) if beside else rows[0]).data)
+        return sum(X.size for X in arrays), sum(X.nbytes for X in arrays)
 
     def witness(self) -> DenseWitness:
-        return DenseWitness(self.X)
+        return DenseWitness(self.made_of)
+
+
+def is_by_columns(X: Floats) -> bool:
+    """Whether the entries of a column lie next to each other."""
+    return X.strides[0] == X.itemsize and len(X) > 1
+
+
+def as_several(block: Floats) -> Floats:
+    """The same columns, or a single one twice: einsum adds up a single column in another order."""
+    return np.repeat(block, 2, axis=1) if block.shape[1] == 1 else block

@@ -103,7 +103,7 @@ class OperatorTile(Tile):
             raise blame(f"{told} gave a product with NaN or infinity; check its functions")
         return product
 
-    def digest(self, digest: Any) -> Cost:
+    def digest(self, digest: Any, beside: list[Any]) -> Cost:
         rng = np.random.default_rng(0)
         for _ in range(2):
             digest.update(np.ascontiguousarray(self.product(rng.standard_normal(self.shape[0]))).data)

@@ -129,7 +129,7 @@ class SparseTile(Tile):
             sums[some] = (self.take(some) * weights).sum(axis=1)
         out += sums
 
-    def digest(self, digest: Any) -> Cost:
+    def digest(self, digest: Any, beside: list[Any]) -> Cost:
         made = self.prepare("rows")
         csr = self.layouts["csr"]
         for part in (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), csr.data):

@@ -78,6 +78,7 @@ class TileStore:
         return entries, nbytes
 
     def _ranges(self, lines: Indices | None, edges: np.ndarray) -> list[tuple[int, Indices | None]]:
+        """(range, numbers within it) of some rows or columns; None stands for all of them."""
         if lines is None:
             return [(part, None) for part in range(len(edges) - 1)]
         return [(part, local) for part, _, local in self.split(lines, edges)]
@@ -87,8 +88,10 @@ class TileStore:
         if self.is_one_tile:
             return self.first.product(r, rows)
         out = np.zeros((*r.shape[1:], self.shape[1])).T
-        for tile, here, there in self.parts():
-            out[there] += tile.product(np.ascontiguousarray(r[here]))
+        for i, some in self._ranges(rows, self.row_edges):
+            part = np.ascontiguousarray(r[self.row_edges[i] : self.row_edges[i + 1]])
+            for j, tile in enumerate(self.grid[i]):
+                out[self.col_edges[j] : self.col_edges[j + 1]] += tile.product(part, some)
         return out
 
     def take(self, cols: Indices) -> Floats:
@@ -314,5 +317,5 @@ class TileStore:
 
     def digest(self, digest: Any, reads: Reads) -> None:
         """Feed all of X to a digest."""
-        for tile, _, _ in self.parts():
-            reads.prepare(*tile.digest(digest))
+        for tile, *beside in self.grid:
+            reads.prepare(*tile.digest(digest, beside))

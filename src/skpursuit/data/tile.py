@@ -84,8 +84,8 @@ class Tile(ABC):
         return True
 
     @abstractmethod
-    def digest(self, digest: Any) -> Cost:
-        """Feed all of the tile to a digest; what was read for it."""
+    def digest(self, digest: Any, beside: list[Any]) -> Cost:
+        """Feed the rows of this tile and of those beside it to a digest; what was read for it."""
 
     def witness(self) -> Witness | None:
         """Some numbers of the tile as they are now; None where there are none to look at."""

@@ -44,17 +44,24 @@ class Witness(ABC):
 
 
 class DenseWitness(Witness):
-    """One entry of every row and of every column of an array."""
+    """One entry of every row and of every column of an array, or of several below each other."""
 
-    def __init__(self, X: Floats) -> None:
-        n, d = X.shape
-        self.X = X
+    def __init__(self, arrays: list[Floats]) -> None:
+        n, d = sum(len(X) for X in arrays), arrays[0].shape[1]
+        self.arrays = arrays
         self.rows = np.concatenate([np.arange(n), spread(d, n)])
         self.cols = np.concatenate([spread(n, d), np.arange(d)])
         self.before = self.read()
 
     def read(self) -> Floats:
-        return self.X[self.rows, self.cols]
+        if len(self.arrays) == 1:
+            return self.arrays[0][self.rows, self.cols]
+        out, start = np.empty(len(self.rows)), 0
+        for X in self.arrays:
+            here = (self.rows >= start) & (self.rows < start + len(X))
+            out[here] = X[self.rows[here] - start, self.cols[here]]
+            start += len(X)
+        return out
 
     def place(self, k: int, row: int, column: int) -> str:
         return f"row {row + self.rows[k]}, column {column + self.cols[k]}"

@@ -1,0 +1,399 @@
+"""X in several tiles: an array and the pieces it was cut into give the same bits, and the same counts."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
+
+from skpursuit import (
+    OMP,
+    CoSaMP,
+    FrankWolfe,
+    GraSP,
+    L1Ball,
+    MatchingPursuit,
+    as_design,
+    minimize,
+)
+from skpursuit.data.codes import BitCodes
+from skpursuit.selectors import NAMES as SELECTORS
+from skpursuit.selectors import as_selector
+
+from ..support import data
+from ..support.asking import Question, ask
+from ..support.data import cut, some_rows, tiled, view, with_intercept
+
+N, D = 1300, 45
+CUTS = {
+    "rows at pieces": ((512, 1024), ()),
+    "rows elsewhere": ((100,), ()),
+    "tiny rows": ((1, 2, 511, 513, 1299), ()),
+    "columns": ((), (20,)),
+    "single columns": ((), (1, 10, 11, 12, 44)),
+    "both": ((512,), (7,)),
+    "both and tiny": ((3, 600, 601), (1, 3, 44)),
+}
+LAYOUTS = [("C", np.float64), ("F", np.float64), ("C", np.float32), ("F", np.float32)]
+SOLVERS = {
+    "omp": OMP(6),
+    "cosamp": CoSaMP(5, max_iter=6),
+    "grasp": GraSP(4, max_iter=4),
+    "frank-wolfe": FrankWolfe(L1Ball(2.0), 12),
+    "away": FrankWolfe(L1Ball(2.0), 12, variant="away"),
+    "matching pursuit": MatchingPursuit(6, max_iter=12),
+}
+
+
+def problem(order="C", dtype=np.float64, n=N, d=D, seed=0):
+    """Correlated columns with means, equal and opposite ones among them, and targets."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + rng.standard_normal((n, 1)) + rng.uniform(-3, 3, d)
+    X[:, d // 2], X[:, d - 1] = X[:, 1], -X[:, 2]
+    y = X[:, [1, 4, 9]] @ [3.0, -2.0, 1.0] + rng.standard_normal(n)
+    return np.asarray(X, dtype=dtype, order=order), y
+
+
+def saved(parts, order, folder):
+    """The same pieces, written to files in this memory order and mapped."""
+    folder.mkdir()
+    out = []
+    for i, row in enumerate(parts):
+        for j, part in enumerate(row):
+            np.save(folder / f"{i}-{j}.npy", np.array(part, order=order))
+        out.append([np.load(folder / f"{i}-{j}.npy", mmap_mode="r") for j in range(len(row))])
+    return out
+
+
+def assert_same(first, second):
+    np.testing.assert_array_equal(np.asarray(first), np.asarray(second))
+
+
+@pytest.mark.parametrize("edges", CUTS.values(), ids=CUTS)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_verbs_that_decide_have_the_same_bits(layout, edges, tmp_path):
+    X, y = problem(*layout)
+    rng = np.random.default_rng(1)
+    weights, r, cols = rng.uniform(0.1, 2, N), rng.standard_normal((N, 2)), rng.permutation(D)
+    whole = as_design(X)
+    for pieces in (cut(X, *edges), saved(cut(X, *edges), layout[0], tmp_path / "pieces")):
+        design = as_design(pieces)
+        assert (design.shape, design.dtype) == (whole.shape, whole.dtype)
+        for order in (2, np.inf):
+            assert_same(design.norms(0, order), whole.norms(0, order))
+        assert_same(design.means(), whole.means())
+        assert_same(design.means(weights), whole.means(weights))
+        assert_same(design.columns(cols), whole.columns(cols))
+        assert_same(design.dots(cols, y), whole.dots(cols, y))
+        assert_same(design.dots(cols, r), whole.dots(cols, r))
+        assert design.identity() == whole.identity()
+        assert_same(BitCodes(design).estimate(y), BitCodes(whole).estimate(y))
+
+
+@pytest.mark.parametrize("rows", [1, 511, 512, 513])
+def test_few_rows_and_wide_blocks_have_the_same_bits(rows):
+    X, _ = problem(n=rows, d=2049)
+    for order in "CF":
+        whole = as_design(np.asarray(X, order=order))
+        for columns in ((1,), (2047, 2048), (3, 4, 5)):
+            design = as_design(cut(np.asarray(X, order=order), (), columns))
+            assert_same(design.norms(0), whole.norms(0))
+            assert_same(design.means(), whole.means())
+
+
+def test_equal_columns_have_equal_norms_and_means_wherever_blocks_end():
+    X = np.repeat(np.random.default_rng(0).standard_normal((700, 1)), 2049, axis=1)
+    for design in (as_design(X), as_design(cut(X, (), (1, 30)))):
+        assert len(np.unique(design.norms(0))) == len(np.unique(design.means())) == 1
+
+
+def viewed(X, kind):
+    """A view of X; centres and scales do not depend on how X is cut."""
+    if kind == "plain":
+        return as_design(X)
+    rng = np.random.default_rng(2)
+    design = as_design(X)
+    centred = view(design, centre=design.means(), scale=design.norms(0))
+    return centred if kind == "centred" else view(centred, root=rng.uniform(0.5, 2, design.shape[0]))
+
+
+@pytest.mark.parametrize("selector", ["exact", "gram", "certified"])
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_runs_have_the_same_bits(solver, selector, layout, tmp_path):
+    X, y = problem(*layout)
+    cases = itertools.cycle(CUTS.values())
+    for loss, kind in itertools.product(("squared", "logistic"), ("plain", "centred", "weighted")):
+        if loss == "logistic" and (selector == "gram" or solver == "cosamp"):
+            continue
+        target = y if loss == "squared" else np.where(y > np.median(y), 1.0, -1.0)
+        expected = minimize(viewed(X, kind), target, SOLVERS[solver], selector, loss)
+        pieces = cut(X, *next(cases)), saved(cut(X, *next(cases)), layout[0], tmp_path / f"{loss} {kind}")
+        for parts in pieces:
+            result = minimize(viewed(parts, kind), target, SOLVERS[solver], selector, loss)
+            assert_same(result.support, expected.support)
+            assert_same(result.coef, expected.coef)
+            assert result.objective == expected.objective
+            assert result.status == expected.status
+
+
+@pytest.mark.parametrize("edges", CUTS.values(), ids=CUTS)
+def test_a_run_on_an_array_goes_on_with_its_pieces(edges, tmp_path):
+    X, y = problem()
+    path = tmp_path / "run"
+    seen = []
+    minimize(X, y, OMP(6), "exact", checkpoint=path, callback=lambda record: record.iteration == 3)
+    resumed = minimize(cut(X, *edges), y, OMP(6), "exact", checkpoint=path, callback=seen.append)
+    assert_same(resumed.coef, minimize(X, y, OMP(6), "exact").coef)
+    assert [record.iteration for record in seen] == [4, 5]
+
+
+@pytest.mark.parametrize("selector", sorted(SELECTORS))
+def test_every_selector_runs_on_tiles(selector):
+    X, y = problem()
+    for edges in CUTS.values():
+        pieces = cut(X, *edges)
+        result = minimize(pieces, y, OMP(3), selector, random_state=0)
+        assert len(result.support) == 3
+        assert result.objective == pytest.approx(0.5 * np.sum((y - X @ result.coef) ** 2))
+    only_rows = minimize(cut(X, (512, 1024)), y, OMP(3), selector, random_state=0)
+    assert_same(only_rows.support, minimize(X, y, OMP(3), selector, random_state=0).support)
+
+
+# -- intervals --------------------------------------------------------------------------------------------
+
+
+def hard_problem(rng):
+    """A random matrix of tiles with columns, residuals and edges of very different sizes."""
+    n, d = int(rng.integers(2, 1400)), int(rng.integers(2, 12))
+    X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-3, 3, d)
+    kind = rng.integers(4)
+    if kind == 1:
+        X += 10.0 ** rng.uniform(0, 8, d)
+    elif kind == 2:
+        X *= 10.0 ** rng.uniform(-80, 80)
+    elif kind == 3:
+        X = rng.standard_cauchy((n, d))
+    r = rng.standard_normal((n, *((2,) if rng.random() < 0.3 else ()))) * 10.0 ** rng.uniform(-60, 60)
+    dtype = np.float32 if kind != 2 and rng.random() < 0.3 else np.float64
+    X = np.asarray(X, dtype=dtype, order=rng.choice(["C", "F"]))
+    rows = np.unique(rng.integers(1, n, int(rng.integers(0, 4))))
+    cols = np.unique(rng.integers(1, d, int(rng.integers(0, 4))))
+    return tiled(X, rows, cols), r
+
+
+def hard_view(design, rng):
+    """The design, or some rows of it, centred, scaled and weighted, or with a constant column."""
+    n, d = design.shape
+    kind = rng.integers(4)
+    if kind >= 1:
+        design = some_rows(design, np.flatnonzero(rng.random(n) < 0.8)) if n > 20 else design
+    if kind >= 2:
+        root = rng.uniform(0.0, 2.0, design.shape[0])
+        design = view(design, design.means(), 10.0 ** rng.uniform(-2, 2, d), root)
+    return with_intercept(design) if kind == 3 else design
+
+
+def exact(design, r):
+    return data.dense(design).T @ r.astype(np.longdouble)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_intervals_of_tiles_hold(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(3):
+        below, r = hard_problem(rng)
+        design = hard_view(below, rng)
+        r, cols = r[: design.shape[0]], rng.permutation(design.shape[1])[:5]
+        codes, true = design.codes(fine=True, steps=True), exact(design, r)
+        if np.isfinite(design.norms(0)).all():
+            bound = data.product_error(design, r)
+            assert (np.abs(design.product(r) - true) <= bound).all()
+        for at, (g, bound) in (
+            (slice(None), codes.estimate(r)),
+            (cols, codes.estimate(r, cols=cols)),
+            (cols, codes.refine(r, cols)),
+        ):
+            assert (np.abs(g - true[at]) <= bound).all()
+        order = rng.permutation(len(r))
+        parts = np.split(order, np.unique(rng.integers(0, len(r), 2)))
+        sums, bounds = codes.rows(r, parts)
+        for i in range(len(parts)):
+            some = np.concatenate(parts[: i + 1])
+            so_far = np.zeros_like(r)
+            so_far[some] = r[some]
+            assert (np.abs(sums[i] - exact(design, so_far)) <= bounds[i]).all()
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_products_of_the_codes_of_tiles_and_what_they_lose(seed):
+    rng = np.random.default_rng(seed)
+    below, _ = hard_problem(rng)
+    design = hard_view(below, rng)
+    codes = design.codes()
+    if not codes.can_multiply:
+        return
+    r = rng.standard_normal((design.shape[0], 3))
+    g, loss = codes.multiplying(r)()
+    true = exact(design, r)
+    bound = codes.factors @ loss.T + codes.lost(r)
+    assert (np.abs(g.T - true) <= bound).all()
+    norms = np.sqrt((data.dense(design) ** 2).sum(axis=0))
+    assert (codes.sizes >= norms).all()
+    lone = as_design(data.dense(design).astype(np.float64)).codes()
+    if lone.can_multiply and design.view.is_plain:  # tiles are not much looser than one array
+        assert (bound <= 8 * (lone.factors @ lone.multiplying(r)()[1].T + lone.lost(r))).all()
+
+
+def test_intervals_of_tiles_with_random_rounding_hold_with_their_chance():
+    X, _ = problem(n=1100, d=10)
+    r = np.random.default_rng(3).standard_normal(1100)
+    missed = 0
+    for seed in range(60):
+        g, bound = tiled(X, (512, 1024), (4,)).codes(seed).estimate(r, np.log(0.1))
+        missed += (np.abs(g - X.T @ r) > bound).sum()
+    assert missed <= 60
+    assert (bound < tiled(X, (512, 1024), (4,)).codes(seed).estimate(r)[1]).all()
+
+
+def test_tiles_whose_products_leave_the_float_range_are_in_doubt():
+    X = np.full((1024, 2), 1e300)
+    X[512:] *= -1
+    with np.errstate(over="ignore", invalid="ignore"):  # as in every selection
+        g, bound = tiled(X, (512,)).codes().estimate(np.full(1024, 1e300))
+    assert np.isfinite(g).all()
+    assert (bound == np.inf).all()
+
+
+# -- counts -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_verbs_of_tiles_count_what_they_touch(order):
+    X, _ = problem(order)
+    design = tiled(X, (512, 700), (1, 20))
+    log = []
+    for row in design.store.grid:
+        for tile in row:
+            tile.X = tile.X.view(data.Touched)
+            tile.X.log = log
+
+    def touched(verb, *arguments):
+        log.clear()
+        return data.read_by(design, verb, *arguments), sum(log)
+
+    r, cols, rows = np.ones(N), np.array([0, 1, 19, 20, 44]), np.array([3, 600, 1299])
+    read, seen = touched(data.product, r)
+    assert read.entries == seen == X.size
+    read, seen = touched(data.product, r, cols)
+    assert read.entries == seen == N * len(cols)
+    read, seen = touched(lambda design: design.product(r, rows))
+    assert (read.entries, read.bytes) == (seen, 8 * seen) == (3 * D, 24 * D)
+    read, seen = touched(data.norms, 0)
+    assert read.prepared_entries == seen == X.size
+    read, seen = touched(data.entries, rows, cols[:3])
+    assert read.entries == seen == 3
+    assert touched(data.entries, rows[:0], cols[:0])[0].entries == 0
+    whole = data.read_by(design, data.add_rows, rows, np.ones(3), np.zeros(D))
+    assert whole.entries == 3 * D
+
+
+def test_codes_of_tiles_count_what_they_read():
+    X, y = problem()
+    design, whole = tiled(X, (512, 1024), (16,)), as_design(X)
+    parts = [np.array([0, 600]), np.array([5, 1299, 601])]
+    for ask_codes in (
+        lambda codes: codes.estimate(y),
+        lambda codes: codes.estimate(y, cols=np.array([3, 15, 16])),
+        lambda codes: codes.refine(y, np.array([0, 44])),
+        lambda codes: codes.rows(y, parts),
+        lambda codes: codes.rows(y, [np.array([600])]),
+    ):
+        counts = []
+        for one in (design, whole):
+            codes = one.codes(fine=True, steps=True)
+            counts.append(data.read_by(one, lambda _, verb=ask_codes, codes=codes: verb(codes)))
+        assert counts[0].entries == counts[1].entries
+        assert counts[0].bytes <= counts[1].bytes  # frames of tiles that have none of the rows are not read
+    assert data.reads(design).prepared_entries == X.size
+
+
+def test_runs_on_tiles_report_the_same_entries():
+    X, y = problem()
+    for selector in ("exact", "gram"):
+        expected = minimize(X, y, OMP(5), selector)
+        result = minimize(cut(X, (512,), (9,)), y, OMP(5), selector)
+        assert result.entries_read == expected.entries_read
+        assert result.bytes_read == expected.bytes_read
+
+
+def test_single_questions_have_the_same_answers_and_certified_ones_read_as_much():
+    X, y = problem()
+    for name in ("halving", "reject", "greedy", "certified"):
+        expected, answer = (ask(as_selector(name), one, Question(y)) for one in (X, cut(X, (512,), (9,))))
+        assert_same(answer.indices, expected.indices)
+        assert answer.certificate == expected.certificate
+    assert answer.entries_read == expected.entries_read
+
+
+# -- the boundary -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "words"),
+    [
+        ([np.ones((3, 2)), np.ones((3, 3))], ValueError, r"part 1 has the shapes \[\(3, 3\)\]"),
+        ([[np.ones((3, 2)), np.ones((4, 2))]], ValueError, "arrays in a part the same rows"),
+        ([[np.ones((3, 2))] * 2, [np.ones((3, 2))]], ValueError, "do not fit together"),
+        ([np.ones((3, 2)), []], ValueError, "do not fit together"),
+        ([np.ones((3, 2)), np.ones(3)], ValueError, "array 0 of part 1 .*two-dimensional"),
+        ([[np.ones((3, 2)), np.ones((3, 0))]], ValueError, "array 1 of part 0 .*empty"),
+        ([np.ones((3, 2)), np.ones((3, 2), complex)], TypeError, "array 0 of part 1 .*complex"),
+        ([sp.eye_array(3)] * 2, TypeError, "dense arrays alone.*block_array"),
+        ([np.eye(3), aslinearoperator(np.eye(3))], TypeError, "array 0 of part 1 .*dense arrays alone"),
+        ([np.ones((3, 2)), np.full((3, 2), np.nan)], ValueError, "NaN or infinity, first in column 0"),
+        ([[np.ones((3, 2)), np.full((3, 2), np.inf)]], ValueError, "NaN or infinity, first in column 2"),
+    ],
+)
+def test_lists_that_are_no_matrix(X, error, words):
+    with pytest.raises(error, match=words):
+        as_design(X)
+
+
+def test_pieces_that_end_at_multiples_of_512_rows_are_not_copied():
+    X, _ = problem()
+    pieces = [X[:512].copy(), X[512:600].copy(), X[600:].copy()]
+    tiles = [row[0].X for row in as_design(pieces).store.grid]
+    assert [len(tile) for tile in tiles] == [512, 512, 276]
+    assert np.shares_memory(tiles[0], pieces[0])
+    assert np.shares_memory(tiles[2], pieces[2])
+    assert_same(np.concatenate(tiles), X)
+
+
+def test_pieces_of_several_dtypes_become_one():
+    X, _ = problem()
+    design = as_design([X[:700].astype(np.float32), X[700:]])
+    assert design.dtype == np.float64
+    assert_same(design.columns(np.array([3]))[0, 700:], X[700:, 3])
+
+
+@pytest.mark.parametrize("row", [0, 511, 512, 599, 600, 1024, 1299])
+def test_a_change_in_one_piece_is_noticed_and_named_by_its_place_in_X(row):
+    X, y = problem()
+    pieces = [[part.copy() for part in parts] for parts in cut(X, (512, 600), (20,))]
+    design = as_design(pieces)
+    assert as_design(design) is design
+    part = int(np.searchsorted([512, 600], row, side="right"))
+    pieces[part][1][row - [0, 512, 600][part]] += 1.0
+    with pytest.raises(ValueError, match=f"X was changed in place.* at row {row}, column [234]"):
+        minimize(design, y, OMP(1))
+
+
+def test_a_changed_column_of_a_piece_is_named():
+    X, _ = problem()
+    pieces = [[part.copy() for part in parts] for parts in cut(X, (600,), (20,))]
+    design = as_design(pieces)
+    pieces[1][1][:, 5] *= 2.0
+    with pytest.raises(ValueError, match=r"row \d+, column 25;"):
+        as_design(design)
