@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-PAGES = [str(path.relative_to(ROOT)) for path in (README, ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"))]
+FILES = (README, ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"))
+PAGES = [str(path.relative_to(ROOT)) for path in FILES]
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.S)
 
 

@@ -38,7 +38,6 @@ def every_source(X, folder):
         "float32": (X.astype(np.float32), X.astype(np.float32)),
         "integers": (whole, whole),
         "list": (X.tolist(), X),
-        "stacked": ([np.array_split(part, min(2, d), axis=1) for part in np.array_split(X, 2)], X),
         "csr": (sp.csr_array(X), X),
         "csr64": (csr64, X),
         "csr_float32": (sp.csr_array(X.astype(np.float32)), X.astype(np.float32)),
