@@ -37,6 +37,7 @@ class DenseTile(Tile):
     """A validated two-dimensional float array, never copied."""
 
     can_encode = True
+    small_product = SMALL_PRODUCT
     mean_unit = MEAN_UNIT
 
     def __init__(self, X: Floats) -> None:
@@ -121,7 +122,7 @@ class DenseTile(Tile):
         return out
 
     def _product_of_rows(self, r: Floats, rows: Indices) -> Floats:
-        if not self.prepares_for(rows):
+        if len(rows) * self.shape[1] <= self.small_product:
             return self.X[rows].T.astype(np.float64, copy=False) @ r[rows]
         out = np.zeros((*r.shape[1:], self.shape[1])).T
         self.add_rows(rows, r[rows], out)
@@ -152,9 +153,6 @@ class DenseTile(Tile):
 
         self.by_rows = transposed(self.X.T)
         return self.cost()
-
-    def prepares_for(self, rows: Indices) -> bool:
-        return len(rows) * self.shape[1] > SMALL_PRODUCT
 
     def layout_bytes(self, what: str) -> int:
         return self.cost()[1] if what == "rows" and self.fast_axis == 0 else 0

@@ -87,7 +87,8 @@ class Design:
         view = self.view
         if rows is not None:
             rows = view.rows_of_x(rows)
-            if self.store.first.prepares_for(rows):
+            tile = self.store.first
+            if len(rows) * tile.shape[1] > tile.small_product:
                 self.store.prepare("rows", self.reads)
         self.reads.add(*self.store.cost(rows))
         if view.is_plain:
