@@ -19,15 +19,14 @@ from skpursuit.data import operator
 from skpursuit.data.codes import Codes
 from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.reads import Reads
-from skpursuit.data.store import SWEEP, WIDTH, TileStore
+from skpursuit.data.store import WIDTH, TileStore
 from skpursuit.data.tile import Cost
 from skpursuit.data.view import View
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import product_bound, total_bound
 from skpursuit.numerics.sums import EPS, fixed_order_dot, line_norms, scaled_norms
-
-GATHERED_ENTRIES = 2**22  # up to here columns may be gathered at once
+from skpursuit.numerics.tuning import GATHERED_ENTRIES, SWEEP
 
 
 class Design:
