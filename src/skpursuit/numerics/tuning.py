@@ -29,9 +29,9 @@ class Prices:
     bits: float = 0.013
     gather: float = 6.0  # of a column that is not contiguous
     axpy: float = 0.2  # per entry of a Gram column that is added to the gradient
-    gram_term: float = 2.0e3  # nanoseconds for each such column besides, estimated
-    gram_step: float = 3.0e4  # nanoseconds a step takes longer than one of exact selection
-    twin_step: float = 9.0e4
+    gram_term: float = 2000.0  # nanoseconds for each such column besides, estimated
+    gram_step: float = 30000.0  # nanoseconds a step takes longer than one of exact selection
+    twin_step: float = 90000.0  # the same for certified selection
 
 
 PRICES = Prices()
