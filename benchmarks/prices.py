@@ -1,22 +1,46 @@
-"""The constants of `auto`'s cost model on this machine: python benchmarks/prices.py [repeats]
+"""The constants of `auto`'s cost model on this machine: python benchmarks/prices.py [repeats] [--write]
 
-Prints what `Prices` in src/skpursuit/numerics/tuning.py holds, measured one by one with warm kernels on one
-thread. Nanoseconds an entry (of X, or of what the name says), except where a ratio is meant.
+Measures what `Prices` in src/skpursuit/numerics/tuning.py holds, and the two constants beside it, one by one
+with warm kernels on one thread, and prints each beside the number that stands there. `--write` writes them
+there, two digits each; the other lines of the file stay as they are. Nanoseconds an entry (of X, or of what
+the name says), except where a ratio or seconds are meant.
 """
 
+import re
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.blas import daxpy
-from timing import best_times  # limits BLAS and the kernels to one thread
 
-from skpursuit import OMP, Certified, Sketch, as_design, datasets, minimize
+from skpursuit import OMP, Sketch, as_design, datasets, minimize
 from skpursuit.data.codes import BitCodes
-from skpursuit.selectors import Query
+from skpursuit.numerics import tuning
 
+FILE = Path(tuning.__file__)
+NUMBER = r"[0-9][0-9_.]*(?:e[+-]?[0-9]+)?"
 RANKED = 4  # steps of a pursuit for each time that the sketch ranks all columns
-REPEATS = int(sys.argv[1]) if sys.argv[1:] else 5
+LOADING = (
+    "import skpursuit, numpy, scipy.sparse, time; began = time.perf_counter();"
+    "import skpursuit.kernels.quantized, skpursuit.kernels.encode; print(time.perf_counter() - began)"
+)
+
+
+def written(text, prices):
+    """The text of `tuning.py` with these numbers, by name, in place of those that it has."""
+    for name, price in prices.items():
+        line = re.compile(rf"^( *{name}(?:: float)? = ){NUMBER}", re.MULTILINE)
+        text, found = line.subn(rf"\g<1>{float(f'{price:.2g}')!r}", text)
+        if found != 1:
+            raise ValueError(f"{name} stands {found} times in {FILE.name}, not once")
+    return text
+
+
+def present(name):
+    """The number that stands in `tuning.py`."""
+    return getattr(tuning, name) if name.isupper() else getattr(tuning.PRICES, name)
 
 
 def seconds(function):
@@ -40,54 +64,66 @@ def products():
     line, g = rng.standard_normal((2, 10000))
     axpy = seconds(lambda: [daxpy(line, g, a=0.5) for _ in range(100)]) / 100
     columns = np.arange(8)
-    gather = seconds(lambda: designs[0]._gather(columns)) / (8 * 4000)
+    gather = seconds(lambda: designs[0].store.take(columns)) / (8 * 4000)
     return {
         "byte": one / large.nbytes * 1e9,
         "cached_byte": cached / small.nbytes * 1e9,
         "stored": stored / sparse.nnz * 1e9,
-        "several (ratio)": few / one - 4 * each,
-        "each (ratio)": each,
-        "SPARSE_SHARE (ratio)": sixteen / stored / 16,
+        "several": few / one - 4 * each,
+        "each": each,
+        "SPARSE_SHARE": sixteen / stored / 16,
         "axpy": axpy / 10000 * 1e9,
         "gather": gather * 1e9,
     }
 
 
-def twins():
+def codes_of_x():
     X, y, _ = datasets.make_sparse_signal(4000, 8000, 30, random_state=0)
     design = as_design(X)
-    query = Query(-y)
     design.codes()
     build = seconds(lambda: as_design(X, check=False).codes())
     sketch_build = seconds(lambda: BitCodes(as_design(X, check=False)))
-    codes = seconds(lambda: design.estimate(y))
+    codes = seconds(lambda: design.codes().estimate(y))
     several = X[:, :8].copy()
-    ahead = seconds(lambda: design.decoded().multiplying(several)()) / 8
+    ahead = seconds(lambda: design.codes().multiplying(several)()) / 8 * tuning.PREFETCH
     ranked = int(Sketch().second * X.shape[1])
     bits = seconds(lambda: BitCodes(design).estimate(y)) / RANKED
     bits += seconds(lambda: BitCodes(design).refine(y, np.arange(ranked)))
-    whole = seconds(lambda: Certified().select(design, query))
     per_entry = 1e9 / X.size
     return {
         "build": build * per_entry,
         "codes": codes * per_entry,
-        "ahead (before guesses in vain)": ahead * per_entry,
+        "ahead": ahead * per_entry,
         "sketch_build": sketch_build * per_entry,
         "bits": bits * per_entry,
-        "survivors (ns a selection, all columns kept already)": (whole - codes) * 1e9,
     }
 
 
 def steps():
-    """What a step of a pursuit costs where X costs nothing: the same fit with and without more steps."""
+    """What a step costs more than an exact one where X costs nothing: fits of 30 steps less those of 5."""
     X, y, _ = datasets.make_sparse_signal(60, 40, 20, snr=0.0, random_state=0)
     fits = {s: lambda s=s: minimize(X, y, OMP(30), s) for s in ("exact", "gram", "certified")}
     fits |= {f"{s} 5": lambda s=s: minimize(X, y, OMP(5), s) for s in ("exact", "gram", "certified")}
     times = best_times(fits, 4 * REPEATS)
-    per_step = {s: (times[s] - times[f"{s} 5"]) / 25 * 1e9 for s in ("exact", "gram", "certified")}
-    return {f"{s} step (ns)": cost for s, cost in per_step.items()}
+    step = {s: (times[s] - times[f"{s} 5"]) / 25 * 1e9 for s in ("exact", "gram", "certified")}
+    return {"gram_step": step["gram"] - step["exact"], "twin_step": step["certified"] - step["exact"]}
+
+
+def loading():
+    """Seconds to load what is compiled, in a fresh process."""
+    runs = [subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=True)]
+    runs += [subprocess.run(runs[0].args, capture_output=True, text=True, check=True) for _ in range(REPEATS)]
+    return {"LOAD_KERNELS": min(float(run.stdout) for run in runs)}
 
 
 if __name__ == "__main__":
-    for name, value in (products() | twins() | steps()).items():
-        print(f"{name:<56}{value:12.4g}")
+    from timing import best_times  # limits BLAS and the kernels to one thread
+
+    REPEATS = next((int(given) for given in sys.argv[1:] if given.isdigit()), 5)
+    measured = products() | codes_of_x() | steps() | loading()
+    for name, value in measured.items():
+        print(f"{name:<16}{value:12.4g}   {present(name):g} in the file")
+    if "--write" in sys.argv[1:]:
+        # A step may come out faster than an exact one, which no price can say.
+        text = written(FILE.read_text("utf-8"), {name: max(value, 0.0) for name, value in measured.items()})
+        FILE.write_text(text, "utf-8")

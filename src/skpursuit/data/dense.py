@@ -18,19 +18,21 @@ from skpursuit.kernels import loaded
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.sums import EPS, PIECE, add_piece_squares, as_precision
 from skpursuit.numerics.threads import share
+from skpursuit.numerics.tuning import (
+    BLOCK_ENTRIES,
+    FEW_COLUMNS,
+    GATHER_BLOCK,
+    LINE_BLOCK,
+    PIECE_ENTRIES,
+    SMALL_BLOCK,
+    SMALL_PRODUCT,
+)
 
-BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many entries, so that Ctrl-C is prompt
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
-GATHER_BLOCK = 2**14  # entries: copied rows of a few columns that stay in the cache until they are transposed
-SMALL_BLOCK = 2**16  # entries: what stays in the cache while a block is looked at twice
-SMALL_PRODUCT = 2**20  # entries: no kernel is loaded for a product of fewer
-FEW_COLUMNS = 32  # up to here single columns are copied faster than blocks of them
-PIECE_ENTRIES = 2**21  # entries of a product that one thread takes at a time, about a millisecond
 UNIT = {4: float(np.finfo(np.float32).eps), 8: EPS}  # by bytes an entry
 BLOCK = (128, 2048)  # rows and columns of the blocks whose squares are added up in the first cache
 MEAN_ROWS = (PIECE, 128)  # rows of the pieces of means in F and C order, as fast as one product
 MEAN_UNIT = 256 * EPS  # rounding of means: at most 62 eps were seen
-LINE_BLOCK = 2**20  # entries of whole lines whose norms one call makes
 
 
 class DenseTile(Tile):
@@ -46,6 +48,7 @@ class DenseTile(Tile):
     """
 
     can_encode = True
+    small_product = SMALL_PRODUCT
     mean_unit = MEAN_UNIT
 
     def __init__(
@@ -134,7 +137,7 @@ class DenseTile(Tile):
         return out
 
     def _product_of_rows(self, r: Floats, rows: Indices) -> Floats:
-        if not self.prepares_for(rows):
+        if len(rows) * self.shape[1] <= self.small_product:
             return self.X[rows].T.astype(np.float64, copy=False) @ r[rows]
         out = np.zeros((*r.shape[1:], self.shape[1])).T
         self.add_rows(rows, r[rows], out)
@@ -165,9 +168,6 @@ class DenseTile(Tile):
 
         self.by_rows = transposed(self.X.T)
         return self.cost()
-
-    def prepares_for(self, rows: Indices) -> bool:
-        return len(rows) * self.shape[1] > SMALL_PRODUCT
 
     def layout_bytes(self, what: str) -> int:
         return self.cost()[1] if what == "rows" and self.fast_axis == 0 else 0

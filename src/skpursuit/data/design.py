@@ -19,15 +19,14 @@ from skpursuit.data import operator
 from skpursuit.data.codes import Codes
 from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.reads import Reads
-from skpursuit.data.store import SWEEP, WIDTH, TileStore
+from skpursuit.data.store import WIDTH, TileStore
 from skpursuit.data.tile import Cost
 from skpursuit.data.view import View
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import product_bound, total_bound
 from skpursuit.numerics.sums import EPS, fixed_order_dot, line_norms, scaled_norms
-
-GATHERED_ENTRIES = 2**22  # up to here columns may be gathered at once
+from skpursuit.numerics.tuning import GATHERED_ENTRIES, SWEEP
 
 
 class Design:
@@ -87,7 +86,8 @@ class Design:
         view = self.view
         if rows is not None:
             rows = view.rows_of_x(rows)
-            if self.store.first.prepares_for(rows):
+            tile = self.store.first
+            if len(rows) * tile.shape[1] > tile.small_product:
                 self.store.prepare("rows", self.reads)
         self.reads.add(*self.store.cost(rows))
         if view.is_plain:

@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from skpursuit.data.design import GATHERED_ENTRIES, Design
+from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
+from skpursuit.numerics.tuning import GATHERED_ENTRIES, GRAM_SHARE, GRAM_WIDTH
 
-GRAM_SHARE = 3  # d / 3 columns of X^T X, made ahead in blocks, cost as much as all of it in one product
-GRAM_WIDTH = 16  # columns of X^T X made in one product: as cheap as four by single products
 BLOCK = 128  # columns multiplied at a time where all of them are too many
 TAME = 1e10  # scales and weights up to this, and down to its inverse, move no product of float32 out of range
 

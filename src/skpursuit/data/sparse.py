@@ -11,9 +11,9 @@ from skpursuit.data.tile import Cost, Tile
 from skpursuit.data.witness import SparseWitness
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.sums import as_precision
+from skpursuit.numerics.tuning import GATHERED_ENTRIES
 
 FORMS = {"rows": "csr", "entries": "csr", "columns": "csc"}
-GATHERED_ENTRIES = 2**22  # up to here columns may be gathered at once
 
 
 class SparseTile(Tile):

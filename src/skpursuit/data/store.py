@@ -21,8 +21,8 @@ from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import product_bound
 from skpursuit.numerics.sums import EPS, SMALLEST_SQUARE, line_norms, scaled_norm
+from skpursuit.numerics.tuning import SWEEP
 
-SWEEP = 16  # columns that are gathered with others that are needed
 WIDTH = 64  # lines of an operator that are asked for in one call
 
 

@@ -29,6 +29,7 @@ class Tile(ABC):
     has_entries = True  # whether entries, rows and columns can be read; an operator gives products
     can_encode = False  # whether there are codes; without them the product is cheap, or all there is
     fixed_order = False  # whether equal columns have equal bits in `product`
+    small_product = -1  # entries of rows up to which their product does not need what "rows" prepares
     mean_unit: float  # bound on the rounding of means, relative to them
 
     @property
@@ -78,10 +79,6 @@ class Tile(ABC):
     def layout_bytes(self, what: str) -> int:
         """Bytes of the layout that `prepare` keeps beside X."""
         return 0
-
-    def prepares_for(self, rows: Indices) -> bool:
-        """Whether the product of these rows reads them from the layout that "rows" prepares."""
-        return True
 
     @abstractmethod
     def digest(self, digest: Any, beside: list[Any]) -> Cost:

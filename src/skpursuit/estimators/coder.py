@@ -222,7 +222,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
         csr_array
             Codes of one piece. The first piece decides between float32 and float64.
         """
-        if hasattr(source, "shape"):
+        if getattr(source, "shape", None) is not None:
             total, rows = len(source), getattr(source, "iloc", source)
             source = (rows[at : at + STREAM_PIECE] for at in range(0, total, STREAM_PIECE))
         atoms, encoder, done, begun = self._atoms(), None, 0, time.perf_counter()

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
-from skpursuit.data.grams import GATHERED_ENTRIES, squares_fit
+from skpursuit.data.grams import squares_fit
 from skpursuit.estimators.base import LinearBase
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
@@ -29,6 +29,7 @@ from skpursuit.estimators.standardized import standardize
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.threads import limited
+from skpursuit.numerics.tuning import GATHERED_ENTRIES
 from skpursuit.parameters import check_count
 from skpursuit.problem import sparsity
 from skpursuit.selectors import Selector

@@ -15,16 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from skpursuit.numerics.blas import after_fork, one_thread, thread_counts
-
-# Multiply-adds below which handing work to another thread costs more than it saves: 6e6 take about 2 ms on
-# one core. Waking a thread takes 0.02 to 0.05 ms, or a turn of the scheduler where the machine is busy.
-WORTH = 6_000_000
-# Multiply-adds of one call of a kernel: about 10 ms, so that an interrupt is answered promptly.
-CHUNK = 1 << 25
-# Pieces a thread takes one after another: one that is late (asleep, or beside a BLAS thread that still spins)
-# leaves its share to the others. No piece is smaller than PIECE multiply-adds, about 0.1 ms.
-PIECES = 8
-PIECE = WORTH // 8
+from skpursuit.numerics.tuning import CHUNK, PIECES, WORTH
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
@@ -111,7 +102,7 @@ def begin(
     Without other threads nothing is done before that.
     """
     others = helpers(work)
-    pieces = min(PIECES * (others + 1), work // PIECE) if others else 1
+    pieces = min(PIECES * (others + 1), PIECES * work // WORTH) if others else 1
     ranges = cut(total, align, max(pieces, work // CHUNK))
     return _begin(lambda lo, hi: kernel(lo, hi, *args), ranges, others)
 

@@ -1,7 +1,9 @@
 """Measured constants: what reading and computing cost, and sizes from which a shortcut pays.
 
-`benchmarks/prices.py` measures the prices, on one thread of a two-core machine of 2026. They decide how fast
-an answer comes, never what it is.
+They decide how fast an answer comes, never what it is. `python benchmarks/prices.py --write` measures the
+prices, on one thread, and writes them into this file; the numbers here are from a two-core machine of 2026.
+Constants below the prices were found by trying. What a kernel is compiled with stands beside the kernel,
+because Numba notes changes of its own file only.
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ class Prices:
     bits: float = 0.013
     gather: float = 6.0  # of a column that is not contiguous
     axpy: float = 0.2  # per entry of a Gram column that is added to the gradient
-    gram_term: float = 2.0e3  # nanoseconds for each such column besides, estimated
-    gram_step: float = 3.0e4  # nanoseconds a step takes longer than one of exact selection
-    twin_step: float = 9.0e4
+    gram_term: float = 2000.0  # nanoseconds for each such column besides, estimated
+    gram_step: float = 30000.0  # nanoseconds a step takes longer than one of exact selection
+    twin_step: float = 90000.0  # the same for certified selection
 
 
 PRICES = Prices()
@@ -39,7 +41,25 @@ RECOMPUTED = 8  # uncached columns recomputed per selection, by codes or in floa
 LOAD_KERNELS = 0.6  # seconds to import numba and load compiled kernels, when nothing has yet
 WAITING_SHARE = 0.2  # of the time a process has worked, that it may wait for kernels
 
+# Threads of kernels, in multiply-adds
+WORTH = 6_000_000  # 2 ms: for less, waking a thread (0.02 to 0.05 ms, more on a busy machine) costs too much
+CHUNK = 1 << 25  # of one call of a kernel: about 10 ms, so that an interrupt is answered promptly
+PIECES = 8  # taken by a thread one after another: one that is late leaves its share to the others
+
+# Dense X, in entries
+BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many, so that Ctrl-C is prompt
+PIECE_ENTRIES = 2**21  # of a product that one thread takes at a time, about a millisecond
+GATHERED_ENTRIES = 2**22  # up to here columns may be gathered at once
+GATHER_BLOCK = 2**14  # copied rows of a few columns that stay in the cache until they are transposed
+SMALL_BLOCK = 2**16  # what stays in the cache while a block is looked at twice
+LINE_BLOCK = 2**20  # of whole lines whose norms one call makes
+SMALL_PRODUCT = 2**20  # no kernel is loaded for a product of fewer
+FEW_COLUMNS = 32  # up to here single columns are copied faster than blocks of them
+SWEEP = 16  # columns that are gathered with others that are needed
+
 # Gram columns
+GRAM_SHARE = 3  # d / 3 columns of X^T X, made ahead in blocks, cost as much as all of it in one product
+GRAM_WIDTH = 16  # columns of X^T X made in one product: as cheap as four by single products
 GRAM_USED = 12  # of the 16 Gram columns computed together, those that are used
 WORN = 1e6  # roundings after which a gradient that follows moves is summed up afresh
 
