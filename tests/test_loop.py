@@ -164,7 +164,8 @@ def test_checkpoint_into_no_folder(tmp_path):
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: minimize(X, Y, "omp"), TypeError, "solver must be"),
+        (lambda: minimize(X, Y, "pmo"), ValueError, "solver must be one of omp"),
+        (lambda: minimize(X, Y, OMP), TypeError, "solver must be a name"),
         (lambda: minimize(X, Y[:5], OMP()), ValueError, "y has 5 rows and X has 60"),
         (lambda: minimize(X, np.full(60, np.nan), OMP()), ValueError, "NaN"),
         (lambda: minimize(X, Y + 1j, OMP()), TypeError, "complex"),

@@ -33,7 +33,7 @@ class LUCB(Selector):
 
     The intervals are those of means of many samples, so the answer is heuristic unless all was read. Single
     entries are slow to read; this selector is about how few of them an answer needs. A linear operator gives
-    no single entries, and fetches each column that is pulled.
+    no single entries: a small one is fetched once, a larger one is refused.
 
     Parameters
     ----------
@@ -68,6 +68,12 @@ class LUCB(Selector):
         return Bound(self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
+        design.prepare("entries")
+        if not design.has_entries:
+            raise ValueError(
+                "selector 'lucb' reads single entries, and of this X each costs a product with all of it; "
+                "use 'exact' or 'halving', or give X as an array"
+            )
         n, d = design.shape
         columns = query.allowed(d)
         rng = query.rng or np.random.default_rng(0)

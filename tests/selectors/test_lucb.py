@@ -1,0 +1,81 @@
+"""LUCB: its budget, its economy, and what it refuses. All rows give the exact answer: test_all_rows."""
+
+import numpy as np
+import pytest
+from scipy.sparse.linalg import aslinearoperator
+
+from skpursuit import LUCB, as_design
+from skpursuit.data import operator
+from skpursuit.selectors.lucb import FIRST, Arms
+
+from ..support.asking import Question, ask
+
+
+def clear_problem(rng, n=1000, d=50, winner=17):
+    """A residual that one column has most of."""
+    X = rng.standard_normal((n, d))
+    return X, X[:, winner] + 0.5 * rng.standard_normal(n)
+
+
+def test_a_clear_winner_needs_few_pulls():
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        X, r = clear_problem(rng)
+        answer = ask(LUCB(budget=1.0), X, Question(r, seed=seed))
+        assert answer.indices.tolist() == [17]
+        assert answer.certificate == "heuristic"
+        assert 50 * FIRST <= answer.entries_read < 0.3 * X.size
+
+
+def test_the_budget_is_kept_but_for_the_last_batch():
+    rng = np.random.default_rng(1)
+    X, r = rng.standard_normal((400, 30)), rng.standard_normal(400)
+    for budget in (0.01, 0.1, 0.4):
+        answer = ask(LUCB(budget, batch=5), X, Question(r, seed=0))
+        assert answer.entries_read <= max(30 * FIRST, budget * X.size) + 5 * 9  # the leader and 8 rivals
+    assert answer.entries_read >= 0.4 * X.size
+
+
+def test_without_doubt_allowed_everything_is_read_once():
+    rng = np.random.default_rng(2)
+    X, r = rng.standard_normal((70, 9)), rng.standard_normal(70)
+    answer = ask(LUCB(budget=5.0, delta=0.0), X, Question(r, seed=0))
+    assert answer.certificate == "exact"
+    np.testing.assert_array_equal(answer.indices, [np.argmax(np.abs(X.T @ r))])
+    assert answer.entries_read <= 2 * X.size  # those in doubt after rounding are computed again
+
+
+@pytest.mark.parametrize("targets", [(), (2,)])
+def test_intervals_hold_and_close(targets):
+    """Means of rows that are not drawn twice lie within their intervals, which have no width in the end."""
+    rng = np.random.default_rng(3)
+    X, r = rng.standard_normal((200, 40)), rng.standard_normal((200, *targets))
+    arms = Arms(as_design(X), r, np.arange(40), rng.permutation(200))
+    for times in (20, 80, 99, 1, 10):
+        arms.pull(np.arange(40), times)
+        assert (np.abs(arms.means() - X.T @ r) <= arms.widths(np.log(20)) + 1e-10).all()
+    assert (arms.pulls == 200).all()
+    assert not arms.widths(np.inf).any()
+
+
+def test_a_column_of_zeros_among_the_first_rows_keeps_a_width():
+    X = np.ones((100, 2))
+    X[:50, 1] = 0.0
+    arms = Arms(as_design(X), np.ones(100), np.arange(2), np.arange(100))
+    arms.pull(np.arange(2), 20)
+    assert arms.means().tolist() == [100.0, 0.0]
+    assert (arms.widths(np.log(20)) > 0).all()
+
+
+def test_large_operators_are_refused(monkeypatch):
+    X = np.random.default_rng(4).standard_normal((20, 10))
+    assert len(ask(LUCB(), aslinearoperator(X), np.ones(20)).indices) == 1
+    monkeypatch.setattr(operator, "MOST_WORK", 0)
+    with pytest.raises(ValueError, match="single entries"):
+        ask(LUCB(), aslinearoperator(X), np.ones(20))
+
+
+@pytest.mark.parametrize("bad", [{"budget": 0.0}, {"delta": 1.0}, {"delta": -0.1}, {"batch": 0}])
+def test_parameters_are_checked(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        LUCB(**bad)

@@ -1,0 +1,100 @@
+"""Subspace pursuit against the paper's algorithm written plainly, and at its edges."""
+
+import numpy as np
+import pytest
+
+from skpursuit import Status, SubspacePursuit, datasets, minimize
+
+
+def plain(X, y, k):
+    """Dai and Milenkovic, algorithm 1, by `lstsq`."""
+
+    def fitted(columns):
+        coef = np.linalg.lstsq(X[:, columns], y, rcond=None)[0]
+        return coef, y - X[:, columns] @ coef
+
+    support = np.sort(np.argsort(-np.abs(X.T @ y), kind="stable")[:k])
+    rest = fitted(support)[1]
+    while True:
+        merged = np.union1d(support, np.argsort(-np.abs(X.T @ rest), kind="stable")[:k])
+        coef = fitted(merged)[0]
+        chosen = np.sort(merged[np.argsort(-np.abs(coef), kind="stable")[:k]])
+        after = fitted(chosen)[1]
+        if not np.linalg.norm(after) < np.linalg.norm(rest) * (1 - 1e-12):
+            return support, fitted(support)[0]
+        support, rest = chosen, after
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_is_the_algorithm_of_the_paper(seed):
+    X, y, _ = datasets.make_sparse_signal(80, 150, 8, snr=6.0, random_state=seed)
+    support, coef = plain(X, y, 8)
+    result = minimize(X, y, SubspacePursuit(8), "exact")
+    assert result.support.tolist() == support.tolist()
+    np.testing.assert_allclose(result.coef[support], coef, rtol=1e-9)
+    assert result.status is Status.STALLED
+
+
+def test_an_exact_signal_is_found_to_the_last_digit():
+    X, _, w = datasets.make_sparse_signal(100, 300, 6, random_state=0)
+    result = minimize(X, X @ w, SubspacePursuit(6))
+    assert result.status is Status.ZERO_RESIDUAL
+    np.testing.assert_allclose(result.coef, w, atol=1e-12)
+
+
+def test_several_targets_share_a_support():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((90, 40))
+    W = np.zeros((40, 3))
+    W[[4, 9, 31]] = rng.standard_normal((3, 3)) + 2.0
+    result = minimize(X, X @ W + 0.01 * rng.standard_normal((90, 3)), SubspacePursuit(3))
+    assert result.support.tolist() == [4, 9, 31]
+    np.testing.assert_allclose(result.coef, W, atol=0.01)
+
+
+def test_dependent_and_zero_columns_do_no_harm():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((50, 12))
+    X[:, 5], X[:, 8], X[:, 11] = X[:, 4], 0.0, X[:, 1] + X[:, 2]
+    y = 3 * X[:, 4] - 2 * X[:, 1]
+    result = minimize(X, y, SubspacePursuit(4))
+    assert result.objective < 1e-20
+    assert not {5, 8} & set(result.support.tolist())  # of equal columns the lower index
+
+
+def test_all_columns_and_no_signal():
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((20, 5)), rng.standard_normal(20)
+    result = minimize(X, y, SubspacePursuit(5))
+    assert result.status is Status.OPTIMAL
+    np.testing.assert_allclose(result.coef, np.linalg.lstsq(X, y, rcond=None)[0], rtol=1e-10)
+    assert minimize(X, np.zeros(20), SubspacePursuit(2)).support.size == 0
+    orthogonal = y - X @ result.coef
+    nothing = minimize(X, orthogonal, SubspacePursuit(2))
+    assert nothing.objective == pytest.approx(0.5 * orthogonal @ orthogonal)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_any_scale(size):
+    X, y, _ = datasets.make_sparse_signal(60, 100, 4, snr=20.0, random_state=5)
+    plain_size, scaled = (minimize(X, factor * y, SubspacePursuit(4)) for factor in (1.0, size))
+    assert scaled.support.tolist() == plain_size.support.tolist()
+    np.testing.assert_allclose(scaled.coef / size, plain_size.coef, rtol=1e-10)
+
+
+def test_a_run_goes_on_to_the_same_bits(tmp_path):
+    X, y, _ = datasets.make_sparse_signal(80, 150, 8, snr=6.0, random_state=0)
+    whole = minimize(X, y, SubspacePursuit(8))
+    assert whole.n_iter > 2
+    file = tmp_path / "run.ckpt"
+    minimize(X, y, SubspacePursuit(8), checkpoint=file, callback=lambda record: record.iteration == 1)
+    again = minimize(X, y, SubspacePursuit(8), checkpoint=file)
+    assert again.coef.tobytes() == whole.coef.tobytes()
+
+
+def test_what_it_refuses():
+    X, y = np.eye(4), np.ones(4)
+    with pytest.raises(ValueError, match="use GraSP"):
+        minimize(X, y, SubspacePursuit(2), loss="huber")
+    with pytest.raises(ValueError, match="4 columns"):
+        minimize(X, y, SubspacePursuit(5))
