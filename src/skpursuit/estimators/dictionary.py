@@ -1,4 +1,8 @@
-"""Dictionaries learned from signals."""
+"""`DictionaryLearner`: a dictionary learned from signals, batch by batch.
+
+A batch is coded over the present atoms, and the atoms are moved to fit the codes of all batches so far
+(`coding/dictionary.py`); here are the passes over the signals and scikit-learn's conventions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`OrthogonalMatchingPursuit` and `OrthogonalMatchingPursuitCV`, used as scikit-learn's."""
+"""`OrthogonalMatchingPursuit` and `OrthogonalMatchingPursuitCV`, used as scikit-learn's.
+
+Both standardize the data and leave the pursuit to `omp_functions.py`. Cross-validation on small X makes one
+Gram matrix of all rows, from which those of the training parts follow by subtraction (`FoldGrams`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Newton directions on gathered columns: a factor per target, or one for all where a loss couples them."""
+"""Newton directions on gathered columns: a factor per target, or one for all where a loss couples them.
+
+With the columns as rows of A, the second derivatives of the objective are A diag(c) A^T, c being the
+curvature of the loss at each sample. Multinomial loss couples the classes of a sample, so its matrix has a
+block for each pair of classes. All of them are factorised by Cholesky, damped as little as it takes.
+"""
 
 from __future__ import annotations
 
