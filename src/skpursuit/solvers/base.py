@@ -122,7 +122,7 @@ class Solver(ABC):
         """The number of columns that the model may have, by default a tenth of those of X."""
         return int(self.n_nonzero_coefs or sparsity.for_solver(*problem.design.shape))
 
-    def check_sparsity(self, problem: Problem) -> None:
+    def _check_sparsity(self, problem: Problem) -> None:
         """Refuse more non-zero coefficients than columns."""
         k, d = self.sparsity(problem), problem.design.shape[1]
         if k > d:

@@ -72,7 +72,7 @@ class CoSaMP(Solver):
 
     def init(self, problem: Problem) -> State:
         self._check(problem)
-        self.check_sparsity(problem)
+        self._check_sparsity(problem)
         return residual_status(problem, start(problem), self.tol, self.rtol)
 
     def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
@@ -86,7 +86,9 @@ class CoSaMP(Solver):
         seen = np.asarray(state.memory["seen"])
         if key in seen and not random:
             # What follows depends on the merged columns alone, so the iterates would repeat for ever.
-            return standing(state) if key == seen[-1] else best(problem, state, Status.CYCLING)
+            if key == seen[-1]:
+                return replace(state, status=Status.STALLED)
+            return best(problem, state, Status.CYCLING)
         after = self._merge(problem, state, merged)
         memory = {**after.memory, "seen": np.append(seen, key)}
         after = watched(problem, state, replace(after, memory=memory))
@@ -167,9 +169,9 @@ class GraSP(CoSaMP):
         return NormalEquations() if problem.quadratic else NewtonMerged(self.ridge)
 
 
-def start(problem: Problem, **memory: Any) -> State:
+def start(problem: Problem) -> State:
     """The zero model, which is the best one so far."""
-    state = empty_state(problem, seen=np.empty(0, dtype=np.int64), **memory)
+    state = empty_state(problem, seen=np.empty(0, dtype=np.int64))
     return replace(state, memory={**state.memory, **best_so_far(state), "start": np.array(state.objective)})
 
 
@@ -198,11 +200,6 @@ def best(problem: Problem, state: State, status: Status) -> State:
     z = problem.design.predict(support, coef)
     dropped = np.setdiff1d(state.dropped, support)
     return State(support, coef, z, problem.value(z), dropped, state.memory, status)
-
-
-def standing(state: State) -> State:
-    """The same iterate, done."""
-    return replace(state, status=Status.STALLED)
 
 
 def digest(columns: Indices) -> int:

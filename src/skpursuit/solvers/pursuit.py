@@ -116,7 +116,7 @@ class OMP(Solver):
         return replace(state, coef=coef, z=z, objective=objective)
 
     def init(self, problem: Problem) -> State:
-        self.check_sparsity(problem)
+        self._check_sparsity(problem)
         check_ridge(problem, self.ridge)
         if self.positive and (not problem.quadratic or problem.targets):
             raise ValueError("positive=True needs squared loss and one target")
@@ -234,7 +234,7 @@ class MatchingPursuit(Solver):
         return ceil(self.max_iter**1.5)
 
     def init(self, problem: Problem) -> State:
-        self.check_sparsity(problem)
+        self._check_sparsity(problem)
         return residual_status(problem, empty_state(problem), self.tol, self.rtol)
 
     def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:

@@ -83,7 +83,7 @@ class StoIHT(Solver):
         return batch_work(problem, self.max_iter, self.batch_size or self.sparsity(problem))
 
     def init(self, problem: Problem) -> State:
-        self.check_sparsity(problem)
+        self._check_sparsity(problem)
         return residual_status(problem, start(problem), self.tol, self.rtol)
 
     def retreat(self, problem: Problem, state: State) -> State:
@@ -124,12 +124,7 @@ def batch_work(problem: Problem, steps: int, b: int) -> tuple[int, int]:
     return max(1, steps * min(b, n) // n), d
 
 
-def batch_rows(r: Floats) -> Indices:
-    """The rows of the batch."""
-    return np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
-
-
 def batch_gradient(problem: Problem, r: Floats, columns: Indices) -> Floats:
     """Gradient entries of some columns for a residual that is zero on most rows."""
-    rows = batch_rows(r)
+    rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
     return problem.design.columns(columns)[:, rows] @ r[rows]
