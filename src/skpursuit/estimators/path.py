@@ -11,6 +11,7 @@ from scipy.special import gammaln
 from skpursuit.data import Design
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, predictions
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.scaling import LEAST_VALUE
 from skpursuit.problem.losses import Loss
 
 
@@ -73,7 +74,7 @@ def information(
     targets = int(np.prod(z.shape[1:], dtype=int))
     total = n * mean_loss(loss, y, z, weights)
     if loss.quadratic:
-        floor = np.finfo(float).eps * n * max(mean_loss(loss, y, np.zeros_like(z), weights), 1e-300)
+        floor = np.finfo(float).eps * n * max(mean_loss(loss, y, np.zeros_like(z), weights), LEAST_VALUE)
         deviance = n * targets * np.log(2 * max(total, floor) / (n * targets))
     else:
         deviance = 2 * total
