@@ -1,12 +1,13 @@
 """Every parameter of every public class and function refuses what it cannot be, and says its name."""
 
 import inspect
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 import skpursuit
-from skpursuit import L1Ball
+from skpursuit import L1Ball, Solver
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 6))
@@ -151,3 +152,33 @@ def test_splits_that_are_none_are_refused():
     for cv in ([], [(1, 2, 3)], [3]):
         with pytest.raises((TypeError, ValueError), match="cv"):
             skpursuit.PursuitRegressorCV(cv=cv).fit(X, Y)
+
+
+@dataclass(frozen=True)
+class OwnSolver(Solver):
+    """A solver that says nothing of its parameters, of which only `tol` may be None."""
+
+    tol: float | None = None
+    max_iter: int = 5
+    name: str = "own"
+
+    def init(self, problem):
+        raise NotImplementedError
+
+    def step(self, problem, state, select, rng):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"tol": -1.0}, "tol must be at least 0"),
+        ({"tol": "small"}, "tol must be a number or None, got 'small'"),
+        ({"max_iter": 0}, "max_iter must be at least 1"),
+        ({"max_iter": None}, "max_iter must be a whole number, got None"),
+    ],
+)
+def test_shared_parameters_of_ones_own_solver_are_checked(given, message):
+    assert OwnSolver(name=3).tol is None
+    with pytest.raises((TypeError, ValueError), match=message):
+        OwnSolver(**given)

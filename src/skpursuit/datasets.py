@@ -1,4 +1,8 @@
-"""Toy problems with a known sparse answer."""
+"""Toy problems with a known sparse answer.
+
+X is Gaussian with columns of unit norm, k of them make the signal, and noise is added to it. Coefficients and
+noise are drawn before X, so that they do not depend on its dtype.
+"""
 
 from __future__ import annotations
 

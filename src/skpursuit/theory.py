@@ -22,12 +22,11 @@ from math import ceil, exp, inf, log, log2
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skpursuit.data import Design, as_design
+from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import as_array, check_count, check_number, shown
-
-Floats = NDArray[np.float64]
 
 
 def h2(X: Any, r: ArrayLike, absolute: bool = True) -> float:

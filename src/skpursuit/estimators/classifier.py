@@ -1,4 +1,8 @@
-"""`PursuitClassifier` and `PursuitClassifierCV`: sparse linear classification, two classes or many."""
+"""`PursuitClassifier` and `PursuitClassifierCV`: sparse linear classification, two classes or many.
+
+Two classes are one problem with labels -1 and +1. Three or more become one such problem for each class
+against the rest, or one multinomial problem of all classes, which then share their features.
+"""
 
 from __future__ import annotations
 

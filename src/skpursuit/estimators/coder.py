@@ -1,4 +1,8 @@
-"""`PursuitCoder`: sparse codes of signals over a given dictionary, and what returning codes asks for."""
+"""`PursuitCoder`: sparse codes of signals over a given dictionary.
+
+The work is done in `coding/encoder.py`; here are the checks and scikit-learn's conventions. A transformer
+that returns sparse codes cannot fill data frames: `CodesOut` has what it shares with `DictionaryLearner`.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +59,37 @@ class CodesOut(ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_wrap_outp
         refuse_frames(transform)
         return self
 
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Signals that codes stand for.
+
+        Parameters
+        ----------
+        X : {array-like, sparse} of shape (n_signals, n_atoms)
+            Codes in rows.
+
+        Returns
+        -------
+        ndarray of shape (n_signals, n_features)
+            ``X @ atoms``.
+        """
+        atoms = self._atoms()
+        codes = check_array(trusted(X), accept_sparse="csr", dtype=FLOATS, input_name="codes")
+        if codes.shape[1] != len(atoms):
+            raise ValueError(
+                f"codes have {codes.shape[1]} columns, expected one for each of the {len(atoms)} atoms"
+            )
+        product = codes @ atoms.astype(codes.dtype, copy=False)
+        return product.toarray() if issparse(product) else np.asarray(product)
+
+    def _atoms(self) -> np.ndarray:
+        """The dictionary, atoms in rows."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
 
 def refuse_frames(container: str | None) -> None:
     """Raise if output is wanted in a data frame."""
@@ -65,17 +100,6 @@ def refuse_frames(container: str | None) -> None:
         f"{kind} output does not support sparse data. The codes are a scipy csr_array: keep "
         "transform='default', and call .toarray() on the codes where a dense table is needed"
     )
-
-
-def decode(codes: Any, atoms: np.ndarray) -> np.ndarray:
-    """``codes @ atoms`` as a dense array, after a check of shapes and values."""
-    codes = check_array(trusted(codes), accept_sparse="csr", dtype=FLOATS, input_name="codes")
-    if codes.shape[1] != len(atoms):
-        raise ValueError(
-            f"codes have {codes.shape[1]} columns, expected one for each of the {len(atoms)} atoms"
-        )
-    product = codes @ atoms.astype(codes.dtype, copy=False)
-    return product.toarray() if issparse(product) else np.asarray(product)
 
 
 def check_table(values: Any, name: str) -> None:
@@ -235,21 +259,6 @@ class PursuitCoder(CodesOut, BaseEstimator):
                 callback(done, total, seconds_left(begun, done, total))
             yield codes
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Signals that codes stand for.
-
-        Parameters
-        ----------
-        X : {array-like, sparse} of shape (n_signals, n_atoms)
-            Codes in rows.
-
-        Returns
-        -------
-        ndarray of shape (n_signals, n_features)
-            ``X @ dictionary``.
-        """
-        return decode(X, self._atoms())
-
     def _check(self) -> None:
         check_parameters(
             self,
@@ -282,7 +291,6 @@ class PursuitCoder(CodesOut, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

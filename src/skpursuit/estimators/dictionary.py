@@ -1,4 +1,8 @@
-"""Dictionaries learned from signals."""
+"""`DictionaryLearner`: a dictionary learned from signals, batch by batch.
+
+A batch is coded over the present atoms, and the atoms are moved to fit the codes of all batches so far
+(`coding/dictionary.py`); here are the passes over the signals and scikit-learn's conventions.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skpursuit.coding.dictionary import CodeStatistics, from_signals
 from skpursuit.coding.encoder import KERNELS, CodingConfig, make_encoder
+from skpursuit.estimators.base import FLOATS
 from skpursuit.estimators.checks import a_choice, a_count, check_parameters
 from skpursuit.estimators.coder import (
     CodesOut,
     ProgressCallback,
     code_sparsity,
-    decode,
     refuse_frames,
     seconds_left,
 )
@@ -116,9 +120,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         DictionaryLearner
             The learner itself.
         """
-        self._check()
-        check_unmasked(X=X)
-        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        X = self._checked(X)
         rng = self._start(X)
         total, done, begun = self.max_iter * len(X), 0, time.perf_counter()
         for _ in range(self.max_iter):
@@ -149,9 +151,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
             The learner itself.
         """
         first = "components_" not in vars(self)
-        self._check()
-        check_unmasked(X=X)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=first)
+        X = self._checked(X, reset=first)
         if first:
             self._start(X)
         X = X.astype(self.components_.dtype, copy=False)
@@ -173,30 +173,17 @@ class DictionaryLearner(CodesOut, BaseEstimator):
             Codes in rows.
         """
         check_is_fitted(self)
-        check_unmasked(X=X)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = self._checked(X, reset=False)
         refuse_frames(get_config()["transform_output"])
-        self._check()
         k = code_sparsity(self._sparsity(), self.tol, self.components_.shape)
         return make_encoder(self.components_, X.dtype, self._config(k), len(X)).encode(X)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Signals that codes stand for.
-
-        Parameters
-        ----------
-        X : {array-like, sparse} of shape (n_signals, n_components)
-            Codes in rows.
-
-        Returns
-        -------
-        ndarray of shape (n_signals, n_features)
-            ``X @ components_``.
-        """
+    def _atoms(self) -> np.ndarray:
         check_is_fitted(self)
-        return decode(X, self.components_)
+        return self.components_
 
-    def _check(self) -> None:
+    def _checked(self, X: Any, reset: bool = True) -> np.ndarray:
+        """The signals as an array of floats, after a check of the parameters."""
         check_parameters(
             self,
             solver=a_choice(*KERNELS),
@@ -204,6 +191,8 @@ class DictionaryLearner(CodesOut, BaseEstimator):
             max_iter=a_count,
             random_state=partial(check_seed, generator=False),
         )
+        check_unmasked(X=X)
+        return validate_data(self, X, dtype=FLOATS, reset=reset)
 
     def _sparsity(self) -> int:
         k = self.n_nonzero_coefs
@@ -236,8 +225,3 @@ class DictionaryLearner(CodesOut, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

@@ -1,4 +1,8 @@
-"""`PathDisplay`: the coefficients, the scores and the choice of a cross-validated pursuit in one figure."""
+"""`PathDisplay`: the coefficients, the scores and the choice of a cross-validated pursuit in one figure.
+
+It follows scikit-learn's displays: `from_estimator` takes what it shows from a fitted estimator, `plot` draws
+it, and the matplotlib objects stay as attributes for those who want to change them.
+"""
 
 from __future__ import annotations
 

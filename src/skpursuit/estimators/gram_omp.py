@@ -53,7 +53,7 @@ def gram_omp(
     k: int,
     tol: float | None = None,
     energy: float = 0.0,
-    lost: Floats | None = None,
+    noise_floor: Floats | None = None,
 ) -> FactorPath:
     """Pursue one target until k columns are chosen or ||y - X w||^2 <= tol.
 
@@ -68,10 +68,10 @@ def gram_omp(
     tol : float, optional
     energy : float
         ||y||^2; needed with `tol`.
-    lost : ndarray of shape (d,), optional
-        Norm below which a column, or its remainder, is only rounding, one per column.
+    noise_floor : ndarray of shape (d,), optional
+        Norm below which a centred column is only rounding of its mean, one per column.
     """
-    lost = np.zeros(len(xty)) if lost is None else lost
+    noise_floor = np.zeros(len(xty)) if noise_floor is None else noise_floor
     V, half, support = np.empty((k, len(xty))), np.zeros(k), np.empty(k, dtype=np.intp)
     shares = np.zeros(k)  # fraction of each direction that is centring noise
     closed: list[int] = []
@@ -90,7 +90,7 @@ def gram_omp(
         closed.append(j)
         row, shadow = gram[j], V[:size, j]
         pivot = float(row[j] - shadow @ shadow)
-        rounding = float(np.sum((shares[:size] * shadow) ** 2)) + lost[j] ** 2
+        rounding = float(np.sum((shares[:size] * shadow) ** 2)) + noise_floor[j] ** 2
         if not pivot > max(16 * len(xty) * EPS * row[j], rounding):
             continue  # depends on the columns chosen before
         pivot = np.sqrt(pivot)
@@ -98,7 +98,7 @@ def gram_omp(
         step = g[j] / pivot
         g -= step * direction
         energy -= float(step) * float(step)
-        V[size], half[size], support[size], shares[size] = direction, step, j, lost[j] / pivot
+        V[size], half[size], support[size], shares[size] = direction, step, j, noise_floor[j] / pivot
         size += 1
     premature |= tol is not None and energy > tol
     return FactorPath(support[:size], np.tril(V[:size, support[:size]].T), half[:size], premature)
@@ -118,7 +118,7 @@ class FoldGrams:
         self.root = np.ones(len(y)) if weights is None else np.sqrt(weights)
         self.columns = data.design.columns(np.arange(base.shape[1]), keep=False)
         self.gram = self.columns @ self.columns.T
-        self.lost = data.design.noise_floor(np.arange(base.shape[1]))
+        self.noise_floor = data.design.noise_floor(np.arange(base.shape[1]))
         self.products = self.columns @ np.column_stack([self.y, self.root])
 
     def is_complement(self, train: Any, test: Any) -> bool:
@@ -135,9 +135,9 @@ class FoldGrams:
         gram = self.gram - columns @ columns.T
         xty, sums = (self.products - columns @ np.column_stack([y, root])).T
         if not self.fit_intercept:
-            return gram_omp(gram, xty, most, lost=self.lost), self.centre, self.offset
+            return gram_omp(gram, xty, most, noise_floor=self.noise_floor), self.centre, self.offset
         weight = self.root @ self.root - root @ root
         mean, y_mean = sums / weight, (self.y @ self.root - y @ root) / weight
         gram -= np.outer(sums, mean)
-        path = gram_omp(gram, xty - sums * y_mean, most, lost=self.lost)
+        path = gram_omp(gram, xty - sums * y_mean, most, noise_floor=self.noise_floor)
         return path, self.centre + mean, self.offset + y_mean

@@ -1,4 +1,8 @@
-"""`OrthogonalMatchingPursuit` and `OrthogonalMatchingPursuitCV`, used as scikit-learn's."""
+"""`OrthogonalMatchingPursuit` and `OrthogonalMatchingPursuitCV`, used as scikit-learn's.
+
+Both standardize the data and leave the pursuit to `omp_functions.py`. Cross-validation on small X makes one
+Gram matrix of all rows, from which those of the training parts follow by subtraction (`FoldGrams`).
+"""
 
 from __future__ import annotations
 
@@ -200,7 +204,10 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         most = sparsity.clipped("max_iter", self.max_iter, d) if self.max_iter else sparsity.for_omp_cv(d)
         splits = self._splits(y, kept, fit_params)
         with limited(self.n_jobs):
-            grams = self._grams(base, y, weights, most * len(splits))
+            small = base.shape[0] * d <= GATHERED_ENTRIES
+            by_gram = small and gram_is_cheaper(base, most * len(splits) // 2, self.selector)
+            fits = by_gram and squares_fit(base)
+            grams = FoldGrams(base, y, weights, self.fit_intercept) if fits else None
             errors = Parallel(n_jobs=self.n_jobs, verbose=int(self.verbose), require="sharedmem")(
                 delayed(self._errors)(base.for_run(private=True), y, weights, (*split, grams), most)
                 for split in splits
@@ -210,14 +217,6 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         self.n_nonzero_coefs_ = np.argmin(mean) + 1
         self._fit_design(base, y, weights, int(self.n_nonzero_coefs_))
         return self
-
-    def _grams(self, base: Design, y: Floats, weights: Floats | None, steps: int) -> FoldGrams | None:
-        """Gram matrices of the folds, where X is small and they are cheaper than products with X."""
-        small = base.shape[0] * base.shape[1] <= GATHERED_ENTRIES
-        cheaper = small and gram_is_cheaper(base, steps // 2, self.selector)
-        if not (cheaper and squares_fit(base)):
-            return None
-        return FoldGrams(base, y, weights, self.fit_intercept)
 
     def _errors(self, base: Design, y: Floats, weights: Floats | None, split: Any, most: int) -> Floats:
         """Mean squared error on the test part, for 1, 2, ... coefficients."""

@@ -1,4 +1,10 @@
-"""`orthogonal_mp` and `orthogonal_mp_gram`, called as scikit-learn's."""
+"""`orthogonal_mp` and `orthogonal_mp_gram`, called as scikit-learn's.
+
+There are two ways to pursue a target. The loop of `minimize` reads X at every step. On small X, and with many
+targets, it is cheaper to compute X^T X once and to work on that alone (`gram_omp.py`); its largest model is
+then refined on the residual, because squares of columns keep half the digits. Both give a `FactorPath`, from
+which the coefficients of every step follow.
+"""
 
 from __future__ import annotations
 
@@ -174,10 +180,10 @@ def pursue_targets(
     limits = [(*_limits(k, tol, energy), energy) for energy in energies.tolist()]
     if not (by_gram and squares_fit(design) and np.isfinite(energies).all()):
         return [_pursue(design, column, OMP(k, tol), selector) for column, (k, tol, _) in zip(y.T, limits)]
-    gram, lost = gram_matrix(design), design.noise_floor(np.arange(design.shape[1]))
+    gram, floor = gram_matrix(design), design.noise_floor(np.arange(design.shape[1]))
     with one_thread():
         xty = design.product(y)
-        paths = [gram_omp(gram, column, *limit, lost=lost) for column, limit in zip(xty.T, limits)]
+        paths = [gram_omp(gram, column, *limit, noise_floor=floor) for column, limit in zip(xty.T, limits)]
         return [refined(path, design, column) for path, column in zip(paths, y.T)]
 
 

@@ -1,4 +1,8 @@
-"""`PursuitRegressor` and `PursuitRegressorCV`: sparse regression by any solver, selector and loss."""
+"""`PursuitRegressor` and `PursuitRegressorCV`: sparse regression by any solver, selector and loss.
+
+Several targets either share one set of features, found by one run on all of them, or each has its own run.
+`fit` is that of `base.py` and `path_cv.py`; here is what a regressor reads, solves and predicts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Newton directions on gathered columns: a factor per target, or one for all where a loss couples them."""
+"""Newton directions on gathered columns: a factor per target, or one for all where a loss couples them.
+
+With the columns as rows of A, the second derivatives of the objective are A diag(c) A^T, c being the
+curvature of the loss at each sample. Multinomial loss couples the classes of a sample, so its matrix has a
+block for each pair of classes. All of them are factorised by Cholesky, damped as little as it takes.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +31,7 @@ def curvature_at(problem: Problem, A: Floats, z: Floats, penalty: Floats, truste
     Where it is singular, as that of Huber loss far from its minimum, or where it is not `trusted` because a
     step by it led nowhere, the parabola above the loss is used instead, if the loss has one.
     """
-    if couples(problem):
+    if problem.loss.couples_targets:
         return coupled_curvature(problem, A, z, penalty)
     above = None if trusted else problem.majorant(z)
     bend = problem.curvature(z) if above is None else above
@@ -91,11 +96,6 @@ def pair_products(A: Floats, D: Floats) -> Floats:
 def centred(w: Floats, penalty: Floats) -> Floats:
     """Coefficients of coupled classes, less their mean over the classes where nothing else determines it."""
     return np.where((penalty == 0)[:, None], w - w.mean(axis=1, keepdims=True), w)
-
-
-def couples(problem: Problem) -> bool:
-    """Whether the loss of a sample depends on several predictions at once, as multinomial loss does."""
-    return problem.loss.couples_targets
 
 
 def factor(H: Floats, penalty: Floats) -> tuple[Callable[[Floats], Floats], float]:

@@ -54,9 +54,9 @@ def suspects(problem: Problem, factor: Factor, root: Floats) -> Indices:
     return np.flatnonzero(~(g > SPREAD * small + (0.0 if error is None else error)))
 
 
-def depend(Q: Floats, lines: Floats, lost: Floats, noise: Floats) -> np.ndarray:
+def depend(Q: Floats, lines: Floats, noise_floor: Floats, noise: Floats) -> np.ndarray:
     """Which of the columns `lines` depend on the rows of Q, as `orthogonalise` decides it for one."""
-    tiny = smallest_remainder(lines.shape[1], row_norms(lines), lost)
+    tiny = smallest_remainder(lines.shape[1], row_norms(lines), noise_floor)
     h = np.zeros((len(lines), len(Q)))
     found = np.zeros(len(lines), dtype=bool)
     for _ in range(MOST_PASSES):

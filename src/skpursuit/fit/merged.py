@@ -30,7 +30,7 @@ SHARP = 1e-2  # above which plain normal equations lose no digits worth a refine
 
 
 @dataclass(frozen=True)
-class Columns:
+class GatheredColumns:
     """The gathered columns of a merged support in parts (positions, rows), not copied together."""
 
     parts: tuple[tuple[Indices, Floats], ...]
@@ -48,10 +48,10 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Fit:
+class MergedFit:
     """Coefficients on a merged support, zero where a column was dropped, and what the next fit can reuse."""
 
-    columns: Columns
+    columns: GatheredColumns
     coef: Floats
     dropped: Indices
     memory: Mapping[str, Any]
@@ -64,7 +64,7 @@ class NormalEquations:
     of columns that were merged before are copied, so that an iteration pays for its new columns only.
     """
 
-    def fit(self, problem: Problem, merged: Indices, state: State) -> Fit:
+    def fit(self, problem: Problem, merged: Indices, state: State) -> MergedFit:
         """Fit on the columns `merged`, which ascend."""
         before = np.asarray(state.memory.get("merged", merged[:0]))
         _, at, was = np.intersect1d(merged, before, assume_unique=True, return_indices=True)
@@ -83,15 +83,15 @@ class NormalEquations:
             gram[np.ix_(new, at)] = fresh @ old.T
             gram[np.ix_(at, new)] = gram[np.ix_(new, at)].T
             moments[new] = fresh @ problem.y
-            columns = Columns(((at, old), (new, fresh)))
+            columns = GatheredColumns(((at, old), (new, fresh)))
             coef, dropped = solve(problem, merged, columns, gram, moments)
-        return Fit(columns, coef, dropped, {"merged": merged, "gram": gram, "moments": moments})
+        return MergedFit(columns, coef, dropped, {"merged": merged, "gram": gram, "moments": moments})
 
-    def again(self, problem: Problem, fit: Fit, keep: Indices) -> Floats:
+    def again(self, problem: Problem, fit: MergedFit, keep: Indices) -> Floats:
         """Coefficients fitted on some of the merged columns only (positions), from the same products."""
         gram, moments = fit.memory["gram"][np.ix_(keep, keep)], fit.memory["moments"][keep]
         merged = fit.memory["merged"][keep]
-        columns = Columns(((np.arange(len(keep)), problem.design.columns(merged)),))
+        columns = GatheredColumns(((np.arange(len(keep)), problem.design.columns(merged)),))
         return solve(problem, merged, columns, gram, moments)[0]
 
 
@@ -101,15 +101,15 @@ class NewtonMerged:
     def __init__(self, ridge: float = 0.0) -> None:
         self.newton = Newton(ridge)
 
-    def fit(self, problem: Problem, merged: Indices, state: State) -> Fit:
+    def fit(self, problem: Problem, merged: Indices, state: State) -> MergedFit:
         """Fit on the columns `merged`, which ascend."""
         A = problem.design.columns(merged)
-        weighted, lost = A, problem.design.noise_floor(merged)
+        weighted, floor = A, problem.design.noise_floor(merged)
         if problem.weights is not None:
             root = np.sqrt(problem.weights)
-            weighted, lost = A * root, lost * root.max()
+            weighted, floor = A * root, floor * root.max()
         sizes = row_norms(weighted)
-        alive = np.flatnonzero(sizes > lost)
+        alive = np.flatnonzero(sizes > floor)
         unit = weighted[alive] / sizes[alive, None]
         keep, near = sort_out(unit @ unit.T, lambda some: unit[some])[:2]
         keep = alive[np.sort(np.concatenate([keep, near]))]
@@ -117,10 +117,10 @@ class NewtonMerged:
         start[np.searchsorted(merged, state.support)] = state.coef
         coef = np.zeros_like(start)
         coef[keep] = self.newton.fit(problem, merged[keep], A[keep], start[keep])[0]
-        columns = Columns(((np.arange(len(merged)), A),))
-        return Fit(columns, coef, np.delete(merged, keep), {"merged": merged})
+        columns = GatheredColumns(((np.arange(len(merged)), A),))
+        return MergedFit(columns, coef, np.delete(merged, keep), {"merged": merged})
 
-    def again(self, problem: Problem, fit: Fit, keep: Indices) -> Floats:
+    def again(self, problem: Problem, fit: MergedFit, keep: Indices) -> Floats:
         """Coefficients fitted on some of the merged columns only (positions)."""
         columns = fit.memory["merged"][keep]
         return self.newton.fit(problem, columns, problem.design.columns(columns), fit.coef[keep])[0]
@@ -140,7 +140,7 @@ def scratch(rows: int, n: int) -> Floats | None:
 
 
 def solve(
-    problem: Problem, merged: Indices, columns: Columns, gram: Floats, moments: Floats
+    problem: Problem, merged: Indices, columns: GatheredColumns, gram: Floats, moments: Floats
 ) -> tuple[Floats, Indices]:
     """Coefficients of the merged columns, and the columns that were dropped."""
     sizes = np.sqrt(np.diag(gram))
@@ -192,7 +192,7 @@ def independent(scaled: Floats) -> tuple[Indices, Floats]:
 
 
 def skipping_cholesky(scaled: Floats) -> tuple[Indices, Floats]:
-    """Cholesky row by row, leaving out rows whose pivot is lost in rounding."""
+    """Cholesky row by row, leaving out rows whose pivot is only rounding."""
     from scipy.linalg import solve_triangular
 
     keep: list[int] = []

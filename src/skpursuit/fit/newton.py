@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skpursuit.fit.curvature import centred, couples, curvature_at
+from skpursuit.fit.curvature import centred, curvature_at
 from skpursuit.fit.gram_schmidt import empty_factor
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.scaling import LEAST_SQUARE, MOST_SQUARE, NEARLY_INFINITE, NEARLY_ZERO
@@ -78,7 +78,7 @@ class Newton:
     def _fit_targets(
         self, problem: Problem, A: Floats, w: Floats, penalty: Floats
     ) -> tuple[Floats, Floats, float]:
-        if couples(problem):
+        if problem.loss.couples_targets:
             return self._fit(problem, A, centred(w, penalty), penalty)
         if not problem.targets:
             return self._fit(problem, A, w, penalty)

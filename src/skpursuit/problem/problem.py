@@ -47,7 +47,7 @@ class Problem:
             return float(np.sum(losses if self.weights is None else _scaled(losses, self.weights)))
 
     def residual(self, z: Floats) -> Floats:
-        """R with X^T r the gradient."""
+        """The residual r such that X^T r is the gradient."""
         if type(self.loss) is Squared:
             return z - self.y
         r = self.loss.residual(self.y, z)

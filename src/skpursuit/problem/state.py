@@ -1,4 +1,8 @@
-"""Values that travel: the state of a run, the record of an iteration, the result, and the ways to stop."""
+"""Values that travel: the state of a run, the record of an iteration, the result, and the ways to stop.
+
+A state is all that a run needs to go on, and it never changes: a step makes a new one. So a run can be saved
+after any step and resumed to the same bits, and the loop can keep the last good state when a step fails.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Where Frank-Wolfe can go: the vertices an iterate leans on, and the directions of the variants."""
+"""Where Frank-Wolfe can go: the vertices that an iterate is a mean of, and the directions of the variants.
+
+Every non-zero coefficient of an iterate stands for one vertex of the constraint set, with a weight; what is
+left of the weight belongs to the origin. Plain Frank-Wolfe moves towards a new vertex. The variants may also
+take weight from the worst of the present vertices: they need the largest and the smallest <g, vertex> among
+them (`Point.extremes`). Products that differ by less than their rounding count as equal, and the lowest
+column wins, so that a run does not depend on how products are rounded.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +76,7 @@ class Point:
         return Atom(j, c, c * slope)
 
     def rounding(self) -> float:
-        """A gap that is lost in rounding."""
+        """The duality gap below which there is nothing but rounding."""
         reach = scaled_norm(self.state.z) + self.constraint.radius * self.problem.widest
         return 4 * len(self.r) * EPS * scaled_norm(self.r) * reach
 

@@ -1,4 +1,10 @@
-"""What a solver is, and the limits all solvers share."""
+"""What a solver is, and what all solvers share.
+
+A solver is a frozen dataclass with two methods: `init` makes the first state, `step` makes the next one. It
+holds no state of its own, so the loop can save, resume and repeat a run. Its class variables declare what it
+can do, and estimators, `auto` and error messages read them instead of asking for its type. Parameters that
+solvers share (`tol`, `ridge`, `n_nonzero_coefs`, ...) have one meaning, one check and one change of units.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields, replace
 from math import sqrt
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
@@ -14,12 +20,18 @@ from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.finite import MOST
 from skpursuit.numerics.scaling import LEAST_OBJECTIVE, MOST_OBJECTIVE
+from skpursuit.parameters import check_count, check_flag, check_indices, check_size
 from skpursuit.problem import sparsity
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import Expect, Query, Selection
 
 EPS = float(np.finfo(np.float64).eps)
+NUMBERS: dict[str, Callable[..., None]] = {
+    **dict.fromkeys(("n_nonzero_coefs", "max_iter", "batch_size"), check_count),
+    **dict.fromkeys(("tol", "rtol", "ridge", "step_size"), check_size),
+}
+OTHERS = {"positive": check_flag, "refit": check_flag, "forced": check_indices}
 
 
 class Asks(Protocol):
@@ -42,7 +54,6 @@ class Solver(ABC):
     """An outer algorithm: `init` makes a state, `step` makes the next one. The loop is elsewhere.
 
     Subclasses are frozen dataclasses. A step sets `state.status` when it is done.
-    The class variables say what a solver can do, for estimators and error messages.
     """
 
     max_iter: int | None
@@ -53,6 +64,16 @@ class Solver(ABC):
     can_force_columns: ClassVar[bool] = False  # parameter `forced`, columns that stay in the model
     can_ridge: ClassVar[bool] = False  # parameter `ridge`, a penalty on the coefficients
     quadratic_only: ClassVar[bool] = False  # serves squared loss alone
+    can_scale: ClassVar[bool] = False  # of its parameters only `tol` and `ridge` have units
+
+    def __post_init__(self) -> None:
+        """Check the parameters that solvers share; None is allowed where it is the default."""
+        for part in fields(cast(Any, self)):
+            name, value = part.name, getattr(self, part.name)
+            if name in NUMBERS:
+                NUMBERS[name](name, value, optional=part.default is None)
+            elif name in OTHERS:
+                OTHERS[name](name, value)
 
     @classmethod
     def from_parameters(cls, **given: Any) -> Self:
@@ -78,7 +99,13 @@ class Solver(ABC):
 
     def scaled(self, x: int, y: int, quadratic: bool) -> Solver | None:
         """Return the solver of X / 2^x and y / 2^y; None where it knows no units. See `units.py`."""
-        return None
+        if not self.can_scale:
+            return None
+        given: Any = self
+        changes = {"tol": scaled_tol(given.tol, -2 * y if quadratic else 0)}
+        if self.can_ridge:
+            changes["ridge"] = 0.0 if quadratic else scaled_ridge(given.ridge, -2 * x)
+        return replace(given, **changes)
 
     def reach(self, problem: Problem) -> int | None:
         """The size of predictions that a constraint allows, as a power of two."""
@@ -91,6 +118,16 @@ class Solver(ABC):
     def finish(self, problem: Problem, state: State) -> State:
         """What a run that stopped with this state gives its caller."""
         return state
+
+    def sparsity(self, problem: Problem) -> int:
+        """The number of columns that the model may have, by default a tenth of those of X."""
+        return int(self.n_nonzero_coefs or sparsity.for_solver(*problem.design.shape))
+
+    def _check_sparsity(self, problem: Problem) -> None:
+        """Refuse more non-zero coefficients than columns."""
+        k, d = self.sparsity(problem), problem.design.shape[1]
+        if k > d:
+            raise ValueError(f"n_nonzero_coefs is {k} but X has {d} columns; use at most {d}")
 
     def iterations(self, problem: Problem) -> int:
         """The most iterations the loop may make."""
@@ -146,18 +183,6 @@ def scaled_ridge(ridge: float, exponent: int) -> float:
     return scaled_size("ridge", ridge, exponent)
 
 
-def check_sparsity(problem: Problem, k: int) -> None:
-    """Refuse more non-zero coefficients than columns."""
-    d = problem.design.shape[1]
-    if k > d:
-        raise ValueError(f"n_nonzero_coefs is {k} but X has {d} columns; use at most {d}")
-
-
-def default_sparsity(problem: Problem) -> int:
-    """A tenth of the columns, but no more than there are rows: more cannot be independent."""
-    return sparsity.for_solver(*problem.design.shape)
-
-
 def check_ridge(problem: Problem, ridge: float) -> None:
     """Refuse a ridge that would have no effect."""
     if ridge and problem.quadratic:
@@ -181,7 +206,7 @@ def residual_status(problem: Problem, state: State, tol: float | None, rtol: flo
 def residual_size(problem: Problem, state: State) -> float:
     """||r|| of a squared-loss state, in units of the largest |y|; 0 when y is zero."""
     top = problem.peak
-    if LEAST_OBJECTIVE < state.objective < MOST_OBJECTIVE:  # no square in it was lost
+    if LEAST_OBJECTIVE < state.objective < MOST_OBJECTIVE:  # no square in it over- or underflowed
         return sqrt(2 * state.objective) / top if top > 0 else 0.0
     return float(np.linalg.norm(problem.residual(state.z) / top)) if top > 0 else 0.0
 

@@ -1,4 +1,10 @@
-"""Merge, fit, prune: CoSaMP for squared loss and GraSP for any."""
+"""Merge, fit, prune: CoSaMP for squared loss and GraSP for any.
+
+Each step merges the support with the 2k most promising columns, fits all of them and keeps the k largest
+coefficients. Nothing forces the objective down, so the state remembers the best iterate, to which a run goes
+back when it blows up, and the merged sets it has seen: a step depends on its merged set alone, so one that
+comes again means that the iterates repeat for ever.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +16,11 @@ import numpy as np
 
 from skpursuit.fit.merged import NewtonMerged, NormalEquations
 from skpursuit.numerics.arrays import Indices
-from skpursuit.parameters import check_count, check_flag, check_size
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top
 from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import Query
-from skpursuit.solvers.base import (
-    Asks,
-    Solver,
-    check_ridge,
-    check_sparsity,
-    decrease_status,
-    default_sparsity,
-    residual_status,
-    scaled_ridge,
-    scaled_tol,
-)
+from skpursuit.solvers.base import Asks, Solver, check_ridge, decrease_status, residual_status
 
 BLOWN_UP = 100.0  # times the objective of the zero model: what no useful iterate reaches
 
@@ -62,26 +57,13 @@ class CoSaMP(Solver):
 
     asks_many: ClassVar[bool] = True
     has_sparsity: ClassVar[bool] = True
+    can_scale: ClassVar[bool] = True
     quadratic_only: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None
     max_iter: int = 100
     refit: bool = False
-
-    def __post_init__(self) -> None:
-        check_count("n_nonzero_coefs", self.n_nonzero_coefs)
-        check_count("max_iter", self.max_iter, optional=False)
-        for name in ("tol", "rtol"):
-            check_size(name, getattr(self, name))
-        check_flag("refit", self.refit)
-
-    def scaled(self, x: int, y: int, quadratic: bool) -> CoSaMP:
-        return replace(self, tol=scaled_tol(self.tol, -2 * y if quadratic else 0))
-
-    def sparsity(self, problem: Problem) -> int:
-        """The number of columns in the model."""
-        return int(self.n_nonzero_coefs or default_sparsity(problem))
 
     def work(self, problem: Problem) -> tuple[int, int]:
         """A few iterations settle it; each visits 2k columns, many of them again."""
@@ -90,7 +72,7 @@ class CoSaMP(Solver):
 
     def init(self, problem: Problem) -> State:
         self._check(problem)
-        check_sparsity(problem, self.sparsity(problem))
+        self._check_sparsity(problem)
         return residual_status(problem, start(problem), self.tol, self.rtol)
 
     def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
@@ -104,7 +86,9 @@ class CoSaMP(Solver):
         seen = np.asarray(state.memory["seen"])
         if key in seen and not random:
             # What follows depends on the merged columns alone, so the iterates would repeat for ever.
-            return standing(state) if key == seen[-1] else best(problem, state, Status.CYCLING)
+            if key == seen[-1]:
+                return replace(state, status=Status.STALLED)
+            return best(problem, state, Status.CYCLING)
         after = self._merge(problem, state, merged)
         memory = {**after.memory, "seen": np.append(seen, key)}
         after = watched(problem, state, replace(after, memory=memory))
@@ -178,14 +162,6 @@ class GraSP(CoSaMP):
     quadratic_only: ClassVar[bool] = False
     ridge: float = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_size("ridge", self.ridge, optional=False)
-
-    def scaled(self, x: int, y: int, quadratic: bool) -> CoSaMP:
-        ridge = 0.0 if quadratic else scaled_ridge(self.ridge, -2 * x)
-        return replace(super().scaled(x, y, quadratic), ridge=ridge)  # type: ignore[call-arg]
-
     def _check(self, problem: Problem) -> None:
         check_ridge(problem, self.ridge)
 
@@ -193,9 +169,9 @@ class GraSP(CoSaMP):
         return NormalEquations() if problem.quadratic else NewtonMerged(self.ridge)
 
 
-def start(problem: Problem, **memory: Any) -> State:
+def start(problem: Problem) -> State:
     """The zero model, which is the best one so far."""
-    state = empty_state(problem, seen=np.empty(0, dtype=np.int64), **memory)
+    state = empty_state(problem, seen=np.empty(0, dtype=np.int64))
     return replace(state, memory={**state.memory, **best_so_far(state), "start": np.array(state.objective)})
 
 
@@ -224,11 +200,6 @@ def best(problem: Problem, state: State, status: Status) -> State:
     z = problem.design.predict(support, coef)
     dropped = np.setdiff1d(state.dropped, support)
     return State(support, coef, z, problem.value(z), dropped, state.memory, status)
-
-
-def standing(state: State) -> State:
-    """The same iterate, done."""
-    return replace(state, status=Status.STALLED)
 
 
 def digest(columns: Indices) -> int:

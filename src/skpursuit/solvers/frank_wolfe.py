@@ -1,4 +1,9 @@
-"""Frank-Wolfe on the l1 ball and the simplex: vanilla, away steps, pairwise, blended pairwise."""
+"""Frank-Wolfe on the l1 ball and the simplex: vanilla, away steps, pairwise, blended pairwise.
+
+A step asks the selector for the vertex that the gradient favours, takes a direction from the variant
+(`active_set.py`) and a length from the step rule (`line_search.py`). The gap between the iterate and that
+vertex bounds the distance to the minimum, so it also says when to stop.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ from skpursuit.problem.state import Move, State, Status
 from skpursuit.selectors.base import Query
 from skpursuit.solvers.active_set import VARIANTS, Atom, Point, moved
 from skpursuit.solvers.base import Asks, Solver, scaled_size, scaled_tol
-from skpursuit.solvers.line_search import RULES, Line
+from skpursuit.solvers.line_search import RULES, SearchLine
 
 
 @dataclass(frozen=True, init=False)
@@ -184,7 +189,7 @@ class FrankWolfe(Solver):
         dz = way.factor * state.z
         for j, c in way.moves:
             dz += c * point.column(j)
-        line = Line(problem, state, dz, dot(point.r, dz), way.limit)
+        line = SearchLine(problem, state, dz, dot(point.r, dz), way.limit)
         gamma, kept = RULES[self.rule](line, int(memory["t"]) - 1)
         if not gamma > 0:
             return replace(state, status=Status.STALLED, move=None, memory={**state.memory, **memory})

@@ -1,4 +1,4 @@
-"""Step sizes of Frank-Wolfe, all on predictions: a trial costs n, not n d."""
+"""Step sizes of Frank-Wolfe, all on predictions: a trial costs n operations, not n d."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skpursuit.problem.state import State
 
 
 @dataclass(frozen=True)
-class Line:
+class SearchLine:
     """Predictions z + gamma dz for gamma in [0, limit], and the slope of the objective at gamma = 0."""
 
     problem: Problem
@@ -45,12 +45,12 @@ HALVINGS = 1100  # of a bracket, which reach the smallest step of all
 Step = tuple[float, Mapping[str, Any]]
 
 
-def open_loop(line: Line, t: int) -> Step:
+def open_loop(line: SearchLine, t: int) -> Step:
     """2 / (t + 2)."""
     return min(line.limit, 2.0 / (t + 2.0)), {}
 
 
-def exact(line: Line, t: int) -> Step:
+def exact(line: SearchLine, t: int) -> Step:
     """The minimum along the line."""
     if line.slope >= 0.0:
         return 0.0, {}
@@ -60,7 +60,7 @@ def exact(line: Line, t: int) -> Step:
     return newton(line), {}
 
 
-def newton(line: Line) -> float:
+def newton(line: SearchLine) -> float:
     """A root of the slope by Newton, kept in a bracket that shrinks by bisection where Newton leaves it."""
     low, high = 0.0, line.limit
     first, second = line.slopes(high)
@@ -81,7 +81,7 @@ def newton(line: Line) -> float:
     return low  # where the objective still falls; it may be infinite at the other end
 
 
-def backtracking(line: Line, t: int) -> Step:
+def backtracking(line: SearchLine, t: int) -> Step:
     """By a curvature estimate that shrinks by a tenth each step and doubles until it bounds the objective."""
     curvature = 0.9 * float(np.asarray(line.state.memory.get("curvature", 1.0)))
     size, start = line.size, line.state.objective
@@ -97,7 +97,7 @@ def backtracking(line: Line, t: int) -> Step:
     return 0.0, {"curvature": np.array(curvature)}
 
 
-RULES: dict[str, Callable[[Line, int], Step]] = {
+RULES: dict[str, Callable[[SearchLine, int], Step]] = {
     "exact": exact,
     "open-loop": open_loop,
     "backtracking": backtracking,

@@ -1,4 +1,10 @@
-"""Matching pursuit and orthogonal matching pursuit; with a general loss the latter is gradient pursuit."""
+"""Matching pursuit and orthogonal matching pursuit; with a general loss the latter is gradient pursuit.
+
+Both take the column with the largest gradient entry. Matching pursuit moves its coefficient alone; orthogonal
+matching pursuit adds it to the support and fits all coefficients again, so no column is ever taken twice. A
+column that depends on the support cannot help. It is dropped, and after a few such columns in a row all that
+depend are looked for at once (`fit/dependence.py`).
+"""
 
 from __future__ import annotations
 
@@ -15,22 +21,11 @@ from skpursuit.fit.newton import Newton, step_along
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.remainder import remainder_unit
 from skpursuit.numerics.sums import scaled_norm
-from skpursuit.parameters import check_count, check_flag, check_indices, check_size
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import Score, Signed
 from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import Query, Selection
-from skpursuit.solvers.base import (
-    Asks,
-    Solver,
-    check_ridge,
-    check_sparsity,
-    decrease_status,
-    default_sparsity,
-    residual_status,
-    scaled_ridge,
-    scaled_tol,
-)
+from skpursuit.solvers.base import Asks, Solver, check_ridge, decrease_status, residual_status
 
 IN_A_ROW = 4  # columns rejected one after the other before all that depend are looked for
 
@@ -74,6 +69,7 @@ class OMP(Solver):
     nested_path: ClassVar[bool] = True
     can_force_columns: ClassVar[bool] = True
     can_ridge: ClassVar[bool] = True
+    can_scale: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None
@@ -81,20 +77,6 @@ class OMP(Solver):
     positive: bool = False
     forced: Sequence[int] = ()
     ridge: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_count("n_nonzero_coefs", self.n_nonzero_coefs)
-        check_count("max_iter", self.max_iter)
-        check_size("tol", self.tol)
-        check_size("rtol", self.rtol)
-        check_flag("positive", self.positive)
-        check_indices("forced", self.forced)
-        check_size("ridge", self.ridge, optional=False)
-
-    def scaled(self, x: int, y: int, quadratic: bool) -> OMP:
-        tol = scaled_tol(self.tol, -2 * y if quadratic else 0)
-        ridge = 0.0 if quadratic else scaled_ridge(self.ridge, -2 * x)
-        return replace(self, tol=tol, ridge=ridge)
 
     def forcing(self, columns: tuple[int, ...]) -> OMP:
         k = None if self.n_nonzero_coefs is None else self.n_nonzero_coefs + len(columns)
@@ -106,7 +88,7 @@ class OMP(Solver):
             return int(self.n_nonzero_coefs)
         if self.tol is not None or self.rtol is not None:
             return problem.design.shape[1]
-        return max(default_sparsity(problem), len(self.forced))
+        return max(super().sparsity(problem), len(self.forced))
 
     def iterations(self, problem: Problem) -> int:
         """A step adds a column or drops a dependent one, and one more finds that none is left."""
@@ -134,7 +116,7 @@ class OMP(Solver):
         return replace(state, coef=coef, z=z, objective=objective)
 
     def init(self, problem: Problem) -> State:
-        check_sparsity(problem, self.sparsity(problem))
+        self._check_sparsity(problem)
         check_ridge(problem, self.ridge)
         if self.positive and (not problem.quadratic or problem.targets):
             raise ValueError("positive=True needs squared loss and one target")
@@ -240,19 +222,11 @@ class MatchingPursuit(Solver):
 
     has_sparsity: ClassVar[bool] = True
     nested_path: ClassVar[bool] = True
+    can_scale: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None
     max_iter: int = 1000
-
-    def __post_init__(self) -> None:
-        check_count("n_nonzero_coefs", self.n_nonzero_coefs)
-        check_count("max_iter", self.max_iter, optional=False)
-        check_size("tol", self.tol)
-        check_size("rtol", self.rtol)
-
-    def scaled(self, x: int, y: int, quadratic: bool) -> MatchingPursuit:
-        return replace(self, tol=scaled_tol(self.tol, -2 * y if quadratic else 0))
 
     @property
     def roundings(self) -> int:
@@ -260,8 +234,7 @@ class MatchingPursuit(Solver):
         return ceil(self.max_iter**1.5)
 
     def init(self, problem: Problem) -> State:
-        if self.n_nonzero_coefs is not None:
-            check_sparsity(problem, self.n_nonzero_coefs)
+        self._check_sparsity(problem)
         return residual_status(problem, empty_state(problem), self.tol, self.rtol)
 
     def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:

@@ -1,4 +1,8 @@
-"""The stochastic rivals of the paper: StoIHT and StoGradMP (Nguyen, Needell, Woolf)."""
+"""The stochastic rivals of the paper: StoIHT and StoGradMP (Nguyen, Needell, Woolf).
+
+A step looks at a few random rows only: the residual is set to zero on all others, and X^T r then reads those
+rows alone. Selectors need to know nothing of this.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,11 @@ from typing import ClassVar
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.parameters import check_count, check_size
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top
 from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import Query
-from skpursuit.solvers.base import Asks, Solver, check_sparsity, default_sparsity, residual_status, scaled_tol
+from skpursuit.solvers.base import Asks, Solver, residual_status
 from skpursuit.solvers.cosamp import GraSP, best, start, watched
 
 
@@ -33,10 +36,6 @@ class StoGradMP(GraSP):
     """
 
     batch_size: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("batch_size", self.batch_size)
 
     def _select(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> Indices:
         r = batch_residual(problem, state, self.batch_size or self.sparsity(problem), rng)
@@ -68,6 +67,7 @@ class StoIHT(Solver):
     """
 
     has_sparsity: ClassVar[bool] = True
+    can_scale: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None
@@ -75,26 +75,15 @@ class StoIHT(Solver):
     batch_size: int | None = None
     step_size: float | None = None
 
-    def __post_init__(self) -> None:
-        check_count("n_nonzero_coefs", self.n_nonzero_coefs)
-        check_count("max_iter", self.max_iter, optional=False)
-        check_count("batch_size", self.batch_size)
-        for name in ("tol", "rtol", "step_size"):
-            check_size(name, getattr(self, name))
-
-    def scaled(self, x: int, y: int, quadratic: bool) -> StoIHT | None:
+    def scaled(self, x: int, y: int, quadratic: bool) -> Solver | None:
         """With other columns the step would have to be another one, beyond the range of floats."""
-        return None if x else replace(self, tol=scaled_tol(self.tol, -2 * y))
-
-    def sparsity(self, problem: Problem) -> int:
-        """The number of columns in the model."""
-        return int(self.n_nonzero_coefs or default_sparsity(problem))
+        return None if x else super().scaled(x, y, quadratic)
 
     def work(self, problem: Problem) -> tuple[int, int]:
         return batch_work(problem, self.max_iter, self.batch_size or self.sparsity(problem))
 
     def init(self, problem: Problem) -> State:
-        check_sparsity(problem, self.sparsity(problem))
+        self._check_sparsity(problem)
         return residual_status(problem, start(problem), self.tol, self.rtol)
 
     def retreat(self, problem: Problem, state: State) -> State:
@@ -135,12 +124,7 @@ def batch_work(problem: Problem, steps: int, b: int) -> tuple[int, int]:
     return max(1, steps * min(b, n) // n), d
 
 
-def batch_rows(r: Floats) -> Indices:
-    """The rows of the batch."""
-    return np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
-
-
 def batch_gradient(problem: Problem, r: Floats, columns: Indices) -> Floats:
     """Gradient entries of some columns for a residual that is zero on most rows."""
-    rows = batch_rows(r)
+    rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
     return problem.design.columns(columns)[:, rows] @ r[rows]
