@@ -173,12 +173,12 @@ class CodedX:
         assert self._sizes is not None
         return self._sizes
 
-    def lost(self, u: Floats) -> Floats:
+    def code_loss(self, u: Floats) -> Floats:
         """Upper bounds of what the codes lose of a product with u."""
         if self.store.is_one_tile:
-            return self.only.lost(u)
+            return self.only.code_loss(u)
         rows = zip(self.grid, self._pieces(u))
-        losses = [np.concatenate([tile.lost(part) for tile in row]) for row, part in rows]
+        losses = [np.concatenate([tile.code_loss(part) for tile in row]) for row, part in rows]
         return np.sum(losses, axis=0) * (1.0 + len(self.grid) * EPS)
 
 
@@ -318,10 +318,10 @@ class Codes:
         """Upper bounds of the column norms, before centring too."""
         return self.view.sizes(self.coded.sizes, self.design.shape[0])
 
-    def lost(self, r: Floats) -> Floats:
+    def code_loss(self, r: Floats) -> Floats:
         """Upper bounds of what the codes lose of a product with r."""
-        lost = self.view.bound_per_scale(self.coded.lost(self._down(r)))
-        return lost if self.view.is_unmoved else lost * (1.0 + self._unit)
+        loss = self.view.bound_per_scale(self.coded.code_loss(self._down(r)))
+        return loss if self.view.is_unmoved else loss * (1.0 + self._unit)
 
 
 def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps: bool) -> CodedX:
@@ -331,7 +331,7 @@ def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps:
     if held is not None and held.has_fine >= fine and held.has_steps >= steps:
         return held
     reads.prepare(*store.cost())
-    if held is not None:  # what it has is not lost
+    if held is not None:  # it keeps the bytes it has
         fine, steps = fine or held.has_fine, steps or held.has_steps
     elif seed is not None:  # one at a time is kept
         for other in [name for name in codes if name is not None]:
