@@ -75,9 +75,8 @@ class QuantizedResidual:
         """For each residual, what sums of codes and of centres lose a unit; see `multiplying`."""
         one, two, rounding = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
         blocks = one.shape[1]
-        rounded = np.sqrt(
-            (0.51 * self.head[:, 0] * rounding).sum(axis=1)
-        )  # integers are off by half a step at most
+        squares = 0.51 * self.head[:, 0] * rounding  # integers are off by half a step at most
+        rounded = np.sqrt(squares.sum(axis=1))
         norm = np.sqrt((two * two).sum(axis=1)) + rounded
         added = 2.0**-23 * norm  # in float32, once a block in each of eight lanes
         vanished = 2.0**-40 * (norm > 0.0)  # what is below the range of float32
