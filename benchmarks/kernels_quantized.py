@@ -1,10 +1,10 @@
-"""Quantised twins against BLAS: build and product, and orthogonal matching pursuits built on them.
+"""Quantised codes against BLAS: build and product, and orthogonal matching pursuits built on them.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/kernels_quantized.py [--n 5000] [--d 10000] [--k 50] [--float32]
 
 All times are CPU seconds on one thread (so that other processes disturb less), and ratios to work done in the
 same process, interleaved: products to one BLAS gemv, fits to a pursuit
-that computes X^T r by BLAS and shares the refit. A fit "with preparation" builds its twin from X first.
+that computes X^T r by BLAS and shares the refit. A fit "with preparation" makes its codes from X first.
 """
 
 import argparse
@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.bits import PackedBits as SketchTwin
-from skpursuit.data.quantized import QuantizedTile as Twin
+from skpursuit.data.bits import PackedBits
+from skpursuit.data.quantized import QuantizedTile
 from skpursuit.datasets import make_sparse_signal
 from skpursuit.kernels.columns import gather_columns
+
+Fitted = tuple[list[int], dict[str, float]]  # the columns, and figures of the run
 
 
 class Columns:
@@ -60,7 +62,7 @@ class Refit:
         self.r -= (v @ self.r) * v
 
 
-def exact(X: np.ndarray, y: np.ndarray, k: int, _twin: Any = None) -> tuple[list[int], dict[str, float]]:
+def exact(X: np.ndarray, y: np.ndarray, k: int, _codes: Any = None) -> Fitted:
     fit, chosen = Refit(y, k), []
     for _ in range(k):
         g = np.abs(X.T @ fit.r.astype(X.dtype, copy=False))
@@ -70,20 +72,20 @@ def exact(X: np.ndarray, y: np.ndarray, k: int, _twin: Any = None) -> tuple[list
     return chosen, {}
 
 
-def certified(X: np.ndarray, y: np.ndarray, k: int, twin: Twin) -> tuple[list[int], dict[str, float]]:
+def certified(X: np.ndarray, y: np.ndarray, k: int, codes: QuantizedTile) -> Fitted:
     fit, chosen, columns = Refit(y, k), [], Columns(X)
     survivors, recomputed, read = [], [], 0
     for _ in range(k):
-        g, bound = twin.estimate(fit.r)
+        g, bound = codes.estimate(fit.r)
         size = np.abs(g, out=g)
         size[chosen] = -np.inf
         cols = np.flatnonzero(size + bound >= (size - bound).max())
         survivors.append(cols.size)
-        read += twin.estimate_cost().bytes
-        if cols.size > 1 and twin.fine.size:
-            g, bound = twin.refine(fit.r, cols)
+        read += codes.estimate_cost().bytes
+        if cols.size > 1 and codes.fine.size:
+            g, bound = codes.refine(fit.r, cols)
             size = np.abs(g)
-            read += twin.refine_cost(cols.size).bytes
+            read += codes.refine_cost(cols.size).bytes
             cols = cols[size + bound >= (size - bound).max()]
         at = columns.get(cols)
         recomputed.append(cols.size)
@@ -96,20 +98,20 @@ def certified(X: np.ndarray, y: np.ndarray, k: int, twin: Twin) -> tuple[list[in
     return chosen, facts
 
 
-def sketch(X: np.ndarray, y: np.ndarray, k: int, twin: SketchTwin) -> tuple[list[int], dict[str, float]]:
+def sketch(X: np.ndarray, y: np.ndarray, k: int, codes: PackedBits) -> Fitted:
     fit, chosen, columns = Refit(y, k), [], Columns(X)
     first, second = max(64, X.shape[1] // 8), 48
     read = 0
     for _ in range(k):
-        g = np.abs(twin.estimate(fit.r))
+        g = np.abs(codes.estimate(fit.r))
         g[chosen] = -1.0
         cols = np.argpartition(g, -first)[-first:]
-        fine = np.abs(twin.refine(fit.r, cols))
+        fine = np.abs(codes.refine(fit.r, cols))
         cols = cols[np.argpartition(fine, -second)[-second:]]
         cols = np.sort(cols[g[cols] >= 0.0])
         before = columns.count
         at = columns.get(cols)
-        read += twin.estimate_cost().bytes + twin.refine_cost(first).bytes
+        read += codes.estimate_cost().bytes + codes.refine_cost(first).bytes
         read += (columns.count - before) * X.shape[0] * X.itemsize
         best = int(np.abs([columns.held[a] @ fit.r for a in at]).argmax())
         chosen.append(int(cols[best]))
@@ -132,35 +134,35 @@ def best_of(repeats: int, **tasks: Callable[[], Any]) -> tuple[dict[str, float],
 def products(X: np.ndarray, repeats: int) -> None:
     rng = np.random.default_rng(1)
     r, few = rng.standard_normal(X.shape[0]), rng.permutation(X.shape[1])[:100]
-    twin, bits = Twin.build(X), SketchTwin.build(X)
+    codes, bits = QuantizedTile.build(X), PackedBits.build(X)
     times, _ = best_of(
         repeats,
         gemv=lambda: X.T @ r.astype(X.dtype, copy=False),
-        twin_build=lambda: Twin.build(X, fine=False),
-        twin_build_fine=lambda: Twin.build(X),
-        twin_estimate=lambda: twin.estimate(r),
-        twin_refine_100=lambda: twin.refine(r, few),
-        sketch_build=lambda: SketchTwin.build(X),
+        codes_build=lambda: QuantizedTile.build(X, fine=False),
+        codes_build_fine=lambda: QuantizedTile.build(X),
+        codes_estimate=lambda: codes.estimate(r),
+        codes_refine_100=lambda: codes.refine(r, few),
+        sketch_build=lambda: PackedBits.build(X),
         sketch_estimate=lambda: bits.estimate(r),
         sketch_refine_100=lambda: bits.refine(r, few),
     )
     gemv = times.pop("gemv")
-    sizes = f"twin {twin.nbytes / X.nbytes:.3f}, sketch {bits.nbytes / X.nbytes:.3f} of X"
+    sizes = f"codes {codes.nbytes / X.nbytes:.3f}, sketch {bits.nbytes / X.nbytes:.3f} of X"
     print(f"one gemv {1e3 * gemv:.1f} ms; {sizes}")
     for name, seconds in times.items():
         print(f"  {name:24s} {seconds / gemv:7.3f} gemv  {1e3 * seconds:8.2f} ms")
 
 
 def fits(X: np.ndarray, y: np.ndarray, k: int, repeats: int) -> None:
-    twin, fine, bits = Twin.build(X, fine=False), Twin.build(X), SketchTwin.build(X)
+    codes, fine, bits = QuantizedTile.build(X, fine=False), QuantizedTile.build(X), PackedBits.build(X)
     times, answers = best_of(
         repeats,
         exact=lambda: exact(X, y, k),
-        certified=lambda: certified(X, y, k, Twin.build(X, fine=False)),
-        certified_prepared=lambda: certified(X, y, k, twin),
-        certified_fine=lambda: certified(X, y, k, Twin.build(X)),
+        certified=lambda: certified(X, y, k, QuantizedTile.build(X, fine=False)),
+        certified_prepared=lambda: certified(X, y, k, codes),
+        certified_fine=lambda: certified(X, y, k, QuantizedTile.build(X)),
         certified_fine_prepared=lambda: certified(X, y, k, fine),
-        sketch=lambda: sketch(X, y, k, SketchTwin.build(X)),
+        sketch=lambda: sketch(X, y, k, PackedBits.build(X)),
         sketch_prepared=lambda: sketch(X, y, k, bits),
     )
     truth = answers["exact"][0]

@@ -4,7 +4,7 @@
     OMP_NUM_THREADS=2 python benchmarks/omp_selectors.py ...        # two threads against two-thread BLAS
 
 "fresh" is a fit to an array, preparation included; "prepared" a fit to a design that served the same selector
-before, for other targets, so that it has the twin and the norms but not the columns this fit will ask for;
+before, for other targets, so that it has the codes and the norms but not the columns this fit will ask for;
 "again" one that served it for the same targets. BALLAST=0: see timing.py.
 "scikit-learn" is its orthogonal_mp. CPU seconds on one thread, elapsed seconds on several.
 """

@@ -98,13 +98,13 @@ def test_norms_are_counted_once_and_by_who_reads_for_them():
 def test_the_pass_over_the_codes_for_their_norms_is_counted():
     X = np.random.default_rng(4).standard_normal((700, 40))
     design = as_design(X)
-    twin = data.codes(design)
+    tile = data.codes(design)
     before = reads(design).prepared_entries, design.reads.prepared_bytes
     for used in (design, view(design, root=np.full(700, 2.0)), design):
         assert used.codes().can_multiply
-    assert reads(design).prepared_entries - before[0] == X.size == twin.codes[:40, :700].size
-    frames = twin.scale.nbytes + twin.centre.nbytes + twin.error.nbytes
-    assert design.reads.prepared_bytes - before[1] == twin.codes[:40].nbytes + frames
+    assert reads(design).prepared_entries - before[0] == X.size == tile.codes[:40, :700].size
+    frames = tile.scale.nbytes + tile.centre.nbytes + tile.error.nbytes
+    assert design.reads.prepared_bytes - before[1] == tile.codes[:40].nbytes + frames
     assert design.reads.entries == 0
 
 

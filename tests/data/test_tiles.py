@@ -237,13 +237,13 @@ def test_products_of_the_codes_of_tiles_and_what_they_lose(seed):
     r = rng.standard_normal((design.shape[0], 3))
     g, loss = codes.multiplying(r)()
     true = exact(design, r)
-    bound = codes.factors @ loss.T + codes.lost(r)
+    bound = codes.factors @ loss.T + codes.code_loss(r)
     assert (np.abs(g.T - true) <= bound).all()
     norms = np.sqrt((data.dense(design) ** 2).sum(axis=0))
     assert (codes.sizes >= norms).all()
     lone = as_design(data.dense(design).astype(np.float64)).codes()
     if lone.can_multiply and design.view.is_plain:  # tiles are not much looser than one array
-        assert (bound <= 8 * (lone.factors @ lone.multiplying(r)()[1].T + lone.lost(r))).all()
+        assert (bound <= 8 * (lone.factors @ lone.multiplying(r)()[1].T + lone.code_loss(r))).all()
 
 
 def test_intervals_of_tiles_with_random_rounding_hold_with_their_chance():

@@ -1,4 +1,9 @@
-"""The sketch of a dense matrix: two bits an entry, for a guess at X^T r that proves nothing."""
+"""The sketch of a dense matrix: two bits an entry, for a guess at X^T r that proves nothing.
+
+The first bit of an entry tells on which side of its column's centre it lies, the second whether it is near or
+far. Sums of signs are population counts of an exclusive-or, so a guess reads a 64th of the bytes that an
+exact product reads. Levels are fitted to a sample of rows and to the mean deviation of all.
+"""
 
 from dataclasses import dataclass
 from typing import Self
@@ -6,9 +11,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.data.quantized import SLAB, Cost, Floats
+from skpursuit.data.quantized import SLAB, Cost
 from skpursuit.kernels import bits as kernel
 from skpursuit.kernels.encode import copy_columns
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.threads import over_ranges
 
 SAMPLE = 128  # rows from which thresholds and levels are taken
@@ -97,7 +103,7 @@ class PackedBits:
         """Guess X^T r for r of shape (n,) from the first bits."""
         n, d = self.shape
         out = np.empty(d)
-        args = (self.signs, self.fit, *self._cut(r), out)
+        args = (self.signs, self.fit, *self._packed(r), out)
         over_ranges(kernel.guess_all, d, SLAB, n * d // 32, args)
         return out
 
@@ -105,11 +111,11 @@ class PackedBits:
         """Guess X[:, cols]^T r from both bits."""
         cols = np.asarray(cols, np.intp)
         out = np.empty(cols.size)
-        args = (cols, self.signs, self.sizes, self.fit, *self._cut(r), out)
+        args = (cols, self.signs, self.sizes, self.fit, *self._packed(r), out)
         over_ranges(kernel.guess_some, cols.size, SLAB, cols.size * self.shape[0] // 8, args)
         return out
 
-    def _cut(self, r: Floats) -> tuple[NDArray[np.uint64], float, int, float]:
+    def _packed(self, r: Floats) -> tuple[NDArray[np.uint64], float, int, float]:
         """A residual in sign and magnitude bits, its step, the sum of its levels and its own sum."""
         bits = np.empty((1 + kernel.MAGNITUDES, self.signs.shape[1]), np.uint64)
-        return bits, *kernel.cut(np.ascontiguousarray(r, np.float64), bits)
+        return bits, *kernel.quantize(np.ascontiguousarray(r, np.float64), bits)

@@ -35,7 +35,7 @@ class CodedX:
         from skpursuit.data.quantized import QuantizedTile
 
         self.store = store
-        self.seed, self.has_fine, self.has_steps = seed, fine, steps
+        self.has_fine, self.has_steps = fine, steps
         rngs = iter(() if seed is None else np.random.default_rng(seed).spawn(len(list(store.parts())) - 1))
 
         def encoded(tile: Any, is_first: bool) -> QuantizedTile:
@@ -50,11 +50,6 @@ class CodedX:
     def tiles(self) -> Iterator[Any]:
         """All quantised tiles."""
         return (tile for row in self.grid for tile in row)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory held."""
-        return sum(tile.nbytes for tile in self.tiles())
 
     @property
     def plain(self) -> bool:
@@ -173,12 +168,12 @@ class CodedX:
         assert self._sizes is not None
         return self._sizes
 
-    def lost(self, u: Floats) -> Floats:
+    def code_loss(self, u: Floats) -> Floats:
         """Upper bounds of what the codes lose of a product with u."""
         if self.store.is_one_tile:
-            return self.only.lost(u)
+            return self.only.code_loss(u)
         rows = zip(self.grid, self._pieces(u))
-        losses = [np.concatenate([tile.lost(part) for tile in row]) for row, part in rows]
+        losses = [np.concatenate([tile.code_loss(part) for tile in row]) for row, part in rows]
         return np.sum(losses, axis=0) * (1.0 + len(self.grid) * EPS)
 
 
@@ -263,13 +258,9 @@ class Codes:
             known = view.corrected_estimate(u, *known, sizes, slice(None) if real is None else real)
         if not view.constant:
             return known
-        asked = np.arange(design.shape[1]) if cols is None else np.asarray(cols)
-        constant = asked == design.store.shape[1]
-        g, bound = np.empty((2, len(asked), *r.shape[1:]))
-        g[~constant], bound[~constant] = known
-        g[constant] = np.asarray(r, dtype=np.float64).sum(axis=0)
-        bound[constant] = total_bound(2 * len(r) * EPS, np.ones(1), r)[0]
-        return g, bound
+        rounding = total_bound(2 * len(r) * EPS, np.ones(1), r)[0]
+        total = np.asarray(r, dtype=np.float64).sum(axis=0)
+        return with_constant(design, cols, known[0], total), with_constant(design, cols, known[1], rounding)
 
     # -- products of decoded columns, which can be added up -------------------------------------------------
 
@@ -320,10 +311,10 @@ class Codes:
         """Upper bounds of the column norms, before centring too."""
         return self.view.sizes(self.coded.sizes, self.design.shape[0])
 
-    def lost(self, r: Floats) -> Floats:
+    def code_loss(self, r: Floats) -> Floats:
         """Upper bounds of what the codes lose of a product with r."""
-        lost = self.coded.lost(self._down(r))
-        return lost if self.view.is_unmoved else self.view.bound_per_scale(lost) * (1.0 + self._unit)
+        loss = self.coded.code_loss(self._down(r))
+        return loss if self.view.is_unmoved else self.view.bound_per_scale(loss) * (1.0 + self._unit)
 
 
 def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps: bool) -> CodedX:
@@ -333,7 +324,7 @@ def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps:
     if held is not None and held.has_fine >= fine and held.has_steps >= steps:
         return held
     reads.prepare(*store.cost())
-    if held is not None:  # what it has is not lost
+    if held is not None:  # it keeps the bytes it has
         fine, steps = fine or held.has_fine, steps or held.has_steps
     elif seed is not None:  # one at a time is kept
         for other in [name for name in codes if name is not None]:
@@ -394,10 +385,13 @@ class BitCodes:
         g = guesses[0] if r.ndim == 1 else np.stack(guesses, axis=1)
         real = slice(None) if cols is None else design._real(cols)
         g = view.corrected(g, u.sum(axis=0), real)
-        if not view.constant:
-            return g
-        asked = np.arange(design.shape[1]) if cols is None else cols
-        out = np.empty((len(asked), *r.shape[1:]))
-        constant = asked == design.store.shape[1]
-        out[~constant], out[constant] = g, r.sum(axis=0)
-        return out
+        return with_constant(design, cols, g, r.sum(axis=0)) if view.constant else g
+
+
+def with_constant(design: Design, cols: Indices | None, g: Floats, last: Floats) -> Floats:
+    """Entries at `cols` (None: all) from those of the columns of X and that of the constant column."""
+    asked = np.arange(design.shape[1]) if cols is None else np.asarray(cols)
+    constant = asked == design.store.shape[1]
+    out = np.empty((len(asked), *g.shape[1:]))
+    out[~constant], out[constant] = g, last
+    return out

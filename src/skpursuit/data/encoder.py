@@ -1,13 +1,18 @@
-"""How codes are made: panels of columns of a dense matrix are encoded, in one pass over it."""
+"""How codes are made: panels of columns of a dense matrix are encoded, in one pass over it.
+
+Threads take ranges of columns. A C-ordered X is read where it lies; other layouts are copied panel by panel.
+Columns whose largest entry is far from one are divided by a power of two and encoded again, so that scales
+and errors stay within the range of float32.
+"""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.data.residual import Floats
 from skpursuit.kernels import encode
 from skpursuit.kernels import quantized as kernel
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.threads import over_ranges
 
 

@@ -68,18 +68,6 @@ class OperatorTile(Tile):
         total = self.product(r)
         out += total if cols is None else total[cols]
 
-    def entries(self, rows: Indices, cols: Indices) -> Floats:
-        return self.take(cols)[np.arange(len(cols)), rows]
-
-    def add_squares(self, axis: int, out: Floats, unit: Floats | None = None) -> None:
-        raise NotImplementedError("norms of an operator are made by products")
-
-    def largest(self, axis: int) -> Floats:
-        raise NotImplementedError("norms of an operator are made by products")
-
-    def add_sums(self, weights: Floats, out: np.ndarray) -> None:
-        out += self.product(weights)
-
     def _call(self, verb: str, v: Floats, shape: tuple[int, ...]) -> Floats:
         """A product of the operator with vectors; errors of its functions and numbers that are none name X.
 

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.data.encoder import Encoder
-from skpursuit.data.residual import ROOT, UNIT, Cut, Floats, RowCut, scaled_up
+from skpursuit.data.residual import ROOT, UNIT, QuantizedResidual, RowWeights, scaled_up
 from skpursuit.kernels import coded_rows
 from skpursuit.kernels import quantized as kernel
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import raised
 from skpursuit.numerics.scaling import VANISHED_SQUARES
@@ -128,17 +129,17 @@ class QuantizedTile:
             raise ValueError(
                 "log_delta needs codes with stochastic rounding: QuantizedTile.build(X, rng=...)"
             )
-        cut = Cut.of(r, self.codes.shape[1], self.shape[0])
-        table = cut.table(self.stochastic, log_delta is not None)
+        residual = QuantizedResidual.of(r, self.codes.shape[1], self.shape[0])
+        table = residual.table(self.stochastic, log_delta is not None)
         cols = np.arange(self.shape[1]) if cols is None else np.asarray(cols, np.intp)
         out = np.empty((table.shape[0], 3, cols.size))
-        args = (self.codes, self.scale, self.centre, self.error, cols, cut.whole, table, out)
-        work = cut.whole.size * cols.size // 4  # four codes take the time of one float64
+        args = (self.codes, self.scale, self.centre, self.error, cols, residual.whole, table, out)
+        work = residual.whole.size * cols.size // 4  # four codes take the time of one float64
         over_ranges(kernel.estimate_columns, cols.size, SLAB, work, args)
         bound = out[:, 1]
         if log_delta is not None:
             bound = bound + np.sqrt(0.5 * (np.log(2.0) - log_delta) * out[:, 2])
-        return cut.restore(out[:, 0], bound, self.exponent[cols])
+        return residual.restore(out[:, 0], bound, self.exponent[cols])
 
     def estimate_rows(
         self, r: Floats, parts: Sequence[NDArray[np.integer]]
@@ -150,19 +151,20 @@ class QuantizedTile:
         if not self.has_steps:
             raise ValueError("estimate_rows needs codes by rows: QuantizedTile.build(X, steps=True)")
         d, blocks = self.shape[1], self.scale.shape[1]
-        cut = RowCut.of(r, parts, self.shape[0], blocks)
-        plain = np.abs(cut.exponent).max() < 400 and not self.exponent.any()
-        units = np.ldexp(1.0, cut.exponent if plain else 0 * cut.exponent)
+        weighted = RowWeights.of(r, parts, self.shape[0], blocks)
+        plain = np.abs(weighted.exponent).max() < 400 and not self.exponent.any()
+        units = np.ldexp(1.0, weighted.exponent if plain else 0 * weighted.exponent)
         out = np.empty((len(units), len(parts), d))
         out[:, 0] = 0.0
         scale, centre, most = self._by_blocks
-        args = (self.steps, scale, centre, cut.rows, cut.starts, cut.weights, units, cut.totals, out)
-        over_ranges(coded_rows.add_rows, d, coded_rows.ALIGN, cut.weights.size * d // 2, args)
-        lost = cut.lost * (units * (1.0 + self._slack))[:, None]
+        segments = weighted.rows, weighted.starts, weighted.weights
+        args = (self.steps, scale, centre, *segments, units, weighted.totals, out)
+        over_ranges(coded_rows.add_rows, d, coded_rows.ALIGN, weighted.weights.size * d // 2, args)
+        loss = weighted.loss * (units * (1.0 + self._slack))[:, None]
         with one_thread():
-            g, bound = out.reshape(-1, d), lost.reshape(2, -1).T @ most
+            g, bound = out.reshape(-1, d), loss.reshape(2, -1).T @ most
         if not plain:
-            g, bound = scaled_up(g, bound, np.repeat(cut.exponent, len(parts)), self.exponent, blocks)
+            g, bound = scaled_up(g, bound, np.repeat(weighted.exponent, len(parts)), self.exponent, blocks)
         shape = (len(parts), d, *r.shape[1:])
         return _targets_last(g, shape), _targets_last(bound, shape)
 
@@ -178,24 +180,25 @@ class QuantizedTile:
 
         Begun by other threads where there are some; the function returned ends it. It returns (g, loss) with
         |g[k, j] - <decoded x_j, v_k>| <= loss[k] . factors[j]. They can be added up to a residual that is a
-        sum of such columns: what the codes lose of that is `lost`.
+        sum of such columns: what the codes lose of that is `code_loss`.
         """
-        cut = Cut.of(v, self.codes.shape[1], self.shape[0])
-        m, blocks, d = cut.whole.shape[0], self.scale.shape[1], self.shape[1]
+        residual = QuantizedResidual.of(v, self.codes.shape[1], self.shape[0])
+        m, blocks, d = residual.whole.shape[0], self.scale.shape[1], self.shape[1]
         full = -(-m // kernel.TILE[1]) * kernel.TILE[1]
-        whole, units = np.zeros((full, cut.whole.shape[1]), np.int16), np.zeros((blocks, full), np.float32)
-        whole[:m], units[:, :m] = cut.whole, cut.head[:, 0].T
+        whole = np.zeros((full, residual.whole.shape[1]), np.int16)
+        units = np.zeros((blocks, full), np.float32)
+        whole[:m], units[:, :m] = residual.whole, residual.head[:, 0].T
         out = np.empty((full, d))
         args = (self.codes, self.scale, whole, units, out)
         end = begin(kernel.multiply_columns, d, SLAB, full * self.codes[0].size * d // 8, args)
 
         def finish() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             end()
-            g = cut.head[:, 1] @ self.centre.T
+            g = residual.head[:, 1] @ self.centre.T
             g += out[:m]
-            power = np.ldexp(1.0, cut.exponent)[:, None]
+            power = np.ldexp(1.0, residual.exponent)[:, None]
             g *= power * self._powers
-            return g, cut.multiplying_loss() * power
+            return g, residual.multiplying_loss() * power
 
         return finish
 
@@ -207,17 +210,8 @@ class QuantizedTile:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether no column is so large or small that `multiplying` and what belongs to it had to mind it."""
+        """True if no column needs rescaling, so that decoded columns can be multiplied."""
         return bool(np.abs(self.exponent).max(initial=0) < 300)
-
-    @property
-    def measured(self) -> bool:
-        """Whether the codes were read for `factors` and `sizes`, which are kept."""
-        return "sizes" in self.__dict__
-
-    def measure(self) -> None:
-        """Read the codes once for `factors` and `sizes`."""
-        _ = self.sizes
 
     @cached_property
     def _powers(self) -> NDArray[np.float64]:
@@ -242,7 +236,7 @@ class QuantizedTile:
         """Upper bounds of the column norms."""
         return self.factors[:, 0] + ROOT * self.factors[:, 1] + 2.0 * self._errors.sum(axis=0)
 
-    def lost(self, r: Floats) -> NDArray[np.float64]:
+    def code_loss(self, r: Floats) -> NDArray[np.float64]:
         """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m)."""
         top = np.abs(r).max(axis=0, initial=0.0)
         exponent = np.maximum(np.frexp(top)[1], -1000)  # smaller powers would leave the float range
@@ -262,12 +256,12 @@ class QuantizedTile:
         if not self.has_fine:
             raise ValueError("refine needs codes with second bytes: QuantizedTile.build(X, fine=True)")
         cols = np.asarray(cols, np.intp)
-        cut = Cut.of(r, self.codes.shape[1], self.shape[0])
-        table = cut.fine_table()
+        residual = QuantizedResidual.of(r, self.codes.shape[1], self.shape[0])
+        table = residual.fine_table()
         out = np.empty((table.shape[0], 2, cols.size))
-        args = (self.codes, self.fine, self.scale, self.centre, cols, cut.whole, table, out)
-        over_ranges(kernel.refine_columns, cols.size, 1, cut.whole.size * cols.size // 4, args)
-        return cut.restore(out[:, 0], out[:, 1], self.exponent[cols])
+        args = (self.codes, self.fine, self.scale, self.centre, cols, residual.whole, table, out)
+        over_ranges(kernel.refine_columns, cols.size, 1, residual.whole.size * cols.size // 4, args)
+        return residual.restore(out[:, 0], out[:, 1], self.exponent[cols])
 
 
 def _targets_last(rows: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:

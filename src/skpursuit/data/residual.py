@@ -1,4 +1,11 @@
-"""Residuals cut into 16-bit integers, block by block, and what that and all later rounding may lose."""
+"""Residuals in few bits, for products with codes, and what that loses.
+
+A product of int8 codes with a residual is exact in integers if the residual consists of integers too. So each
+residual is divided by a power of two that brings it below one, and each block of 512 rows is rounded to
+16-bit integers times a step of its own (`QuantizedResidual`). Sums over some rows only have the residual in
+float32 instead (`RowWeights`). Both know upper bounds of what their rounding, and that of all sums made with
+them, may lose: `scaled_up` returns estimates and bounds to the scale of the caller.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +16,10 @@ from numpy.typing import NDArray
 
 from skpursuit.kernels import quantized as kernel
 from skpursuit.kernels.vectors import ROW_GROUP
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.estimate import raised
 from skpursuit.numerics.finite import NotFinite
 from skpursuit.numerics.scaling import VANISHED_SQUARES
-
-Floats = NDArray[np.floating]
 
 UNIT = 2.0**-51  # four rounding units of float64: room for what is not counted one by one
 FINE_LOSS = 1.01 / 256.0  # what both bytes leave of an entry, in scales
@@ -21,8 +27,8 @@ ROOT = kernel.ROWS**0.5  # the 1-norm of a block is at most this times its 2-nor
 
 
 @dataclass(frozen=True)
-class Cut:
-    """Residuals scaled below one, cut into 16-bit integers, with sums of each block; see `cut_residual`."""
+class QuantizedResidual:
+    """Residuals below one as 16-bit integers, with sums of each block; see `kernels.quantize_residual`."""
 
     whole: NDArray[np.int16]
     head: NDArray[np.float64]
@@ -39,15 +45,15 @@ class Cut:
         head = np.zeros((m, kernel.TABLE, blocks))
         sums = np.zeros((m, 3, blocks))
         for k in range(m):
-            kernel.cut_residual(scaled[k], whole[k], head[k], sums[k])
+            kernel.quantize_residual(scaled[k], whole[k], head[k], sums[k])
         return cls(whole, head, sums, exponent, np.shape(r)[1:])
 
     def table(self, stochastic: bool, tail: bool) -> NDArray[np.float64]:
         """Coefficients of `estimate_columns`; with `tail` the loss of the codes is left to the variance."""
-        one, two, lost = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
+        one, two, rounding = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
         slack = (one.shape[1] + 8) * UNIT * one
         table = self.head
-        table[:, 4] = 127.0 * (lost + 1.01 * slack)
+        table[:, 4] = 127.0 * (rounding + 1.01 * slack)
         table[:, 5] = 2.0**-44 * one + slack
         table[:, 6] = two * two * (1.0 + 2.0**-40)
         if tail:
@@ -59,22 +65,23 @@ class Cut:
 
     def fine_table(self) -> NDArray[np.float64]:
         """Coefficients of `refine_columns`."""
-        one, two, lost = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
+        one, two, rounding = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
         slack = (one.shape[1] + 8) * UNIT * one
         table = self.head
-        table[:, 4] = FINE_LOSS * np.minimum(one, ROOT * two) + 128.0 * (lost + 1.01 * slack)
+        table[:, 4] = FINE_LOSS * np.minimum(one, ROOT * two) + 128.0 * (rounding + 1.01 * slack)
         table[:, 5] = 2.0**-44 * one + slack
         return table
 
     def multiplying_loss(self) -> NDArray[np.float64]:
         """For each residual, what sums of codes and of centres lose a unit; see `multiplying`."""
-        one, two, lost = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
+        one, two, rounding = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
         blocks = one.shape[1]
-        cut = np.sqrt((0.51 * self.head[:, 0] * lost).sum(axis=1))  # integers are off by half a step at most
-        norm = np.sqrt((two * two).sum(axis=1)) + cut
+        squares = 0.51 * self.head[:, 0] * rounding  # integers are off by half a step at most
+        rounded = np.sqrt(squares.sum(axis=1))
+        norm = np.sqrt((two * two).sum(axis=1)) + rounded
         added = 2.0**-23 * norm  # in float32, once a block in each of eight lanes
         vanished = 2.0**-40 * (norm > 0.0)  # what is below the range of float32
-        of_codes = cut + (blocks + 8) * (added + vanished)
+        of_codes = rounded + (blocks + 8) * (added + vanished)
         of_centres = (2.0**-43 + 2 * (blocks + 8) * UNIT) * one.max(axis=1)
         return np.stack([of_codes, of_centres], axis=1)
 
@@ -87,7 +94,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class RowCut:
+class RowWeights:
     """Residuals on parts of the rows, for `add_rows`: segments are the rows of one part in one block.
 
     Attributes
@@ -95,14 +102,14 @@ class RowCut:
     rows, starts : the rows, segment by segment, each filled up to whole groups, and where segments start
     weights : (m, len(rows)) float32, divided by two to the power `exponent` of the residual; zero for fillers
     totals : (m, segments), sums of the weights
-    lost : (2, m, parts), what sums up to the end of a part lose at most, per unit of scale and of centre
+    loss : (2, m, parts), what sums up to the end of a part lose at most, per unit of scale and of centre
     """
 
     rows: NDArray[np.intp]
     starts: NDArray[np.intp]
     weights: NDArray[np.float32]
     totals: NDArray[np.float64]
-    lost: NDArray[np.float64]
+    loss: NDArray[np.float64]
     exponent: NDArray[np.intc]
 
     @classmethod
@@ -124,11 +131,11 @@ class RowCut:
         slack = (len(sizes) + 8) * UNIT
         of_scale = (FINE_LOSS + 127.0 * (2.0**-24 * (sizes + 8) + slack)) * one + 2.0**-100 * (sizes > 0)
         of_centre = (2.0**-44 + slack) * one + VANISHED_SQUARES * (sizes > 0)
-        lost = np.stack([of_scale, of_centre]).reshape(2, len(weights), len(parts), blocks).sum(axis=3)
+        loss = np.stack([of_scale, of_centre]).reshape(2, len(weights), len(parts), blocks).sum(axis=3)
         places, starts = _filled_up(sizes)
         short = weights[:, places].astype(np.float32, order="C")
         short[:, 1:][:, places[1:] == places[:-1]] = 0.0
-        return cls(rows[places], starts, short, totals, np.cumsum(lost, axis=2), exponent)
+        return cls(rows[places], starts, short, totals, np.cumsum(loss, axis=2), exponent)
 
 
 def _filled_up(sizes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -53,24 +53,28 @@ class Tile(ABC):
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
         """out[j] += sum over rows of weights[i] * X[rows[i], j], for all j or those in `cols`."""
 
-    @abstractmethod
+    # -- asked of tiles with entries only -----------------------------------------------------------------
+
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         """Single entries X[rows[i], cols[i]]."""
+        raise NotImplementedError
 
-    @abstractmethod
     def add_squares(self, axis: int, out: Floats, unit: Floats | None = None) -> None:
         """Add the squares of the entries of each column (axis 0) or row (axis 1) to `out`.
 
         Sparse tiles divide the entries by the `unit` of their line first.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def largest(self, axis: int) -> Floats:
         """The largest |entry| of each column (axis 0) or row (axis 1)."""
+        raise NotImplementedError
 
-    @abstractmethod
     def add_sums(self, weights: Floats, out: np.ndarray) -> None:
         """Add sum_i weights[i] X[i, j] to out[j], with more digits than a product has."""
+        raise NotImplementedError
+
+    # -- layouts and identity -----------------------------------------------------------------------------
 
     def prepare(self, what: str) -> Cost:
         """Make the layout that reading "rows", "columns" or "entries" needs; what was read for it."""

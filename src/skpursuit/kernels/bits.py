@@ -3,7 +3,7 @@
 
 Each column has a centre c and a distance e. The first bit of an entry says x < c, the second that just one of
 x < c and |x - c| < e holds: with signs s = 1 - 2 bit the four cells are s1 + weight * s2 in increasing order.
-The residual is cut into a sign and two magnitude bits. 64 rows make a word, four words a vector.
+The residual is rounded to a sign and two magnitude bits. 64 rows make a word, four words a vector.
 """
 
 import math
@@ -35,7 +35,7 @@ def guess_all(lo, hi, signs, fit, residual, step, levels, total, out):
     ----------
     signs : (columns, words) uint64
     fit : (4, columns), see `fit_columns`
-    residual, step, levels, total : from `cut`
+    residual, step, levels, total : from `quantize`
     out : (columns,) float64, written
     """
     length = signs.shape[1]
@@ -76,8 +76,8 @@ def _fetch(words, start, length):
 
 
 @njit(cache=True, nogil=True)
-def cut(r, residual):
-    """Cut r into `residual`, as `cut_bits` with the `best_step`; return the step, the levels and sum(r)."""
+def quantize(r, residual):
+    """`pack_residual` with the `best_step`; return the step, the sum of the levels and sum(r)."""
     total = 0.0
     top = 0.0
     for i in range(r.size):
@@ -85,11 +85,11 @@ def cut(r, residual):
         top = max(top, abs(r[i]))
     scale = math.ldexp(1.0, min(-math.frexp(top)[1], 1000))  # what is squared neither over- nor underflows
     step = best_step(r, scale) / scale
-    return step, cut_bits(r, step, residual), total
+    return step, pack_residual(r, step, residual), total
 
 
 @njit(cache=True, nogil=True)
-def cut_bits(r, step, residual):
+def pack_residual(r, step, residual):
     """Sign and magnitude bits of r in units of `step`, clipped; return the sum of the levels."""
     levels = np.zeros(WORD, np.uint64)
     total = 0
@@ -122,11 +122,11 @@ def best_step(r, scale):
         if step == 0.0:
             break
         inverse = 1.0 / step
-        lost = 0.0
+        error = 0.0
         for i in range(some.size):
-            lost += (some[i] - step * min(np.floor(some[i] * inverse + 0.5), MOST)) ** 2
-        if lost < least:
-            least = lost
+            error += (some[i] - step * min(np.floor(some[i] * inverse + 0.5), MOST)) ** 2
+        if error < least:
+            least = error
             best = step
     return best
 

@@ -8,7 +8,7 @@ from skpursuit.kernels.encode_vectors import WIDTH, encode_codes, encode_group, 
 from skpursuit.kernels.quantized import FINE, ROWS
 from skpursuit.kernels.vectors import GROUP, prefetch
 
-COMPILED_WITH = "8f2b870d951c"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "67e69ad00216"  # digest of these files: Numba notes changes of its own file only
 
 LOW_SCALE = 2.0**-80  # smallest scale of a column that is not constant: its error is still a normal float32
 STRIP = 32  # rows encoded before they are stored by columns
@@ -148,8 +148,8 @@ def _store(strip, wide, codes, first, row):
 def _bound_errors(work, rows, unit, more, wider, params):
     """Bound the 2-norm of what the codes lose in a block, from the squares of what they leave."""
     for j in range(params.shape[1]):
-        lost = np.sqrt(np.float64(work[j + WIDTH])) + more * np.sqrt(np.float64(rows))
-        params[2, j] = lost * params[0, j] * (1.0 + wider) * unit
+        loss = np.sqrt(np.float64(work[j + WIDTH])) + more * np.sqrt(np.float64(rows))
+        params[2, j] = loss * params[0, j] * (1.0 + wider) * unit
 
 
 @njit(cache=True, nogil=True)

@@ -3,7 +3,7 @@
 
 A column is cut into blocks of ``ROWS`` rows. In each block ``x_i = c + s (q_i + l_i / 128) + error`` with a
 centre ``c``, a scale ``s``, a code ``q_i`` in [-127, 127] and a second byte ``l_i`` in [-127, 127]. Codes are
-stored column by column, so that one column is one contiguous read. The residual is cut into 16-bit integers
+stored column by column, so that one column is one contiguous read. The residual is rounded to 16-bit integers
 per block: the sum over a block is then exact in 32-bit integers (127 * 32767 * 512 < 2**31), in any order.
 """
 
@@ -26,7 +26,7 @@ TABLE = 7  # numbers per block that `estimate_columns` needs of the residual
 def estimate_columns(lo, hi, codes, scale, centre, error, cols, residual, table, out):
     """Estimate, error bound and variance proxy of x_j . r for the columns cols[lo:hi].
 
-    `residual` is (m, rows) int16 and `table` (m, TABLE, blocks), both from `cut_residual`; `out` is
+    `residual` is (m, rows) int16 and `table` (m, TABLE, blocks), both from `quantize_residual`; `out` is
     (m, 3, columns). The codes of a few columns stay in the cache for all m residuals, and those of the next
     are asked for meanwhile: they may be far away.
     """
@@ -161,8 +161,8 @@ def refine_columns(lo, hi, codes, fine, scale, centre, cols, residual, table, ou
 
 
 @njit(cache=True, nogil=True)
-def cut_residual(r, whole, table, sums):
-    """Cut one padded residual with max|r| < 1 into 16-bit integers, with upper bounds of what was lost.
+def quantize_residual(r, whole, table, sums):
+    """Round one padded residual with max|r| < 1 to 16-bit integers, with upper bounds of the rounding.
 
     Column b of `table` starts with the step t and the sum of block b; the rest is the caller's. Column b of
     `sums` has upper bounds of the 1-norm, the 2-norm and the 1-norm of r - t * integers. The step has 24
@@ -182,18 +182,18 @@ def cut_residual(r, whole, table, sums):
         total = 0.0
         one = 0.0
         two = 0.0
-        lost = 0.0
+        rounding = 0.0
         for i in range(first, last):
             v = (r[i] * inverse + ROUND) - ROUND
             whole[i] = np.int16(v)
             total += r[i]
             one += abs(r[i])
             two += r[i] * r[i]
-            lost += abs(r[i] - step * v)
+            rounding += abs(r[i] - step * v)
         # 2**-40 covers sums of 512 terms, 2**-500 the squares that underflow.
         tiny = 2.0**-500 if top > 0.0 else 0.0
         table[0, b] = step
         table[1, b] = total
         sums[0, b] = one * (1.0 + 2.0**-40) + tiny
         sums[1, b] = np.sqrt(two) * (1.0 + 2.0**-40) + tiny
-        sums[2, b] = lost * (1.0 + 2.0**-40) + tiny
+        sums[2, b] = rounding * (1.0 + 2.0**-40) + tiny

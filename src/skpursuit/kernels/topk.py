@@ -8,17 +8,17 @@ from skpursuit.numerics.finite import kth_largest
 
 
 @njit(cache=True, nogil=True)
-def _above(scores, cut, equal, out):  # type: ignore[no-untyped-def]
-    """List the indices, increasing, of the scores above `cut` and of the first `equal` ones equal to it.
+def _above(scores, lowest, equal, out):  # type: ignore[no-untyped-def]
+    """List the indices, increasing, of the scores above `lowest` and of the first `equal` ones equal to it.
 
     Without branches, which would be mispredicted half of the time; hence one place more in `out` than kept.
     """
     count = 0
     for j in range(scores.shape[0]):
-        tie = np.intp((scores[j] == cut) & (equal > 0))
+        tie = np.intp((scores[j] == lowest) & (equal > 0))
         out[count] = j
         equal -= tie
-        count += np.intp(scores[j] > cut) + tie
+        count += np.intp(scores[j] > lowest) + tie
 
 
 def keep(scores: NDArray, k: int) -> NDArray:
@@ -30,7 +30,7 @@ def keep(scores: NDArray, k: int) -> NDArray:
     count = scores.shape[0]
     if k <= 0 or k >= count:
         return np.arange(count if k > 0 else 0)
-    cut = kth_largest(scores, k)
+    lowest = kth_largest(scores, k)
     out = np.empty(k + 1, np.intp)
-    _above(scores, cut, k - np.count_nonzero(scores > cut), out)
+    _above(scores, lowest, k - np.count_nonzero(scores > lowest), out)
     return out[:k]

@@ -222,7 +222,7 @@ class CodeSums(ColumnSums):
         more = tuning.CODES_WIDTH if left is None else max(0, left - 1)
         if not self._complete(at.support, at.coef, query.score, more):
             return None
-        lost, weights = codes.lost(r), self._weights(at.support, at.coef)
+        lost, weights = codes.code_loss(r), self._weights(at.support, at.coef)
         g, bound = self._sum(weights, lost.shape)
         if bound.sum() > tuning.RESTART * lost.sum() and weights.any():
             rows = r.reshape(len(r), -1).T

@@ -14,19 +14,11 @@ import numpy as np
 
 from skpursuit.fit.merged import NormalEquations
 from skpursuit.numerics.arrays import Indices
-from skpursuit.parameters import check_count, check_size
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top
 from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import Query
-from skpursuit.solvers.base import (
-    Asks,
-    Solver,
-    check_sparsity,
-    default_sparsity,
-    residual_status,
-    scaled_tol,
-)
+from skpursuit.solvers.base import Asks, Solver, residual_status
 
 
 @dataclass(frozen=True)
@@ -58,24 +50,12 @@ class SubspacePursuit(Solver):
 
     asks_many: ClassVar[bool] = True
     has_sparsity: ClassVar[bool] = True
+    can_scale: ClassVar[bool] = True
     quadratic_only: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None
     max_iter: int = 100
-
-    def __post_init__(self) -> None:
-        check_count("n_nonzero_coefs", self.n_nonzero_coefs)
-        check_count("max_iter", self.max_iter, optional=False)
-        for name in ("tol", "rtol"):
-            check_size(name, getattr(self, name))
-
-    def scaled(self, x: int, y: int, quadratic: bool) -> SubspacePursuit:
-        return replace(self, tol=scaled_tol(self.tol, -2 * y))
-
-    def sparsity(self, problem: Problem) -> int:
-        """The number of columns in the model."""
-        return int(self.n_nonzero_coefs or default_sparsity(problem))
 
     def work(self, problem: Problem) -> tuple[int, int]:
         """A few steps settle it; each visits k columns, many of them again."""
@@ -84,7 +64,7 @@ class SubspacePursuit(Solver):
     def init(self, problem: Problem) -> State:
         if not problem.quadratic:
             raise ValueError("SubspacePursuit is least squares; use GraSP for other losses than squared")
-        check_sparsity(problem, self.sparsity(problem))
+        self._check_sparsity(problem)
         return residual_status(problem, empty_state(problem), self.tol, self.rtol)
 
     def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:

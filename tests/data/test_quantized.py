@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from skpursuit.data import as_design
-from skpursuit.data.quantized import QuantizedTile as Twin
+from skpursuit.data.quantized import QuantizedTile
 from skpursuit.kernels.quantized import ROWS
 
 from ..support import data
@@ -85,19 +85,19 @@ def assert_holds(X, r, g, bound, cols):
             )
 
 
-def check(twin, X, r, columns=3):
+def check(tile, X, r, columns=3):
     cols = np.unique(np.linspace(0, X.shape[1] - 1, columns).astype(int))
-    g, bound = twin.estimate(r)
+    g, bound = tile.estimate(r)
     assert g.shape == bound.shape == (X.shape[1],)
     assert_holds(X, r, g[cols], bound[cols], cols)
-    np.testing.assert_array_equal(twin.estimate(r, cols=cols), (g[cols], bound[cols]))
-    if twin.has_fine:
-        fine, tight = twin.refine(r, cols)
+    np.testing.assert_array_equal(tile.estimate(r, cols=cols), (g[cols], bound[cols]))
+    if tile.has_fine:
+        fine, tight = tile.refine(r, cols)
         assert_holds(X, r, fine, tight, cols)
-    if twin.has_steps:
+    if tile.has_steps:
         order = np.argsort(-np.abs(r), kind="stable")
         parts = np.split(order, sorted({1, len(r) // 3, len(r)}))[:-1]
-        sums, error = twin.estimate_rows(r, parts)
+        sums, error = tile.estimate_rows(r, parts)
         assert sums.shape == error.shape == (len(parts), X.shape[1])
         for i in range(len(parts)):
             so_far = np.zeros(len(r))
@@ -112,31 +112,31 @@ def test_interval_holds_for_the_real_number_product(matrix, shape):
     rng = np.random.default_rng(shape[0])
     X = matrix(rng, *shape)
     for rounding, planes in ((None, (True, True)), (rng, (True, True)), (None, (False, False))):
-        twin = Twin.build(X, rounding, *planes)
+        tile = QuantizedTile.build(X, rounding, *planes)
         for scale in (1.0, 1e-150, 1e150, 1e-310):
-            check(twin, X, rng.standard_normal(shape[0]) * scale)
-        check(twin, X, rng.standard_cauchy(shape[0]))
-        check(twin, X, np.where(np.arange(shape[0]) == shape[0] // 2, 3.0, 0.0))
-        check(twin, X, rng.standard_normal(shape[0]) * 10.0 ** rng.uniform(-300, 0, shape[0]))
+            check(tile, X, rng.standard_normal(shape[0]) * scale)
+        check(tile, X, rng.standard_cauchy(shape[0]))
+        check(tile, X, np.where(np.arange(shape[0]) == shape[0] // 2, 3.0, 0.0))
+        check(tile, X, rng.standard_normal(shape[0]) * 10.0 ** rng.uniform(-300, 0, shape[0]))
 
 
 @pytest.mark.parametrize("matrix", [gaussian, cauchy, thousand, mixed_scales, single_precision])
 def test_residual_along_the_quantisation_error_comes_close_to_the_bound(matrix):
     rng = np.random.default_rng(3)
     X = matrix(rng, 600, 5)
-    twin = Twin.build(X)
+    tile = QuantizedTile.build(X)
     blocks = np.arange(600) // ROWS
     for j in range(5):
-        scaled = np.ldexp(X[:, j].astype(float), -twin.exponent[j])
-        lost = scaled - twin.centre[j, blocks] - twin.scale[j, blocks] * twin.codes[j, :600].astype(float)
-        fine = lost - twin.scale[j, blocks] * twin.fine[j, :600] / 128.0
+        scaled = np.ldexp(X[:, j].astype(float), -tile.exponent[j])
+        lost = scaled - tile.centre[j, blocks] - tile.scale[j, blocks] * tile.codes[j, :600].astype(float)
+        fine = lost - tile.scale[j, blocks] * tile.fine[j, :600] / 128.0
         for r in (lost, fine):
-            check(twin, X, r, columns=5)
-        g, bound = twin.estimate(lost)
+            check(tile, X, r, columns=5)
+        g, bound = tile.estimate(lost)
         error = abs(math.fsum(X[:, j] * lost) - g[j])
         # Within a block the bound is attained; over blocks only for errors of equal proportion.
         assert 0.9 * bound[j] < error <= bound[j]
-        g, bound = twin.refine(np.sign(fine), np.array([j]))
+        g, bound = tile.refine(np.sign(fine), np.array([j]))
         assert abs(math.fsum(X[:, j] * np.sign(fine)) - g[0]) > 0.3 * bound[0]
 
 
@@ -148,8 +148,8 @@ finite = st.floats(-1e150, 1e150, allow_subnormal=True)
 def test_interval_holds_for_any_numbers(data, n, d):
     X = np.array(data.draw(st.lists(finite, min_size=n * d, max_size=n * d))).reshape(n, d)
     r = np.array(data.draw(st.lists(finite, min_size=n, max_size=n)))
-    check(Twin.build(X, steps=True), X, r)
-    check(Twin.build(X, fine=False), X, r)
+    check(QuantizedTile.build(X, steps=True), X, r)
+    check(QuantizedTile.build(X, fine=False), X, r)
 
 
 @pytest.mark.parametrize("shape", SIZES)
@@ -159,8 +159,8 @@ def test_products_of_codes_and_what_they_lose(matrix, shape):
     X = matrix(rng, *shape).astype(np.float64)
     largest = np.abs(X).max(axis=0)
     X = X / np.where(largest > 0.0, largest, 1.0)
-    twin = Twin.build(X)
-    assert twin.plain
+    tile = QuantizedTile.build(X)
+    assert tile.plain
     V = np.column_stack([
         rng.standard_normal(shape[0]),
         rng.standard_cauchy(shape[0]) * 1e-9,
@@ -168,35 +168,35 @@ def test_products_of_codes_and_what_they_lose(matrix, shape):
         np.zeros(shape[0]),
         rng.standard_normal(shape[0]) * 10.0 ** rng.uniform(-90, 0, shape[0]),
     ])  # fmt: skip
-    g, loss = twin.multiplying(V)()
-    lost = twin.lost(V)
-    assert (twin.sizes >= np.linalg.norm(X, axis=0)).all()
+    g, loss = tile.multiplying(V)()
+    lost = tile.code_loss(V)
+    assert (tile.sizes >= np.linalg.norm(X, axis=0)).all()
     blocks = np.arange(shape[0]) // ROWS
     for j in np.unique(np.linspace(0, shape[1] - 1, 3).astype(int)):
         decoded = [
-            Fraction(float(twin.centre[j, b])) + Fraction(float(twin.scale[j, b])) * int(q)
-            for b, q in zip(blocks, twin.codes[j])
+            Fraction(float(tile.centre[j, b])) + Fraction(float(tile.scale[j, b])) * int(q)
+            for b, q in zip(blocks, tile.codes[j])
         ]
         for k, v in enumerate(V.T):
             parts = [Fraction(float(a)) for a in v]
             real = sum(a * b for a, b in zip(decoded, parts))
-            assert abs(real - Fraction(float(g[k, j]))) <= Fraction(float(loss[k] @ twin.factors[j]))
+            assert abs(real - Fraction(float(g[k, j]))) <= Fraction(float(loss[k] @ tile.factors[j]))
             left = exact_product(X[:, j], v) - real
             assert abs(left) <= Fraction(float(lost[j, k]))
-            np.testing.assert_allclose(twin.lost(v)[j], lost[j, k], rtol=1e-9)
+            np.testing.assert_allclose(tile.code_loss(v)[j], lost[j, k], rtol=1e-9)
 
 
 @pytest.mark.parametrize("matrix", MATRICES)
 def test_codes_made_alone_differ_by_ties_and_lose_no_more(matrix):
     X = matrix(np.random.default_rng(4), 600, 40)
-    one, two = Twin.build(X, fine=False), Twin.build(X, fine=True)
+    one, two = QuantizedTile.build(X, fine=False), QuantizedTile.build(X, fine=True)
     for name in ("scale", "centre", "exponent"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
     differ = np.abs(one.codes.astype(int) - two.codes)
     assert differ.max() <= 1
     assert differ.mean() < 0.01
     assert (one.error <= two.error * (1 + 1e-3)).all()
-    by_rows = Twin.build(X, fine=True, steps=True)
+    by_rows = QuantizedTile.build(X, fine=True, steps=True)
     np.testing.assert_array_equal(by_rows.codes, two.codes)
     np.testing.assert_array_equal(by_rows.fine, two.fine)
     both = 128 * two.codes[:40, :600].astype(int) + two.fine[:40, :600]
@@ -206,15 +206,15 @@ def test_codes_made_alone_differ_by_ties_and_lose_no_more(matrix):
 def test_products_of_codes_lose_far_less_than_the_codes_themselves():
     rng = np.random.default_rng(9)
     X = gaussian(rng, 2000, 50)
-    twin = Twin.build(X, fine=False)
+    tile = QuantizedTile.build(X, fine=False)
     v = rng.standard_normal((2000, 3))
-    g, loss = twin.multiplying(v)()
-    assert ((twin.factors @ loss.T) < 0.03 * twin.lost(v)).all()
+    g, loss = tile.multiplying(v)()
+    assert ((tile.factors @ loss.T) < 0.03 * tile.code_loss(v)).all()
     for threads in (1, 2):
         with threadpool_limits(threads):
-            np.testing.assert_array_equal(twin.multiplying(v)()[0], g)
+            np.testing.assert_array_equal(tile.multiplying(v)()[0], g)
             for k in range(3):
-                np.testing.assert_allclose(twin.multiplying(v[:, k : k + 1])()[0][0], g[k], rtol=1e-12)
+                np.testing.assert_allclose(tile.multiplying(v[:, k : k + 1])()[0][0], g[k], rtol=1e-12)
 
 
 LAYOUTS = {
@@ -229,7 +229,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layout_changes_no_bit(layout, dtype):
     X = np.random.default_rng(5).standard_normal((300, 530)).astype(dtype)
-    one, other = Twin.build(X), Twin.build(LAYOUTS[layout](X))
+    one, other = QuantizedTile.build(X), QuantizedTile.build(LAYOUTS[layout](X))
     for name in ("codes", "fine", "scale", "centre", "error", "exponent"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
@@ -240,9 +240,9 @@ def test_number_of_threads_changes_no_bit():
     answers = []
     for threads in (1, 2, 3):
         with threadpool_limits(threads):
-            twin = Twin.build(X, np.random.default_rng(1))
+            tile = QuantizedTile.build(X, np.random.default_rng(1))
             cols = np.arange(0, 2100, 2)
-            answers.append((twin.codes, *twin.estimate(r), *twin.refine(r, cols)))
+            answers.append((tile.codes, *tile.estimate(r), *tile.refine(r, cols)))
     for other in answers[1:]:
         for a, b in zip(answers[0], other):
             np.testing.assert_array_equal(a, b)
@@ -251,15 +251,15 @@ def test_number_of_threads_changes_no_bit():
 def test_several_residuals_are_the_single_ones():
     rng = np.random.default_rng(7)
     X, R = rng.standard_normal((300, 40)), rng.standard_normal((300, 3)) * [1.0, 1e-9, 1e9]
-    twin = Twin.build(X)
-    G, B = twin.estimate(R)
+    tile = QuantizedTile.build(X)
+    G, B = tile.estimate(R)
     cols = np.array([3, 39, 0])
-    fine, tight = twin.refine(R, cols)
+    fine, tight = tile.refine(R, cols)
     assert G.shape == (40, 3)
     assert fine.shape == (3, 3)
     for k in range(3):
-        np.testing.assert_array_equal((G[:, k], B[:, k]), twin.estimate(R[:, k]))
-        np.testing.assert_array_equal((fine[:, k], tight[:, k]), twin.refine(R[:, k], cols))
+        np.testing.assert_array_equal((G[:, k], B[:, k]), tile.estimate(R[:, k]))
+        np.testing.assert_array_equal((fine[:, k], tight[:, k]), tile.refine(R[:, k], cols))
 
 
 def test_bound_is_useful():
@@ -267,31 +267,31 @@ def test_bound_is_useful():
     n = 2000
     r = rng.standard_normal(n)
     for X in (gaussian(rng, n, 200), gaussian(rng, n, 200) + 1000.0, gaussian(rng, n, 200) * 1e-40):
-        twin = Twin.build(X)
+        tile = QuantizedTile.build(X)
         noise = X.std(axis=0) * np.linalg.norm(r)
-        assert (twin.estimate(r)[1] < 0.4 * noise).all()
-        assert (twin.refine(r, np.arange(200))[1] < 0.008 * noise).all()
+        assert (tile.estimate(r)[1] < 0.4 * noise).all()
+        assert (tile.refine(r, np.arange(200))[1] < 0.008 * noise).all()
     # One outlier spoils its own block of rows and no other.
     X = gaussian(rng, n, 2)
     X[1000, 1] = 1e6
     r[ROWS * (1000 // ROWS) : ROWS * (1000 // ROWS + 1)] = 0.0
-    bound = Twin.build(X).estimate(r)[1]
+    bound = QuantizedTile.build(X).estimate(r)[1]
     assert bound[1] < 1.2 * bound[0]
 
 
 def test_zero_columns_residuals_and_sizes():
     X = np.zeros((100, 3))
     X[:, 1] = 7.0
-    twin = Twin.build(X)
+    tile = QuantizedTile.build(X)
     r = np.ones(100)
-    g, bound = twin.estimate(r)
+    g, bound = tile.estimate(r)
     assert g[0] == bound[0] == 0.0
     assert abs(g[1] - 700.0) <= bound[1] < 1e-9
-    for answer in (*twin.estimate(0.0 * r), *twin.refine(0.0 * r, np.arange(3))):
+    for answer in (*tile.estimate(0.0 * r), *tile.refine(0.0 * r, np.arange(3))):
         assert (answer == 0.0).all()
-    assert Twin.build(np.zeros((0, 4))).estimate(np.zeros(0))[0].tolist() == [0.0] * 4
-    assert Twin.build(np.zeros((4, 0))).estimate(np.zeros(4))[0].size == 0
-    assert twin.refine(r, np.array([], int))[0].size == 0
+    assert QuantizedTile.build(np.zeros((0, 4))).estimate(np.zeros(0))[0].tolist() == [0.0] * 4
+    assert QuantizedTile.build(np.zeros((4, 0))).estimate(np.zeros(4))[0].size == 0
+    assert tile.refine(r, np.array([], int))[0].size == 0
 
 
 def test_stochastic_codes_are_unbiased_and_the_tail_bound_holds():
@@ -301,45 +301,45 @@ def test_stochastic_codes_are_unbiased_and_the_tail_bound_holds():
     exact = X.T @ r
     errors, bounds = [], []
     for seed in range(trials):
-        g, bound = Twin.build(X, np.random.default_rng(seed)).estimate(r, log_delta=math.log(0.3))
+        g, bound = QuantizedTile.build(X, np.random.default_rng(seed)).estimate(r, log_delta=math.log(0.3))
         errors.append(g - exact)
         bounds.append(bound)
     errors, bounds = np.array(errors), np.array(bounds)
     assert 0.001 < (np.abs(errors) > bounds).mean() < 0.3
     # The mean over all trials and columns is zero within four standard errors.
     assert abs(errors.mean()) < 4 * errors.std() / math.sqrt(errors.size)
-    twin = Twin.build(X, np.random.default_rng(0))
-    never = twin.estimate(r, log_delta=-1000.0)[1]
-    assert (never > twin.estimate(r, log_delta=math.log(1e-6))[1]).all()
+    tile = QuantizedTile.build(X, np.random.default_rng(0))
+    never = tile.estimate(r, log_delta=-1000.0)[1]
+    assert (never > tile.estimate(r, log_delta=math.log(1e-6))[1]).all()
 
 
 def test_tail_bound_is_tighter_than_the_certain_one_on_tall_matrices():
     rng = np.random.default_rng(10)
     X, r = rng.standard_normal((20000, 20)), rng.standard_normal(20000)
-    twin = Twin.build(X, rng)
-    assert (twin.estimate(r, log_delta=math.log(1e-9))[1] < 0.1 * twin.estimate(r)[1]).all()
+    tile = QuantizedTile.build(X, rng)
+    assert (tile.estimate(r, log_delta=math.log(1e-9))[1] < 0.1 * tile.estimate(r)[1]).all()
 
 
 def test_costs_are_what_is_stored():
-    twin = Twin.build(np.ones((1000, 64)))
-    assert twin.estimate_cost() == (64_000, 64 * 1024 + 64 * 2 * 16)
-    assert twin.refine_cost(5) == (5000, 5 * (2 * 1024 + 2 * 12))
-    assert twin.nbytes == 64 * (2 * 1024 + 2 * 16 + 4)
-    assert Twin.build(np.ones((1000, 64)), fine=False).nbytes == 64 * (1024 + 2 * 16 + 4)
+    tile = QuantizedTile.build(np.ones((1000, 64)))
+    assert tile.estimate_cost() == (64_000, 64 * 1024 + 64 * 2 * 16)
+    assert tile.refine_cost(5) == (5000, 5 * (2 * 1024 + 2 * 12))
+    assert tile.nbytes == 64 * (2 * 1024 + 2 * 16 + 4)
+    assert QuantizedTile.build(np.ones((1000, 64)), fine=False).nbytes == 64 * (1024 + 2 * 16 + 4)
 
 
 def test_what_cannot_be_done_is_said():
-    twin = Twin.build(np.ones((4, 2)), fine=False)
+    tile = QuantizedTile.build(np.ones((4, 2)), fine=False)
     with pytest.raises(ValueError, match="stochastic"):
-        twin.estimate(np.ones(4), log_delta=-3.0)
+        tile.estimate(np.ones(4), log_delta=-3.0)
     with pytest.raises(ValueError, match="second bytes"):
-        twin.refine(np.ones(4), np.array([0]))
+        tile.refine(np.ones(4), np.array([0]))
     with pytest.raises(ValueError, match="3 rows, the codes 4"):
-        twin.estimate(np.ones(3))
+        tile.estimate(np.ones(3))
     with pytest.raises(ValueError, match="residual is not finite"):
-        twin.estimate(np.array([1.0, np.nan, 1.0, 1.0]))
+        tile.estimate(np.array([1.0, np.nan, 1.0, 1.0]))
     with pytest.raises(ValueError, match="matrix is not finite"):
-        Twin.build(np.array([[1.0, np.inf]]))
+        QuantizedTile.build(np.array([[1.0, np.inf]]))
     for shape, place, size in (
         ((600, 70), (599, 69), 1.0),
         ((600, 70), (3, 2), 1e-200),
@@ -348,28 +348,28 @@ def test_what_cannot_be_done_is_said():
         X = np.full(shape, size)
         X[place] = np.nan
         with pytest.raises(ValueError, match="matrix is not finite"):
-            Twin.build(X)
+            QuantizedTile.build(X)
 
 
 def test_sums_over_rows_for_several_targets_and_threads():
     rng = np.random.default_rng(12)
     X, R = gaussian(rng, 1500, 700), rng.standard_normal((1500, 3)) * [1e-90, 1.0, 1e90]
-    twin = Twin.build(X, fine=False, steps=True)
+    tile = QuantizedTile.build(X, fine=False, steps=True)
     parts = np.split(rng.permutation(1500), [40, 41, 700])[:3]
     with threadpool_limits(1):
-        sums, error = twin.estimate_rows(R, parts)
+        sums, error = tile.estimate_rows(R, parts)
     with threadpool_limits(2):
-        again = twin.estimate_rows(R, parts)
+        again = tile.estimate_rows(R, parts)
     np.testing.assert_array_equal((sums, error), again)
     for t in range(3):
-        one, bound = twin.estimate_rows(R[:, t], parts)
+        one, bound = tile.estimate_rows(R[:, t], parts)
         np.testing.assert_array_equal((sums[..., t], error[..., t]), (one, bound))
     rows = np.concatenate(parts)
     exact = X[rows].T @ R[rows]
     assert (np.abs(sums[-1] - exact) <= error[-1] * 1.001).all()
     assert (error[-1] < 0.01 * np.linalg.norm(R[rows], axis=0)).all()  # a hundredth of a sum's deviation
     with pytest.raises(ValueError, match="steps=True"):
-        Twin.build(X[:30]).estimate_rows(R[:30], [np.arange(3)])
+        QuantizedTile.build(X[:30]).estimate_rows(R[:30], [np.arange(3)])
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -386,5 +386,5 @@ def test_sums_over_rows_of_constant_columns_hold_where_the_residual_vanishes():
     X = np.ones((5, 3))
     X[:, 1] = 7.3
     r = np.array([1e300, 1.2345e-20, 3.0, 4.0, 5.0])
-    g, bound = Twin.build(X, fine=False, steps=True).estimate_rows(r, [np.array([1]), np.array([0])])
+    g, bound = QuantizedTile.build(X, fine=False, steps=True).estimate_rows(r, [np.array([1]), np.array([0])])
     assert (np.abs(g[0] - X[1] * r[1]) <= bound[0]).all()
