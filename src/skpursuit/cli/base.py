@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -17,6 +18,8 @@ import click
 from skpursuit._files import FileError
 
 BAD_INPUT = 2
+INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 WIDTH = 60  # of cells in tables
 OPTIONAL = ("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine")
 NAMING = ("--column", "--drop", "--categorical", "--id")  # options whose value names a column
@@ -38,43 +41,39 @@ class Refusal(click.ClickException):
     def __init__(self, message: str, advice: Any = None):
         super().__init__(message)
         self.problems: list[tuple[str, Any]] = [(message, advice)]
-        self.arguments: Sequence[str] = ()
-        self.flags: Sequence[str] = ()
+        self.corrected: Callable[[Any], str] = lambda advice: ""  # the command to run instead
 
     @classmethod
     def of(cls, error: FileError) -> Refusal:
         """Tell every problem of a file."""
         refusal = cls(str(error))
         every = getattr(error, "problems", [error])
-        refusal.problems = [(str(one), getattr(one, "advice", None)) for one in every]
+        refusal.problems = [(str(one).partition("\n")[0], getattr(one, "advice", None)) for one in every]
         return refusal
 
     def show(self, file: Any = None) -> None:
         for message, advice in self.problems:
-            command = self._corrected(advice) if advice is not None and self.arguments else ""
-            click.echo(f"Error: {message}{'; run: ' + command if command else ''}", err=True)
-
-    def _corrected(self, advice: Any) -> str:
-        """Return the command as it was given, but for the problem, as a line that a shell understands."""
-        bad, named = advice.instead_of, advice.instead_of.rpartition("=")[0]
-        left: list[str] = []
-        following = iter(self.arguments)
-        for argument in following:
-            option, equal, value = argument.partition("=")
-            takes_next = option.startswith("--") and not equal and option not in self.flags
-            rest = [next(following, "")] if takes_next else []
-            names_it = option in NAMING and (rest[0] if rest else value) in (bad, named)
-            if option != bad and not names_it:
-                left += [argument, *rest]
-        return shlex.join(["skpursuit", *left, *advice.options])
+            command = self.corrected(advice) if advice is not None else ""
+            click.echo(f"Error: {message}{command and '; run: ' + command}", err=True)
 
 
-class Commands(click.Group):
-    """A group whose commands turn bad files into lines and exit code 2."""
+class Program(click.Group):
+    """All commands, with one end for bad files, an interrupt, and an output that takes nothing more."""
+
+    arguments: Sequence[str] = ()
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
         self.arguments = list(sys.argv[1:] if args is None else args)
-        return super().main(self.arguments, *more, **kwargs)
+        try:
+            return super().main(self.arguments, *more, **kwargs)
+        except OSError as error:
+            if error.filename is not None or error.errno not in FULL:
+                raise
+            # What is still to be written goes nowhere, or Python would try again at its end and complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            message = f"cannot be written ({error.strerror}); make room, or send it elsewhere"
+            click.echo(f"Error: standard output: {message}", err=True)
+            sys.exit(BAD_INPUT)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -87,11 +86,27 @@ class Commands(click.Group):
             if error.name is None or error.name.partition(".")[0] not in OPTIONAL:
                 raise
             refusal = Refusal(f"{error.name} is not installed; run: pip install 'skpursuit[cli]'")
-        refusal.arguments = getattr(self, "arguments", ())
-        params = self.commands[str(ctx.invoked_subcommand)].params
-        flags = [param for param in params if getattr(param, "is_flag", False)]
-        refusal.flags = [name for flag in flags for name in (*flag.opts, *flag.secondary_opts)]
+        except KeyboardInterrupt as interrupt:
+            click.echo(f"\n{str(interrupt) or 'Stopped.'}", err=True)
+            sys.exit(INTERRUPTED)
+        refusal.corrected = functools.partial(self._corrected, str(ctx.invoked_subcommand))
         raise refusal from None
+
+    def _corrected(self, command: str, advice: Any) -> str:
+        """Return the command as it was given, but for the problem, as a line that a shell understands."""
+        flags = [param for param in self.commands[command].params if getattr(param, "is_flag", False)]
+        alone = [name for flag in flags for name in (*flag.opts, *flag.secondary_opts)]
+        bad, named = advice.instead_of, advice.instead_of.rpartition("=")[0]
+        left: list[str] = []
+        following = iter(self.arguments)
+        for argument in following:
+            option, equal, value = argument.partition("=")
+            takes_next = option.startswith("--") and not equal and option not in alone
+            rest = [next(following, "")] if takes_next else []
+            names_it = option in NAMING and (rest[0] if rest else value) in (bad, named)
+            if option != bad and not names_it:
+                left += [argument, *rest]
+        return shlex.join(["skpursuit", *left, *advice.options])
 
 
 class Command(click.Command):

@@ -203,7 +203,7 @@ def _read(path: Path, options: ReadOptions, given: dict[str, Any], meter: Meter)
 
 
 def _fit(file: Path, table: Table, given: dict[str, Any], meter: Meter) -> Outcome:
-    from skpursuit.models.fitting import FitError, FitOptions, fit_table
+    from skpursuit.models.fitting import FitOptions, fit_table
 
     names = ("k", "most", "task", "solver", "selector", "normalize", "test_share", "seed")
     reported = given["page"] is not None
@@ -215,8 +215,8 @@ def _fit(file: Path, table: Table, given: dict[str, Any], meter: Meter) -> Outco
     )
     try:
         return fit_table(table, options)
-    except FitError as error:
-        raise Refusal(f"{file}: {error}", error.advice) from None
+    except FileError:
+        raise
     except ValueError as error:
         raise Refusal(f"{file}: no model could be fitted: {' '.join(str(error).split())}") from None
 

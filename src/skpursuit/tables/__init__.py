@@ -20,7 +20,7 @@ from .arrays import read_npz, read_svmlight
 from .columns import Column, Columns, ReadOptions
 from .delimited import read_delimited, stream_delimited
 from .encoding import Encoding, Table, learn
-from .errors import Advice, Refused, TableError, TableProblems, naming, show
+from .errors import Advice, Refused, TableError, naming, show
 from .guessing import EncodingOptions
 from .source import check_readable
 from .typed import read_excel, read_parquet
@@ -33,7 +33,6 @@ __all__ = [
     "ReadOptions",
     "Table",
     "TableError",
-    "TableProblems",
     "apply_encoding",
     "learn",
     "read_columns",
@@ -76,7 +75,7 @@ def read_columns(path: str | os.PathLike[str], options: ReadOptions | None = Non
         if not options.transpose:
             return read(path, options)
         columns = read(path, replace(options, only=None))
-        if columns.matrix is not None or len(columns.raw) < 2:
+        if len(columns.raw) < 2 or not next(iter(columns.raw.values())).is_text:
             problem = "only a table of texts with a column of names can be transposed"
             raise Refused(problem, "leave out --transpose", Advice("no transpose", instead_of="--transpose"))
         return columns.transposed()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow
-from scipy.sparse import csc_array, csr_array
+from scipy.sparse import csr_array
 
 from .columns import Column, Columns, ReadOptions, different
 from .errors import Refused, show
@@ -24,42 +23,37 @@ _SPARSE_ITEM = re.compile(r"\s*(\d+)\s+(.+)", re.S)
 _NUMBERS = ("numeric", "real", "integer")
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Attribute:
-    """One column: numbers where ``labels`` is None; else codes, with room for new labels if ``open``.
-
-    The codes of an open column begin at 1, so that the zeros of a sparse file are none of them.
-    """
+    """One column: numbers where ``labels`` is None, any text where they are empty."""
 
     name: str
-    labels: dict[str, int] | None = None
-    open: bool = False
+    labels: tuple[str, ...] | None = None
 
-    def value(self, text: str) -> float:
-        """Return a number or the code of a label, NaN if missing; ValueError for anything else."""
+    def value(self, text: str) -> float | str | None:
+        """Return a number or a label, None if missing; ValueError for anything else."""
         if text == "?":
-            return np.nan
-        label = _unquote(text)
+            return None
         if self.labels is None:
             try:
                 return parse_number(text)
             except ValueError:
                 raise ValueError(f"attribute {show(self.name)}: {show(text)} is not a number") from None
-        if self.open:
-            return self.labels.setdefault(label, len(self.labels) + 1)
-        if label not in self.labels:
+        label = _unquote(text)
+        if self.labels and label not in self.labels:
             raise ValueError(f"attribute {show(self.name)}: {show(text)} is not one of the declared values")
-        return self.labels[label]
+        return label
 
-    def column(self, values: Any) -> Column:
-        """Return the texts of codes; a sparse file may leave out a nominal value, but not a string."""
-        codes = (values.toarray() if isinstance(values, csc_array) else values).ravel() - self.open
-        if np.any(codes < 0):
-            row = int(np.argmax(codes < 0)) + 1
-            problem = f"row {row} leaves out the string {show(self.name)}, which a sparse file must write"
+    def column(self, rows: list[dict[int, Any]], j: int) -> Column:
+        """Return a column of rows; a sparse one may leave out a number or a label, but not a string."""
+        if self.labels == () and (short := [i for i, row in enumerate(rows, start=1) if j not in row]):
+            problem = (
+                f"row {short[0]} leaves out the string {show(self.name)}, which a sparse file must write"
+            )
             raise Refused(problem, "write it (? if missing)")
-        known = pyarrow.array(np.nan_to_num(codes).astype(np.int64), mask=np.isnan(codes))
-        return Column(pyarrow.array(list(self.labels or [""]), pyarrow.string()).take(known))
+        absent = self.labels[0] if self.labels else 0.0
+        kind = pyarrow.float64() if self.labels is None else pyarrow.string()
+        return Column(pyarrow.array([row.get(j, absent) for row in rows], kind))
 
 
 def read_arff(path: Path, options: ReadOptions) -> Columns:
@@ -70,18 +64,17 @@ def read_arff(path: Path, options: ReadOptions) -> Columns:
         if line.strip() and not line.strip().startswith("%")
     )
     attributes = _read_header(lines)
-    for attribute, name in zip(attributes, different(attribute.name for attribute in attributes)):
-        attribute.name = name
-    table = _read_data(lines, attributes)
-    numeric = [j for j, attribute in enumerate(attributes) if attribute.labels is None]
-    texts = [j for j, attribute in enumerate(attributes) if attribute.labels is not None]
-    matrix = table[:, numeric]
-    return Columns(
-        str(path),
-        {attributes[j].name: attributes[j].column(table[:, [j]]) for j in texts},
-        tuple(attributes[j].name for j in numeric),
-        csr_array(matrix) if isinstance(matrix, csc_array) else matrix,
-    )
+    names = different(attribute.name for attribute in attributes)
+    rows, sparse = _read_data(lines, attributes)
+    inside = [j for j, attribute in enumerate(attributes) if sparse and attribute.labels is None]
+    raw = {names[j]: attributes[j].column(rows, j) for j in range(len(names)) if j not in set(inside)}
+    if not sparse:
+        return Columns(str(path), raw)
+    place = {j: new for new, j in enumerate(inside)}
+    entries = [(i, place[j], cell) for i, row in enumerate(rows) for j, cell in row.items() if j in place]
+    i, j, cells = zip(*entries) if entries else ((), (), ())
+    matrix = csr_array((np.array(cells, dtype=np.float64), (i, j)), shape=(len(rows), len(inside)))
+    return Columns(str(path), raw, tuple(names[j] for j in inside), matrix)
 
 
 def _read_header(lines: Iterator[tuple[int, str]]) -> list[_Attribute]:
@@ -104,36 +97,29 @@ def _attribute(number: int, text: str) -> _Attribute:
         raise Refused(f"line {number}: cannot understand {show(text)}", "write @attribute NAME TYPE")
     name, kind = _unquote(match[1]), match[2].strip()
     if kind.startswith("{") and kind.endswith("}"):
-        labels = [_unquote(token) for token in _split(kind[1:-1])]
-        numbers = labels == ["0", "1"]
-        return _Attribute(name, None if numbers else {label: i for i, label in enumerate(labels)})
-    if kind.lower() in _NUMBERS:
-        return _Attribute(name)
-    return _Attribute(name, {}, open=True)  # strings, dates and the like
+        labels = tuple(_unquote(token) for token in _split(kind[1:-1]))
+        return _Attribute(name, None if labels == ("0", "1") else labels)
+    return _Attribute(name, None if kind.lower() in _NUMBERS else ())  # strings, dates and the like
 
 
-def _read_data(lines: Iterator[tuple[int, str]], attributes: list[_Attribute]) -> Any:
-    """Return all values as an array, or as a csc_array where the file is sparse."""
-    values, indices, indptr, sparse = array("d"), array("q"), array("q", [0]), None
+def _read_data(
+    lines: Iterator[tuple[int, str]], attributes: list[_Attribute]
+) -> tuple[list[dict[int, Any]], bool]:
+    """Return the values of each row by the number of their attribute, and whether the file is sparse."""
+    rows: list[dict[int, Any]] = []
+    sparse = None
     for number, text in lines:
         try:
             if sparse not in (None, text.startswith("{")):
                 raise ValueError("dense and sparse rows are mixed")
             sparse = text.startswith("{")
-            fields = enumerate(_split(text)) if not sparse else _sparse_items(text, len(attributes))
-            items = list(fields)
+            items = dict(_sparse_items(text, len(attributes)) if sparse else enumerate(_split(text)))
             if not sparse and len(items) != len(attributes):
                 raise ValueError(f"{len(items)} values where {len(attributes)} attributes are declared")
-            for index, token in items:
-                indices.append(index)
-                values.append(attributes[index].value(token))
+            rows.append({j: attributes[j].value(token) for j, token in items.items()})
         except ValueError as error:
             raise Refused(f"line {number}: {error}", "correct that line, or get the whole file") from None
-        indptr.append(len(values))
-    shape = (len(indptr) - 1, len(attributes))
-    if not sparse:
-        return np.array(values, dtype=np.float64).reshape(shape)
-    return csc_array(csr_array((np.array(values), np.array(indices), np.array(indptr)), shape=shape))
+    return rows, bool(sparse)
 
 
 def _sparse_items(text: str, width: int) -> Iterator[tuple[int, str]]:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
-from .columns import Columns, ReadOptions, different
+from .columns import Column, Columns, ReadOptions, different
 from .errors import Refused, listing, show
 from .source import TextFile, examine
 from .spelling import is_plain
@@ -27,18 +27,23 @@ def read_npz(path: Path, options: ReadOptions) -> Columns:
     sparse = "indptr" in arrays
     matrix = _csr(arrays) if sparse else _dense(arrays)
     n, d = matrix.shape
-    y = arrays.get("y")
-    if y is not None and y.shape != (n,):
-        raise Refused(f"y has the shape {y.shape} where X has {n} rows", "store one target per row")
-    y = None if y is None else _readable("y", y)
+    target = {}
+    if "y" in arrays:
+        if arrays["y"].shape != (n,):
+            problem = f"y has the shape {arrays['y'].shape} where X has {n} rows"
+            raise Refused(problem, "store one target per row")
+        target = {"y": Column.of(_readable("y", arrays["y"]))}
     if sparse and "feature_names" not in arrays:
-        return _used_columns(path, matrix, y)
+        return _used_columns(path, matrix, target)
     names = _readable("feature_names", arrays.get("feature_names", np.arange(d)))
     if names.shape != (d,):
         problem = f"feature_names has the shape {names.shape} where X has {d} columns"
         raise Refused(problem, "store one name per column")
-    unlike = different(names if y is None else ["y", *names])[-d:]
-    return Columns(str(path), {}, tuple(unlike), matrix.astype(np.float64, copy=False), y)
+    unlike = tuple(different([*target, *names])[len(target) :])
+    if sparse:
+        return Columns(str(path), target, unlike, matrix, bool(target))
+    columns = {name: Column.of(values.astype(np.float64)) for name, values in zip(unlike, matrix.T)}
+    return Columns(str(path), {**columns, **target}, has_target=bool(target))
 
 
 def _readable(name: str, values: np.ndarray) -> np.ndarray:
@@ -94,11 +99,12 @@ def _csr(arrays: dict[str, np.ndarray]) -> csr_array:
     return matrix
 
 
-def _used_columns(path: Path, X: Any, y: np.ndarray | None) -> Columns:
+def _used_columns(path: Path, X: Any, target: dict[str, Column]) -> Columns:
     """Leave out columns that no row mentions: numbers may be hashes, far beyond how many there are."""
     used, indices = np.unique(X.indices, return_inverse=True)
     matrix = csr_array((X.data.astype(np.float64), indices, X.indptr), shape=(X.shape[0], used.size))
-    return Columns(str(path), {}, tuple(map(str, used.tolist())), matrix, y, open_ended=True)
+    names = tuple(map(str, used.tolist()))
+    return Columns(str(path), target, names, matrix, bool(target), open_ended=True)
 
 
 def read_svmlight(path: Path, options: ReadOptions) -> Columns:
@@ -112,7 +118,7 @@ def read_svmlight(path: Path, options: ReadOptions) -> Columns:
     except (ValueError, OverflowError, MemoryError):
         _check_lines(file, lambda text: True)
         raise Refused("this cannot be read as svmlight", "save it as plain text in UTF-8") from None
-    return _used_columns(path, X, y)
+    return _used_columns(path, X, {"y": Column.of(y)})
 
 
 def _check_lines(file: TextFile, suspicious: Callable[[str], bool]) -> None:

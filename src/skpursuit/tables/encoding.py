@@ -13,7 +13,7 @@ from .columns import Columns, Matrix
 from .errors import Advice, Refused, listing, naming, refuse_all, show
 from .guessing import EncodingOptions, guess_kinds
 from .kinds import Date, Found, Kind, LeftOut, Number, YesNo, kind_from_dict
-from .spelling import NO, YES
+from .spelling import TRUTH
 
 #: More cells than this are held as a sparse matrix (a dense one would need more than 1 GiB).
 DENSE_CELLS = 2**27
@@ -30,6 +30,7 @@ class Table:
     #: what was met in each column: missing cells, texts among numbers, unknown categories
     found: dict[str, Found] = field(default_factory=dict)
     dropped: int = 0  # rows without a target, which are left out
+    path: str = ""  # the file
 
     def described(self) -> list[dict[str, str]]:
         """Say what each column was taken for, and what became of its missing cells, in words."""
@@ -78,14 +79,14 @@ class Encoding:
         refuse_all(
             problem for kind in self.columns for problem in _problems(kind, found.get(kind.name, Found()))
         )
-        return Table(_join(parts, columns.n_rows), None, self.features, self, found)
+        return Table(_join(parts, columns.n_rows), None, self.features, self, found, path=columns.path)
 
     def _parts(self, columns: Columns, found: dict[str, Found]) -> Iterator[Matrix]:
         """Yield the features of all columns; those that a sparse matrix holds come together."""
         block: list[Kind] = []
-        sparse = isinstance(columns.matrix, csr_array)
+        sparse = columns.matrix is not None
         for kind in (*self.columns, None):
-            if sparse and isinstance(kind, Number) and not kind.flag and kind.name not in columns.one_by_one:
+            if sparse and isinstance(kind, Number) and not kind.flag and kind.name not in columns.raw:
                 block.append(kind)
                 continue
             if block:
@@ -179,8 +180,8 @@ def _learn(columns: Columns, options: EncodingOptions, given: Encoding | None) -
     target = options.target or "y"
     # A column of the sparse matrix is looked at only if it is the target, or if something is said of it.
     alone = [name for name in columns.names if name in options.kinds or name == target]
-    known = {**{name: columns.column(name) for name in alone}, **columns.one_by_one}
-    if columns.target is not None and target != "y":
+    known = {**{name: columns.column(name) for name in alone}, **columns.raw}
+    if columns.has_target and target != "y":
         del known["y"]
     kinds = guess_kinds(known, replace(options, target=target))
     target_kind = kinds.pop(target)
@@ -202,7 +203,7 @@ def _learn(columns: Columns, options: EncodingOptions, given: Encoding | None) -
 
 def _unknown_names(columns: Columns, options: EncodingOptions) -> Iterator[Refused]:
     names, target = columns.all_names, options.target
-    if target is None and columns.target is None:
+    if target is None and not columns.has_target:
         advice = Advice("target", ("--target", names[-1]))
         yield Refused("it is not said which column is the target", f"name it: {listing(names)}", advice)
     elif target is not None and target not in names:
@@ -244,15 +245,15 @@ def _target(columns: Columns, name: str, kind: Kind, forced: bool) -> tuple[np.n
 def _one_spelling(counts: np.ndarray, labels: list[str]) -> list[str]:
     """Return labels where all that mean yes are spelled as most of them are, and so for no."""
     best: dict[int, str] = {}
-    for words in (YES, NO):
-        own = [i for i, label in enumerate(labels) if label.casefold() in words]
+    for truth in (True, False):
+        own = [i for i, label in enumerate(labels) if TRUTH.get(label.casefold()) is truth]
         best |= dict.fromkeys(own, labels[max(own, key=lambda i: counts[i])] if own else "")
     return [best.get(i, label) for i, label in enumerate(labels)]
 
 
 def _block_kinds(columns: Columns, impute: bool) -> list[Kind]:
     """Return the columns of a file's matrix as numbers, each with its median for what is missing."""
-    if not isinstance(columns.matrix, csr_array):
+    if columns.matrix is None:
         return []
     matrix = columns.matrix.tocsc()
     medians = np.zeros(matrix.shape[1])

@@ -17,7 +17,10 @@ import pyarrow.compute as pc
 _WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
 #: Spellings of a missing value, in lower case.
 MISSING = tuple(_WORDS["missing"])
-YES, NO, TOTALS = frozenset(_WORDS["yes"]), frozenset(_WORDS["no"]), frozenset(_WORDS["totals"])
+TOTALS = frozenset(_WORDS["totals"])
+#: Words for yes and no, in lower case; where a column is known to hold them, digits may say it too.
+TRUTH = {**dict.fromkeys(_WORDS["yes"], True), **dict.fromkeys(_WORDS["no"], False)}
+TRUTH_OR_DIGIT = {**TRUTH, "1": True, "0": False}
 _MONTHS = {name: month for month, names in enumerate(_WORDS["months"], start=1) for name in names}
 _CURRENCY, _LIMIT, _SCALE = (
     f"(?:{'|'.join(map(re.escape, sorted(_WORDS[name], key=len, reverse=True)))})"
