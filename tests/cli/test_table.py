@@ -12,6 +12,8 @@ from click.testing import CliRunner
 from skpursuit import _files
 from skpursuit.cli import main
 from skpursuit.cli.base import Output
+from skpursuit.cli.table import SOLVERS
+from skpursuit.solvers import solver_names
 
 
 def invoke(*arguments):
@@ -114,6 +116,7 @@ def test_other_solvers(table, solver):
 
 
 def test_solvers_without_a_number_of_coefficients_are_neither_offered_nor_taken(table):
+    assert solver_names(lambda kind: kind.has_sparsity) == list(SOLVERS)
     assert "[omp|mp|cosamp|grasp]" in invoke("fit", "--help").output
     done = invoke("fit", table, "--target", "price", "--solver", "fw")
     assert done.exit_code == 2

@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skpursuit._files import FileError
-from skpursuit.cli.base import Command, Output, Refusal, check_input, output_options
-from skpursuit.cli.outputs import check_outputs, write_all
-from skpursuit.cli.progress import Meter
+from skpursuit.cli.base import Meter, Output, Refusal, check_input, check_outputs, command, write_all
 
 if TYPE_CHECKING:
     from skpursuit.models.fitting import Outcome
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("csv", "tsv", "parquet", "xlsx", "npz", "svmlight", "arff")
 SAID = ("number", "category", "yesno", "date", "dmy", "mdy", "ymd", "time", "drop")
+SOLVERS = ("omp", "mp", "cosamp", "grasp")  # those that can be told a number of coefficients
 SHOWN = 30  # features, and columns, of a table on the terminal
 FILE = click.Path(path_type=Path, allow_dash=True)
 COUNT, SHARE = click.IntRange(min=1), click.FloatRange(0.0, 0.9, min_open=True)
@@ -47,24 +46,6 @@ READING = {
     "keep_total": click.option("--keep-total", is_flag=True, help="Keep a last row that is a total."),
     "transpose": click.option("--transpose", is_flag=True, help="Rows are columns, the first names them."),
 }
-
-
-class SolverName(click.Choice):
-    """The solvers that can be told a number of coefficients, looked up for help and checked when they run."""
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """Their names."""
-        from skpursuit.solvers import solver_names
-
-        return tuple(solver_names(lambda kind: kind.has_sparsity))
-
-    @choices.setter
-    def choices(self, names: tuple[str, ...]) -> None:
-        """Names given beforehand are not used."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return str(value)
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,14 +120,13 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
     return found
 
 
-@click.command(
-    cls=Command,
-    epilog="""
+@command(
+    """
     skpursuit fit houses.csv --target price --out model.json --report model.html
     skpursuit fit patients.xlsx --target ill -k 20 --column 'birth=dmy' --drop name
     skpursuit fit documents.svm -k 50 --task classification --selector certified
     cat table.tsv | skpursuit fit - --format tsv --target y --json > fit.json
-    """,
+    """
 )
 @click.option("--target", help="The column to predict; not needed where a file stores a y.")
 @click.option("-k", "k", type=COUNT, help="Features in the model.  [default: cross-validated]")
@@ -164,14 +144,13 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
 @click.option("--impute/--no-impute", default=True, help="Fill missing values, or refuse them.")
 @click.option("--schema", type=FILE, help="Take columns for what this file says.")
 @click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
-@click.option("--solver", type=SolverName(()), default="omp", help="How the model grows.")
+@click.option("--solver", default="omp", metavar=f"[{'|'.join(SOLVERS)}]", help="How the model grows.")
 @click.option("--selector", default="auto", help="How features are found; see the demo.")
 @click.option("--normalize/--no-normalize", default=True, help="Do features compete as if of one spread?")
 @click.option(
     "--test-share", type=SHARE, default=0.2, callback=refuse_nan, help="Rows held out for the score."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0)
-@output_options
 @source_options
 def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
     """Fit a sparse model to a table: CSV, TSV, Parquet, Excel, npz, svmlight or ARFF; - is standard input."""
@@ -301,19 +280,17 @@ def _picture(outcome: Outcome, out: Output) -> bytes:
     return buffer.getvalue()
 
 
-@click.command(
-    cls=Command,
-    epilog="""
+@command(
+    """
     skpursuit predict model.json new_houses.csv
     skpursuit predict model.json new_houses.csv --id address --out predictions.csv
     skpursuit predict model.json new.tsv --json
-    """,
+    """
 )
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("--out", "predictions", type=FILE, help="Write a CSV file instead of printing.")
 @click.option("--id", "ids", multiple=True, metavar="COLUMN", help="Put a column beside the predictions.")
 @click.option("--interval", type=BETWEEN, default=0.9, help="Share of rows that intervals should hold.")
-@output_options
 @source_options
 def predict(
     model: Path, file: Path, read: dict[str, Any], predictions: Path | None, out: Output, **given: Any

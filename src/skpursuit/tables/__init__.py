@@ -1,6 +1,6 @@
 """Tables from files, as people have them, to a matrix with named columns.
 
-`read_columns` gives the columns as the file has them (`delimited`, `typed`, `arrays`, `arff`), `guessing`
+`read_columns` gives the columns as the file has them (`delimited`, `readers`), `guessing`
 finds out what each is, and `Encoding` turns them into numbers, the same way for every later file.
 
 >>> table = read_table("houses.csv", EncodingOptions(target="price"))  # doctest: +SKIP
@@ -15,15 +15,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from .arff import read_arff
-from .arrays import read_npz, read_svmlight
 from .columns import Column, Columns, ReadOptions
 from .delimited import read_delimited, stream_delimited
 from .encoding import Encoding, Table, learn
 from .errors import Advice, Refused, TableError, naming, show
 from .guessing import EncodingOptions
+from .readers import read_arff, read_excel, read_npz, read_parquet, read_svmlight
 from .source import check_readable
-from .typed import read_excel, read_parquet
 
 __all__ = [
     "Column",
