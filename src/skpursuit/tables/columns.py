@@ -240,9 +240,9 @@ def trailing_totals(
 
     The first text of a total says that it is one, which that of no earlier row does.
     """
-    if options.keep_total or any(_is_total(row) for row in rows[: max(1, len(rows) - MOST_TOTALS)]):
+    if options.keep_total or any(is_total(row) for row in rows[: max(1, len(rows) - MOST_TOTALS)]):
         return 0
-    count = len(list(itertools.takewhile(_is_total, reversed(tail[-MOST_TOTALS:]))))
+    count = len(list(itertools.takewhile(is_total, reversed(tail[-MOST_TOTALS:]))))
     if count and count < len(rows):
         words = f"the last {count} rows are totals" if count > 1 else "the last row is a total"
         cells = " ".join(str(cell) for cell in tail[-count] if cell not in (None, ""))
@@ -251,6 +251,7 @@ def trailing_totals(
     return 0
 
 
-def _is_total(row: Sequence[Any]) -> bool:
+def is_total(row: Sequence[Any]) -> bool:
+    """Whether the first text of a row says that it is a total."""
     first = next((cell for cell in row if cell is not None and str(cell).strip()), "")
     return isinstance(first, str) and spelling.is_total(first)

@@ -277,9 +277,6 @@ def _join(parts: list[Matrix], rows: int) -> Matrix:
         return csr_array(hstack([csr_array(part) for part in parts], format="csr"))
     if len(parts) == 1 and not sparse:
         return parts[0]
-    joined = np.empty((rows, width), order="F")  # solvers gather columns
-    at = 0
-    for part in parts:
-        joined[:, at : at + part.shape[1]] = part.toarray() if isinstance(part, csr_array) else part
-        at += part.shape[1]
-    return joined
+    dense = [part.toarray() if isinstance(part, csr_array) else part for part in parts]
+    whole = np.empty((rows, width), order="F")  # solvers gather columns
+    return np.concatenate([whole[:, :0], *dense], axis=1, out=whole)

@@ -5,7 +5,7 @@ Columns keep the types that the file gives them. Sparse files give a sparse matr
 
 from __future__ import annotations
 
-import datetime
+import contextlib
 import re
 import zipfile
 from codecs import BOM_UTF8
@@ -117,15 +117,13 @@ def _filled(row: list[Any]) -> int:
 
 
 def _typed(cells: tuple[Any, ...]) -> Any:
-    known = {type(cell) for cell in cells if cell != ""}
     values = [None if cell == "" else cell for cell in cells]
-    if known and known <= {int, float}:
-        return pyarrow.array(values, pyarrow.float64())
-    if known == {bool}:
-        return pyarrow.array(values, pyarrow.bool_())
-    if known and known <= {datetime.date, datetime.datetime}:
-        days = pyarrow.array([v and v.isoformat() for v in values], pyarrow.string())
-        return days.cast(pyarrow.timestamp("us"))
+    with contextlib.suppress(pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+        column = pyarrow.array(values)
+        if pyarrow.types.is_integer(column.type):
+            column = column.cast(pyarrow.float64())
+        if (plain := _plain(column)) is not None and not pyarrow.types.is_time(column.type):
+            return plain
     whole = [int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 2**53 else v for v in values]
     return pyarrow.array([None if v is None else str(v) for v in whole], pyarrow.string())
 
