@@ -326,6 +326,7 @@ def _predicted(
     from skpursuit.tables.errors import naming, refuse_all
 
     fitted = load_model(model)
+    heads: list[str] = []
     rows: list[tuple[Any, ...]] = []
     met: Counter[tuple[str, str]] = Counter()
     for columns in stream_columns(path, replace(options, only=frozenset((*fitted.encoding.used, *ids)))):
@@ -336,8 +337,10 @@ def _predicted(
             met[name, "hold categories the model does not know"] += found.unseen
             met[name, "hold no value of their kind, and are filled"] += found.missing + found.strays
         beside = [columns.raw[name].to_pylist() for name in ids]
-        rows += zip(*beside, *fitted.predictions(table, interval))
+        predictions = fitted.predictions(table, interval)
+        heads = [*ids, *predictions]
+        rows += zip(*beside, *predictions.values())
     for (name, words), count in met.items():
         if count:
             options.told(f"{count} rows of column {name!r} {words}")
-    return [*ids, *fitted.prediction_heads], rows
+    return heads, rows

@@ -135,7 +135,7 @@ def _read_columns(path: Path) -> tuple[csr_array, np.ndarray]:
     if target is None:
         raise DataError(path, "no attribute holds the classes", "call it 'class', in an .npz file y")
     classes = columns.column(target)
-    if classes.null_count:
+    if classes.values.null_count:
         raise DataError(path, f"class {target!r} is missing in some rows", "remove such rows")
     if columns.matrix is not None:
         X = columns.matrix[:, [j for j, name in enumerate(columns.names) if name != target]]

@@ -62,11 +62,6 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
-    @property
-    def null_count(self) -> int:
-        """How many cells hold nothing at all."""
-        return self.values.null_count
-
     def cell(self, row: int) -> str:
         """Return one cell as a text, as it was given."""
         return str(self.values[row].as_py())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -65,34 +66,29 @@ class Encoding:
 
     def apply(self, columns: Columns) -> Table:
         """Encode columns, found by name in any order; columns the encoding does not know are ignored."""
+        known, found = set(columns.all_names), dict[str, Found]()
         with naming(columns.path):
-            return self._apply(columns)
-
-    def _apply(self, columns: Columns) -> Table:
-        known = set(columns.all_names)
-        absent = [] if columns.open_ended else [name for name in self.used if name not in known]
-        if absent:
-            problem = f"columns that the model needs are missing: {listing(absent)}"
-            raise Refused(problem, "add them (any order; other columns are ignored)")
-        found: dict[str, Found] = {}
-        parts = list(self._parts(columns, found))
-        refuse_all(
-            problem for kind in self.columns for problem in _problems(kind, found.get(kind.name, Found()))
-        )
+            absent = [] if columns.open_ended else [name for name in self.used if name not in known]
+            if absent:
+                problem = f"columns that the model needs are missing: {listing(absent)}"
+                raise Refused(problem, "add them (any order; other columns are ignored)")
+            parts = list(self._parts(columns, found))
+            met = [(kind, found.get(kind.name, Found())) for kind in self.columns]
+            refuse_all(problem for one in met for problem in _problems(*one))
         return Table(_join(parts, columns.n_rows), None, self.features, self, found, path=columns.path)
 
     def _parts(self, columns: Columns, found: dict[str, Found]) -> Iterator[Matrix]:
         """Yield the features of all columns; those that a sparse matrix holds come together."""
-        block: list[Kind] = []
-        sparse = columns.matrix is not None
-        for kind in (*self.columns, None):
-            if sparse and isinstance(kind, Number) and not kind.flag and kind.name not in columns.raw:
-                block.append(kind)
+
+        def inside(kind: Kind) -> bool:
+            plain = isinstance(kind, Number) and not kind.flag
+            return columns.matrix is not None and plain and kind.name not in columns.raw
+
+        for together, kinds in itertools.groupby(self.columns, inside):
+            if together:
+                yield _block(columns, list(kinds), found)
                 continue
-            if block:
-                yield _block(columns, block, found)
-                block = []
-            if kind is not None and kind.features:
+            for kind in filter(lambda kind: kind.features, kinds):
                 encoded, found[kind.name] = kind.encode(columns.column(kind.name))
                 yield encoded
 

@@ -23,11 +23,13 @@ from sklearn.datasets import load_svmlight_file
 from .columns import Column, Columns, ReadOptions, different, trailing_totals
 from .errors import Advice, Refused, listing, show
 from .source import TextFile, examine
-from .spelling import is_plain, parse_number
+from .spelling import parse_number
 
 PANDAS_INDEX = "__index_level_"  # what pandas calls its row index in a file
 _CSR = ("data", "indices", "indptr", "shape")
 _NPZ_REMEDY = "store X and y, or the CSR parts data, indices, indptr, shape and y (numpy.savez)"
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+|inf|nan)(?:e[+-]?\d+)?"
+_SVMLIGHT = re.compile(rf"{_NUMBER}(?:\s+qid:\S+)?(?:\s+\d+:{_NUMBER})*", re.I | re.A)
 _ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(.+)""", re.I | re.S)
 _TOKEN = re.compile(r"""((?:[^,'"\\]|\\.|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*)(,|$)""", re.S)
 _SPARSE_ITEM = re.compile(r"\s*(\d+)\s+(.+)", re.S)
@@ -239,15 +241,10 @@ def _check_lines(file: TextFile, suspicious: Callable[[str], bool]) -> None:
 
 
 def _is_svmlight(text: str) -> bool:
-    fields = [field for field in text.partition("#")[0].split() if not field.startswith("qid:")]
-    try:
-        float(fields[0]) if fields else None
-        pairs = [field.split(":") for field in fields[1:]]
-        indices = [int(index) for index, value in pairs if float(value) is not None]
-    except ValueError:
-        return False
-    ordered = indices == sorted(set(indices)) and all(0 <= j < 2**31 for j in indices)
-    return ordered and is_plain(" ".join(fields))
+    line = text.partition("#")[0].strip()
+    indices = [int(index) for index in re.findall(r"\s(\d+):", line)]
+    ordered = indices == sorted({index for index in indices if index < 2**31})
+    return not line or (ordered and _SVMLIGHT.fullmatch(line) is not None)
 
 
 # -- ARFF
