@@ -23,8 +23,16 @@ from typing import Any
 
 import click
 
+from skpursuit import __version__
 from skpursuit._files import FileError, prepared
 
+EXAMPLES = """\b
+Examples:
+  skpursuit demo
+  skpursuit fit houses.csv --target price --out model.json
+  skpursuit predict model.json new_houses.csv
+  skpursuit reproduce all && skpursuit report results
+"""
 BAD_INPUT = 2
 INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -119,6 +127,19 @@ class Program(click.Group):
         return shlex.join(["skpursuit", *left, *advice.options])
 
 
+@click.group(
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    epilog=EXAMPLES,
+)
+@click.version_option(__version__)
+def main() -> None:
+    """Sparse models, found by reading a fraction of the data.
+
+    Exit codes: 0 done, 1 failed, 2 the input, the options or the output cannot be used, 130 interrupted.
+    """
+
+
 @dataclass(frozen=True)
 class Output:
     """Where a command's words go: to people, to a program (`--json`), or nowhere (`--quiet`)."""
@@ -175,7 +196,7 @@ def in_line(text: str, limit: int = WIDTH) -> str:
 
 
 def command(examples: str, printing: bool = True) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command with examples in its help.
+    """Make a command of the program, with examples in its help.
 
     Parameters
     ----------
@@ -191,7 +212,7 @@ def command(examples: str, printing: bool = True) -> Callable[[Callable[..., Any
         def run(*args: Any, quiet: bool, as_json: bool, **kwargs: Any) -> Any:
             return function(*args, out=Output(quiet, as_json), **kwargs)
 
-        made = click.command(epilog=f"\b\nExamples:\n{lines}")(run if printing else function)
+        made = main.command(epilog=f"\b\nExamples:\n{lines}")(run if printing else function)
         if printing:
             made.params += [
                 click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing but errors."),

@@ -29,7 +29,7 @@ from skpursuit.models.file import LinearModel, linear_model
 from skpursuit.selectors import NAMES
 from skpursuit.solvers import solver_names
 from skpursuit.tables import Table
-from skpursuit.tables.errors import Advice, Refused, naming
+from skpursuit.tables.errors import Advice, Refused, TableError, naming
 
 FEWEST_ROWS = 10
 FEWEST_OF_A_CLASS = 4
@@ -115,24 +115,21 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     TableError
         If the table has too few rows, or classes of too few.
     """
-    with naming(table.path):
-        return _fit_table(table, options)
-
-
-def _fit_table(table: Table, options: FitOptions) -> Outcome:
     y = np.asarray(table.y)
     if options.task == "auto":
         options = replace(options, task=task_of(y))
     regression = options.task == "regression"
-    _check(table, y, options)
-    train, test = _split(y, options)
+    with naming(table.path):
+        _check(y, options)
+        train, test = _split(y, options)
     X_train, X_test = take_rows(table.X, train), take_rows(table.X, test)
     judged = _judge(X_train, y[train], options)
     k = min(options.k or judged.choice, table.X.shape[1])
     options.progress("fitting", 0.0)
     score = _fitted(X_train, y[train], k, options).score(X_test, y[test])
     if not np.isfinite(score):
-        raise Refused("its numbers are too large to compute with", "give columns in larger units")
+        problem = "its numbers are too large to compute with"
+        raise TableError(table.path, problem, "give columns in larger units")
     constant = DummyRegressor() if regression else DummyClassifier()
     baseline = constant.fit(X_train[:, :1], y[train]).score(X_test[:, :1], y[test])
     everything = _everything(X_train, y[train], X_test, y[test], options) if options.reported else None
@@ -174,7 +171,7 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
     return np.take(X.T, rows, axis=1).T if fortran else X[rows]
 
 
-def _check(table: Table, y: np.ndarray, options: FitOptions) -> None:
+def _check(y: np.ndarray, options: FitOptions) -> None:
     """Refuse what no model can be fitted to."""
     for option, names in (("selector", NAMES), ("solver", solver_names(lambda kind: kind.has_sparsity))):
         if (given := getattr(options, option)) not in names:

@@ -167,30 +167,26 @@ def _problems(kind: Kind, met: Found) -> Iterator[Refused]:
 
 def learn(columns: Columns, options: EncodingOptions, given: Encoding | None = None) -> Table:
     """Learn an encoding from columns (or take a given one), apply it to them, and take the target out."""
-    with naming(columns.path):
-        return _learn(columns, options, given)
-
-
-def _learn(columns: Columns, options: EncodingOptions, given: Encoding | None) -> Table:
-    refuse_all(_unknown_names(columns, options))
     target = options.target or "y"
-    # A column of the sparse matrix is looked at only if it is the target, or if something is said of it.
-    alone = [name for name in columns.names if name in options.kinds or name == target]
-    known = {**{name: columns.column(name) for name in alone}, **columns.raw}
-    if columns.has_target and target != "y":
-        del known["y"]
-    kinds = guess_kinds(known, replace(options, target=target))
-    target_kind = kinds.pop(target)
-    y, keep = _target(columns, target, target_kind, target in options.kinds)
-    if given is None:
-        block = [kind for kind in _block_kinds(columns, options.impute) if kind.name not in alone]
-        given = Encoding(target, (*block, *kinds.values()), target_kind)
-    else:
-        given = replace(given, target=target, target_kind=target_kind)
-    if not given.features:
-        told = "; ".join(f"{column.name}: {column.words()}" for column in given.columns[:5])
-        problem = f"no column is left beside the target ({told or 'there is no other'})"
-        raise Refused(problem, "give a table with features, or say what they are (--column)")
+    with naming(columns.path):
+        refuse_all(_unknown_names(columns, options))
+        # A column of the sparse matrix is looked at only if it is the target, or if something is said of it.
+        alone = [name for name in columns.names if name in options.kinds or name == target]
+        known = {**{name: columns.column(name) for name in alone}, **columns.raw}
+        if columns.has_target and target != "y":
+            del known["y"]
+        kinds = guess_kinds(known, replace(options, target=target))
+        target_kind = kinds.pop(target)
+        y, keep = _target(columns, target, target_kind, target in options.kinds)
+        if given is None:
+            block = [kind for kind in _block_kinds(columns, options.impute) if kind.name not in alone]
+            given = Encoding(target, (*block, *kinds.values()), target_kind)
+        else:
+            given = replace(given, target=target, target_kind=target_kind)
+        if not given.features:
+            told = "; ".join(f"{column.name}: {column.words()}" for column in given.columns[:5])
+            problem = f"no column is left beside the target ({told or 'there is no other'})"
+            raise Refused(problem, "give a table with features, or say what they are (--column)")
     table = given.apply(columns)
     if keep.all():
         return replace(table, y=y)
