@@ -66,7 +66,7 @@ class Refusal(click.ClickException):
         """Tell every problem of a file."""
         refusal = cls(str(error))
         every = getattr(error, "problems", [error])
-        refusal.problems = [(str(one).partition("\n")[0], getattr(one, "advice", None)) for one in every]
+        refusal.problems = [(getattr(one, "line", str(one)), getattr(one, "advice", None)) for one in every]
         return refusal
 
     def show(self, file: Any = None) -> None:

@@ -23,6 +23,7 @@ from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import resample
 
 import skpursuit
 from skpursuit.models.file import LinearModel, linear_model
@@ -345,13 +346,11 @@ def _effects(table: Table, y: np.ndarray, k: int, coef: np.ndarray, options: Fit
 
 def _bootstrap(table: Table, y: np.ndarray, k: int, options: FitOptions) -> np.ndarray:
     """Return the coefficients of models of drawn rows, each with its features selected anew."""
-    rng = np.random.default_rng([options.seed, 1])
-    classes = [np.arange(len(y))]
-    if options.task == "classification":  # a class that was not drawn would have no coefficients
-        classes = [np.flatnonzero(y == label) for label in np.unique(y)]
+    classes = y if options.task == "classification" else None  # each is drawn as often as it is in y
+    drawing = np.random.RandomState(options.seed)
     found = []
     for i in range(BOOTSTRAPS):
         options.progress("bootstrap", i / BOOTSTRAPS)
-        rows = np.concatenate([rng.choice(members, len(members)) for members in classes])
+        rows = resample(np.arange(len(y)), stratify=classes, random_state=drawing)
         found.append(np.atleast_2d(_fitted(take_rows(table.X, rows), y[rows], k, options).coef_))
     return np.array(found)

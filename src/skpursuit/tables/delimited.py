@@ -230,7 +230,7 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
 
     def bad_row(row: Any) -> str:
         if not options.keep_total and is_total(row.text.split(layout.delimiter)):
-            options.told(f"a total is left out: {show(row.text)}; --keep-total keeps it")
+            options.told(f"a total with another number of fields is left out: {show(row.text)}")
             return "skip"
         if options.skip_bad_rows and not told:
             told.append(row)

@@ -65,7 +65,8 @@ class TableError(FileError):
         super().__init__(path, problem, remedy)
         self.advice = advice
         self.problems = (self, *more)
-        self.args = ("\n".join([*self.args, *map(str, more)]),)
+        self.line = str(self)  # the first problem alone
+        self.args = ("\n".join(one.line for one in self.problems),)
 
     def __reduce__(self) -> tuple:
         return type(self), (self.path, self.problem, self.remedy, self.advice, self.problems[1:])
