@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from skpursuit.cli.base import Output
-from skpursuit.cli.progress import Meter, spell
+from skpursuit.cli.base import Meter, Output, spell
 
 
 @pytest.mark.parametrize(

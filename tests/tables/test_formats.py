@@ -266,7 +266,7 @@ def test_svmlight_names_columns_as_the_file_does(tmp_path, first, names):
     columns = read_columns(path)
     assert columns.names == names
     np.testing.assert_array_equal(columns.matrix.toarray(), [[0.5, 0, 2], [0, 1, 0]])
-    assert columns.target.tolist() == [1, -1]
+    assert columns.raw["y"].to_pylist() == [1, -1]
 
 
 def test_svmlight_with_huge_indices_and_a_byte_order_mark(tmp_path):
@@ -290,7 +290,7 @@ def test_npz_of_bytes(tmp_path):
     np.savez(tmp_path / "t.npz", X=X, y=np.array(["é".encode(), b"b"]), feature_names=np.array([b"d"]))
     columns = read_columns(tmp_path / "t.npz")
     assert columns.all_names == ("d", "y")
-    assert columns.target.tolist() == ["é", "b"]
+    assert columns.raw["y"].to_pylist() == ["é", "b"]
 
 
 @pytest.mark.parametrize(

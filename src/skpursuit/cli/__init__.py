@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 try:
-    from .app import main
+    from . import demo, study, system, table  # each adds its commands to the program
+    from .base import main
 except ModuleNotFoundError as error:
     if error.name != "click":
         raise
@@ -13,4 +14,4 @@ except ModuleNotFoundError as error:
         raise SystemExit("skpursuit: click is not installed; run: pip install 'skpursuit[cli]'")
 
 
-__all__ = ["main"]
+__all__ = ["demo", "main", "study", "system", "table"]

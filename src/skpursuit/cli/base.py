@@ -1,24 +1,45 @@
-"""What all commands share: examples in the help, errors with a command to paste, quiet and JSON output."""
+"""What all commands share: errors with a command to paste, quiet and JSON output, files, and progress.
+
+Files that a command writes are checked before the work and written after it, all or none. Progress is a bar
+on a terminal, a line every ten seconds elsewhere, and nothing for what is quick.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import functools
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from skpursuit._files import FileError
+from skpursuit import __version__
+from skpursuit._files import FileError, prepared
 
+EXAMPLES = """\b
+Examples:
+  skpursuit demo
+  skpursuit fit houses.csv --target price --out model.json
+  skpursuit predict model.json new_houses.csv
+  skpursuit reproduce all && skpursuit report results
+"""
 BAD_INPUT = 2
+INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 WIDTH = 60  # of cells in tables
 OPTIONAL = ("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine")
+SOON = 2.0  # seconds before progress is shown
+EVERY = 10.0  # seconds between its lines where there is no terminal
 NAMING = ("--column", "--drop", "--categorical", "--id")  # options whose value names a column
 
 
@@ -38,43 +59,39 @@ class Refusal(click.ClickException):
     def __init__(self, message: str, advice: Any = None):
         super().__init__(message)
         self.problems: list[tuple[str, Any]] = [(message, advice)]
-        self.arguments: Sequence[str] = ()
-        self.flags: Sequence[str] = ()
+        self.corrected: Callable[[Any], str] = lambda advice: ""  # the command to run instead
 
     @classmethod
     def of(cls, error: FileError) -> Refusal:
         """Tell every problem of a file."""
         refusal = cls(str(error))
         every = getattr(error, "problems", [error])
-        refusal.problems = [(str(one), getattr(one, "advice", None)) for one in every]
+        refusal.problems = [(getattr(one, "line", str(one)), getattr(one, "advice", None)) for one in every]
         return refusal
 
     def show(self, file: Any = None) -> None:
         for message, advice in self.problems:
-            command = self._corrected(advice) if advice is not None and self.arguments else ""
-            click.echo(f"Error: {message}{'; run: ' + command if command else ''}", err=True)
-
-    def _corrected(self, advice: Any) -> str:
-        """Return the command as it was given, but for the problem, as a line that a shell understands."""
-        bad, named = advice.instead_of, advice.instead_of.rpartition("=")[0]
-        left: list[str] = []
-        following = iter(self.arguments)
-        for argument in following:
-            option, equal, value = argument.partition("=")
-            takes_next = option.startswith("--") and not equal and option not in self.flags
-            rest = [next(following, "")] if takes_next else []
-            names_it = option in NAMING and (rest[0] if rest else value) in (bad, named)
-            if option != bad and not names_it:
-                left += [argument, *rest]
-        return shlex.join(["skpursuit", *left, *advice.options])
+            command = self.corrected(advice) if advice is not None else ""
+            click.echo(f"Error: {message}{command and '; run: ' + command}", err=True)
 
 
-class Commands(click.Group):
-    """A group whose commands turn bad files into lines and exit code 2."""
+class Program(click.Group):
+    """All commands, with one end for bad files, an interrupt, and an output that takes nothing more."""
+
+    arguments: Sequence[str] = ()
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
         self.arguments = list(sys.argv[1:] if args is None else args)
-        return super().main(self.arguments, *more, **kwargs)
+        try:
+            return super().main(self.arguments, *more, **kwargs)
+        except OSError as error:
+            if error.filename is not None or error.errno not in FULL:
+                raise
+            # What is still to be written goes nowhere, or Python would try again at its end and complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            message = f"cannot be written ({error.strerror}); make room, or send it elsewhere"
+            click.echo(f"Error: standard output: {message}", err=True)
+            sys.exit(BAD_INPUT)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -87,21 +104,40 @@ class Commands(click.Group):
             if error.name is None or error.name.partition(".")[0] not in OPTIONAL:
                 raise
             refusal = Refusal(f"{error.name} is not installed; run: pip install 'skpursuit[cli]'")
-        refusal.arguments = getattr(self, "arguments", ())
-        params = self.commands[str(ctx.invoked_subcommand)].params
-        flags = [param for param in params if getattr(param, "is_flag", False)]
-        refusal.flags = [name for flag in flags for name in (*flag.opts, *flag.secondary_opts)]
+        except KeyboardInterrupt as interrupt:
+            click.echo(f"\n{str(interrupt) or 'Stopped.'}", err=True)
+            sys.exit(INTERRUPTED)
+        refusal.corrected = functools.partial(self._corrected, str(ctx.invoked_subcommand))
         raise refusal from None
 
+    def _corrected(self, command: str, advice: Any) -> str:
+        """Return the command as it was given, but for the problem, as a line that a shell understands."""
+        flags = [param for param in self.commands[command].params if getattr(param, "is_flag", False)]
+        alone = [name for flag in flags for name in (*flag.opts, *flag.secondary_opts)]
+        bad, named = advice.instead_of, advice.instead_of.rpartition("=")[0]
+        left: list[str] = []
+        following = iter(self.arguments)
+        for argument in following:
+            option, equal, value = argument.partition("=")
+            takes_next = option.startswith("--") and not equal and option not in alone
+            rest = [next(following, "")] if takes_next else []
+            names_it = option in NAMING and (rest[0] if rest else value) in (bad, named)
+            if option != bad and not names_it:
+                left += [argument, *rest]
+        return shlex.join(["skpursuit", *left, *advice.options])
 
-class Command(click.Command):
-    """A command that keeps the line breaks of its examples."""
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if self.epilog:
-            with formatter.section("Examples"):
-                for line in self.epilog.strip().splitlines():
-                    formatter.write(f"  {line.strip()}\n" if line.strip() else "\n")
+@click.group(
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    epilog=EXAMPLES,
+)
+@click.version_option(__version__)
+def main() -> None:
+    """Sparse models, found by reading a fraction of the data.
+
+    Exit codes: 0 done, 1 failed, 2 the input, the options or the output cannot be used, 130 interrupted.
+    """
 
 
 @dataclass(frozen=True)
@@ -159,19 +195,160 @@ def in_line(text: str, limit: int = WIDTH) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--quiet`` and ``--json``; the command gets an `Output` as ``out``."""
+def command(examples: str, printing: bool = True) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of the program, with examples in its help.
 
-    @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-    @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-    @functools.wraps(command)
-    def run(*args: Any, quiet: bool, as_json: bool, **kwargs: Any) -> Any:
-        return command(*args, out=Output(quiet, as_json), **kwargs)
+    Parameters
+    ----------
+    examples : str
+        One command a line.
+    printing : bool
+        Whether to add ``--quiet`` and ``--json``; the function then gets an `Output` as ``out``.
+    """
+    lines = textwrap.indent(textwrap.dedent(examples).strip("\n"), "  ")
 
-    return run
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        @functools.wraps(function)
+        def run(*args: Any, quiet: bool, as_json: bool, **kwargs: Any) -> Any:
+            return function(*args, out=Output(quiet, as_json), **kwargs)
+
+        made = main.command(epilog=f"\b\nExamples:\n{lines}")(run if printing else function)
+        if printing:
+            made.params += [
+                click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing but errors."),
+                click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."),
+            ]
+        return made
+
+    return decorate
+
+
+# -- files
 
 
 def check_input(path: Path) -> None:
     """Refuse what is not there before anything heavy is loaded."""
     if str(path) != "-" and not os.path.exists(path):
         raise Refusal(f"{path}: there is no such file; check the name")
+
+
+def check_outputs(inputs: Iterable[Path], outputs: dict[str, Path | None]) -> None:
+    """Refuse early what could not, or should not, be written at the end; outputs are by their options."""
+    taken = list(inputs)
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if os.path.isdir(path) or not os.path.isdir(path.absolute().parent):
+            what = "this is a folder" if os.path.isdir(path) else f"there is no folder {path.parent}"
+            raise Refusal(f"{path}: {what}; give a file in a folder that exists ({option})")
+        if any(_same(path, other) for other in taken):
+            raise Refusal(f"{path}: this command has another use for that file; give another one ({option})")
+        taken.append(path)
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two names are those of one plain file, which may not exist yet."""
+    if os.path.exists(one) and os.path.exists(other):
+        return os.path.isfile(one) and os.path.samefile(one, other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def write_all(files: Iterable[tuple[Path, str, str | bytes]]) -> None:
+    """Write files, each given with its option and its content; none if one of them cannot be written."""
+    with contextlib.ExitStack() as stack:
+        ready = []
+        for path, option, content in files:
+            with _writing(path, option):
+                ready.append((path, option, stack.enter_context(prepared(path, content))))
+        for path, option, put in ready:
+            with _writing(path, option):
+                put()
+
+
+@contextlib.contextmanager
+def _writing(path: Path, option: str) -> Iterator[None]:
+    """Turn a file that cannot be written into one line."""
+    try:
+        yield
+    except OSError as error:
+        raise Refusal(
+            f"{path}: cannot be written ({error.strerror or error}); give another file ({option})"
+        ) from None
+
+
+# -- progress
+
+
+class Meter:
+    """Shows what is being done and how long it will still take; a context manager.
+
+    Parameters
+    ----------
+    out : Output
+        Says whether anything is shown.
+    soon, every : float
+        Seconds before the first sign, and between lines.
+    """
+
+    def __init__(self, out: Output, soon: float = SOON, every: float = EVERY) -> None:
+        self.quiet = out.quiet
+        self.soon, self.every = soon, every
+        self.words, self.share, self.began = "", 0.0, time.monotonic()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Meter:
+        if not self.quiet:
+            self._thread = threading.Thread(target=self._watch, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def __call__(self, words: str, share: float) -> None:
+        """Say what is being done, and the share of it that is."""
+        if share < self.share or not self.words:
+            self.began = time.monotonic()
+        self.words, self.share = words, min(1.0, share)
+
+    def line(self) -> str:
+        """Say how far it is, in words."""
+        elapsed = time.monotonic() - self.began
+        text = f"{self.words}: {self.share:.0%}, {spell(elapsed)}"
+        if 0.01 < self.share < 1:
+            text += f", about {spell(elapsed * (1 - self.share) / self.share)} left"
+        return text
+
+    def _watch(self) -> None:
+        if self._ended.wait(self.soon):
+            return
+        if sys.stderr.isatty():
+            self._bar()
+            return
+        while not self._ended.wait(self.every - self.soon):
+            click.echo(self.line(), err=True)
+            self._ended.wait(self.soon)
+
+    def _bar(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task, last = progress.add_task(self.words, total=1.0), 0.0
+            while not self._ended.wait(0.2):
+                if self.share < last:
+                    progress.reset(task, total=1.0)
+                last = self.share
+                progress.update(task, description=self.words, completed=last)
+
+
+def spell(seconds: float) -> str:
+    """Spell a duration as people do."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

@@ -8,9 +8,7 @@ from typing import Any
 
 import click
 
-from skpursuit.cli.base import Command, Output, Refusal, output_options
-from skpursuit.cli.outputs import check_outputs, write_all
-from skpursuit.cli.progress import Meter
+from skpursuit.cli.base import Meter, Output, Refusal, check_outputs, command, write_all
 
 NEXT = """\
 What to try next:
@@ -28,23 +26,21 @@ def size_option(default: tuple[int, int], least: int) -> Any:
     return click.option("--size", "shape", nargs=2, type=kind, default=default, **shown)
 
 
-@click.command(
-    cls=Command,
-    epilog="""
+@command(
+    """
     skpursuit demo
     skpursuit demo --size 5000 10000 -k 50 --png demo.png
     skpursuit demo --json > demo.json
-    """,
+    """
 )
 @size_option((2000, 4000), 2)
-@click.option("-k", "k", type=click.IntRange(min=1), default=50, show_default=True, help="Atoms to find.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the problem.")
+@click.option("-k", "k", type=click.IntRange(min=1), default=50, help="Atoms to find.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the problem.")
 @click.option(
     "--png", type=click.Path(path_type=Path, dir_okay=False), default=Path("skpursuit-demo.png"),
     show_default=True, help="Where the picture goes.",
 )  # fmt: skip
 @click.option("--no-png", is_flag=True, help="Draw no picture.")
-@output_options
 def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out: Output) -> None:
     """Find the atoms of a noisy toy signal with every selector, and compare."""
     n, d = shape
@@ -74,17 +70,15 @@ def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out
     out.say(NEXT)
 
 
-@click.command(
-    cls=Command,
-    epilog="""
+@command(
+    """
     skpursuit bench
     skpursuit bench --size 5000 10000
     skpursuit bench --json
-    """,
+    """
 )
 @size_option((3000, 6000), 64)
-@click.option("-k", "k", type=click.IntRange(min=1, max=64), default=30, show_default=True, help="Atoms.")
-@output_options
+@click.option("-k", "k", type=click.IntRange(min=1, max=64), default=30, help="Atoms.")
 def bench(shape: tuple[int, int], k: int, out: Output) -> None:
     """Check the speed of this machine: reading X, and a pursuit by the quickest selectors."""
     from skpursuit.cli import comparison

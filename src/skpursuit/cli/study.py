@@ -9,9 +9,7 @@ import click
 
 from skpursuit._files import FileError
 from skpursuit.cli import system
-from skpursuit.cli.base import Command, Output, Refusal, output_options
-from skpursuit.cli.outputs import check_outputs, write_all
-from skpursuit.cli.progress import Meter
+from skpursuit.cli.base import Meter, Output, Refusal, check_outputs, command, write_all
 
 STUDIES = ("omp", "race", "cosamp", "budget", "scaling", "fw", "audio", "text")
 FOLDER, FULL_FOLDER = Path("results"), Path("results-full")
@@ -29,20 +27,19 @@ def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str
     return found
 
 
-@click.command(
-    cls=Command,
-    epilog="""
+@command(
+    """
     skpursuit reproduce all
     skpursuit reproduce omp --trials 5 --out mine
     skpursuit reproduce text audio --data ~/collections
     skpursuit reproduce omp --selector examples/lucb.py:LUCB --methods exact,halving,LUCB
     skpursuit reproduce fw --full            (stop with Ctrl-C, run again to go on)
-    """,
+    """
 )
 @click.argument("studies", nargs=-1, required=True, type=click.Choice((*STUDIES, "all")))
 @click.option("--full", is_flag=True, help="The sizes of the paper: hours instead of minutes.")
 @click.option("--trials", type=click.IntRange(min=1), help="Repetitions.  [default: 3, with --full 20]")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Processes at a time.")
 @click.option("--data", type=IN_FOLDER, help="Folder with text/ and audio/; without it, generated stand-ins.")
 @click.option(
     "--selector", "own", multiple=True, metavar="FILE.py:NAME", callback=own_selectors,
@@ -53,7 +50,6 @@ def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str
     "--out", "folder", type=IN_FOLDER,
     help="Folder of the results.  [default: results, with --full results-full]",
 )  # fmt: skip
-@output_options
 def reproduce(
     studies: tuple[str, ...], jobs: int, methods: str, folder: Path | None, out: Output, **more: Any
 ) -> None:
@@ -102,19 +98,17 @@ def _run(name: str, options: Any, folder: Path, jobs: int, out: Output) -> Path:
         raise KeyboardInterrupt(message) from None
 
 
-@click.command(
-    cls=Command,
-    epilog="""
+@command(
+    """
     skpursuit report results
     skpursuit report results-full --out study.html
-    """,
+    """
 )
 @click.argument("folder", type=IN_FOLDER)
 @click.option(
     "--out", "page", type=click.Path(path_type=Path, dir_okay=False),
     help="The page.  [default: FOLDER/report.html]",
 )  # fmt: skip
-@output_options
 def report(folder: Path, page: Path | None, out: Output) -> None:
     """Make one self-contained HTML page of the results in FOLDER."""
     from skpursuit.experiments.report import render_page

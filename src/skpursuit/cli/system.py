@@ -14,7 +14,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from skpursuit import __version__
-from skpursuit.cli.base import Command, Output, output_options
+from skpursuit.cli.base import Output, command
 
 EXTRAS = {
     **dict.fromkeys(("click", "rich", "jinja2", "matplotlib", "pyarrow", "python-calamine"), "cli"),
@@ -66,14 +66,12 @@ def memory_size() -> int | None:
         return None
 
 
-@click.command(
-    cls=Command,
-    epilog="""
+@command(
+    """
     skpursuit info
     skpursuit info --json
-    """,
+    """
 )
-@output_options
 def info(out: Output) -> None:
     """Show versions, machine, optional packages, solvers, selectors and losses: what a bug report needs."""
     from skpursuit.problem.losses import LOSSES
@@ -93,13 +91,13 @@ def info(out: Output) -> None:
     out.result(facts)
 
 
-@click.command(
-    cls=Command,
-    epilog="""
+@command(
+    """
     skpursuit completion bash >> ~/.bashrc
     skpursuit completion zsh >> ~/.zshrc
     skpursuit completion fish > ~/.config/fish/completions/skpursuit.fish
     """,
+    printing=False,
 )
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context

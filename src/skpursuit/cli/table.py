@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skpursuit._files import FileError
-from skpursuit.cli.base import Command, Output, Refusal, check_input, output_options
-from skpursuit.cli.outputs import check_outputs, write_all
-from skpursuit.cli.progress import Meter
+from skpursuit.cli.base import Meter, Output, Refusal, check_input, check_outputs, command, write_all
 
 if TYPE_CHECKING:
     from skpursuit.models.fitting import Outcome
@@ -154,14 +152,13 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
     return found
 
 
-@click.command(
-    cls=Command,
-    epilog="""
+@command(
+    """
     skpursuit fit houses.csv --target price --out model.json --report model.html
     skpursuit fit patients.xlsx --target ill -k 20 --column 'birth=dmy' --drop name
     skpursuit fit documents.svm -k 50 --task classification --selector certified
     cat table.tsv | skpursuit fit - --format tsv --target y --json > fit.json
-    """,
+    """
 )
 @click.option("--target", help="The column to predict; not needed where a file stores a y.")
 @click.option("-k", "k", type=COUNT, help="Features in the model.  [default: cross-validated]")
@@ -186,7 +183,6 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
     "--test-share", type=SHARE, default=0.2, callback=refuse_nan, help="Rows held out for the score."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0)
-@output_options
 @source_options
 def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
     """Fit a sparse model to a table: CSV, TSV, Parquet, Excel, npz, svmlight or ARFF; - is standard input."""
@@ -218,7 +214,7 @@ def _read(path: Path, options: ReadOptions, given: dict[str, Any], meter: Meter)
 
 
 def _fit(file: Path, table: Table, given: dict[str, Any], meter: Meter) -> Outcome:
-    from skpursuit.models.fitting import FitError, FitOptions, fit_table
+    from skpursuit.models.fitting import FitOptions, fit_table
 
     names = ("k", "most", "task", "solver", "selector", "normalize", "test_share", "seed")
     reported = given["page"] is not None
@@ -230,8 +226,8 @@ def _fit(file: Path, table: Table, given: dict[str, Any], meter: Meter) -> Outco
     )
     try:
         return fit_table(table, options)
-    except FitError as error:
-        raise Refusal(f"{file}: {error}", error.advice) from None
+    except FileError:
+        raise
     except ValueError as error:
         raise Refusal(f"{file}: no model could be fitted: {' '.join(str(error).split())}") from None
 
@@ -316,19 +312,17 @@ def _picture(outcome: Outcome, out: Output) -> bytes:
     return buffer.getvalue()
 
 
-@click.command(
-    cls=Command,
-    epilog="""
+@command(
+    """
     skpursuit predict model.json new_houses.csv
     skpursuit predict model.json new_houses.csv --id address --out predictions.csv
     skpursuit predict model.json new.tsv --json
-    """,
+    """
 )
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("--out", "predictions", type=FILE, help="Write a CSV file instead of printing.")
 @click.option("--id", "ids", multiple=True, metavar="COLUMN", help="Put a column beside the predictions.")
 @click.option("--interval", type=BETWEEN, default=0.9, help="Share of rows that intervals should hold.")
-@output_options
 @source_options
 def predict(
     model: Path, file: Path, read: dict[str, Any], predictions: Path | None, out: Output, **given: Any
@@ -364,6 +358,7 @@ def _predicted(
     from skpursuit.tables.errors import naming, refuse_all
 
     fitted = load_model(model)
+    heads: list[str] = []
     rows: list[tuple[Any, ...]] = []
     met: Counter[tuple[str, str]] = Counter()
     for columns in stream_columns(path, replace(options, only=frozenset((*fitted.encoding.used, *ids)))):
@@ -374,8 +369,10 @@ def _predicted(
             met[name, "hold categories the model does not know"] += found.unseen
             met[name, "hold no value of their kind, and are filled"] += found.missing + found.strays
         beside = [columns.raw[name].to_pylist() for name in ids]
-        rows += zip(*beside, *fitted.predictions(table, interval))
+        predictions = fitted.predictions(table, interval)
+        heads = [*ids, *predictions]
+        rows += zip(*beside, *predictions.values())
     for (name, words), count in met.items():
         if count:
             options.told(f"{count} rows of column {name!r} {words}")
-    return [*ids, *fitted.prediction_heads], rows
+    return heads, rows

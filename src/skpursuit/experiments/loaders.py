@@ -129,19 +129,20 @@ def _read_cluto(path: Path) -> tuple[csr_array, np.ndarray]:
 def _read_columns(path: Path) -> tuple[csr_array, np.ndarray]:
     name = None if path.suffix.lower() in (".npz", ".arff") else "svmlight"
     columns = read_columns(path, ReadOptions(format=name))
-    X = csr_array(columns.matrix)
-    if columns.target is not None:
-        return X, columns.target
+    texts = [name for name, column in columns.raw.items() if column.is_text]
     named = [name for name in columns.all_names if name.lower() in ("class", "classid", "@@class@@")]
-    target = next(reversed(named or list(columns.raw)), None)
+    target = "y" if columns.has_target else next(reversed(named or texts), None)
     if target is None:
         raise DataError(path, "no attribute holds the classes", "call it 'class', in an .npz file y")
-    X = X[:, [j for j, name in enumerate(columns.names) if name != target]]
-    if target not in columns.raw:
-        return X, columns.numbers(target)
-    if columns.raw[target].null_count:
+    classes = columns.column(target)
+    if classes.values.null_count:
         raise DataError(path, f"class {target!r} is missing in some rows", "remove such rows")
-    return X, np.array(columns.raw[target].to_pylist())
+    if columns.matrix is not None:
+        X = columns.matrix[:, [j for j, name in enumerate(columns.names) if name != target]]
+    else:
+        others = [column for name, column in columns.raw.items() if name not in (target, *texts)]
+        X = csr_array(np.reshape([column.numbers()[0] for column in others], (len(others), len(classes))).T)
+    return X, np.array(classes.to_pylist())
 
 
 _TEXT_READERS: dict[str, Callable[[Path], tuple[csr_array, np.ndarray]]] = {

@@ -80,18 +80,15 @@ class LinearModel:
         total = chances.sum(axis=1, keepdims=True)
         return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1.0 / chances.shape[1])
 
-    @property
-    def prediction_heads(self) -> list[str]:
-        """Names of what `predictions` returns."""
-        chances = None if self.classes is None else [f"p({label})" for label in self.classes]
-        return ["prediction", *(chances or (["low", "high"] if self.margins(0.5) else []))]
-
-    def predictions(self, table: Table, share: float) -> list[list[Any]]:
-        """Return predictions, one list for all rows; then intervals of a share, or chances of classes."""
-        guesses, margins = self.predict(table), self.margins(share)
+    def predictions(self, table: Table, share: float) -> dict[str, list[Any]]:
+        """Return columns by their heads: predictions, then intervals of a share or chances of classes."""
+        guesses = self.predict(table)
+        named = {"prediction": guesses.tolist()}
         if self.classes is not None:
-            return [guesses.tolist(), *self.probabilities(table).T.round(6).tolist()]
-        return [guesses.tolist(), *((guesses + margin).tolist() for margin in margins or ())]
+            chances = self.probabilities(table).T.round(6).tolist()
+            return named | {f"p({label})": values for label, values in zip(self.classes, chances)}
+        margins = self.margins(share) or ()
+        return named | {head: (guesses + m).tolist() for head, m in zip(("low", "high"), margins)}
 
     def margins(self, share: float) -> tuple[float, float] | None:
         """Return what is added to a prediction for the ends of its interval; None where nothing was kept."""

@@ -23,13 +23,14 @@ from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import resample
 
 import skpursuit
 from skpursuit.models.file import LinearModel, linear_model
 from skpursuit.selectors import NAMES
 from skpursuit.solvers import solver_names
 from skpursuit.tables import Table
-from skpursuit.tables.errors import Advice
+from skpursuit.tables.errors import Advice, Refused, TableError, naming
 
 FEWEST_ROWS = 10
 FEWEST_OF_A_CLASS = 4
@@ -39,14 +40,6 @@ LARGEST_TARGET = 1e75  # the spread of squared errors takes fourth powers, which
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995)  # of residuals, kept
 BOOTSTRAPS = 50
 ALL_FEATURES_CELLS = 2e7  # of X, up to which a model of all features is fitted to compare with
-
-
-class FitError(ValueError):
-    """A table that no model can be fitted to; the message says why, ``advice`` which option helps."""
-
-    def __init__(self, message: str, advice: Advice | None = None):
-        super().__init__(message)
-        self.advice = advice
 
 
 @dataclass(frozen=True)
@@ -120,22 +113,24 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
 
     Raises
     ------
-    FitError
+    TableError
         If the table has too few rows, or classes of too few.
     """
     y = np.asarray(table.y)
     if options.task == "auto":
         options = replace(options, task=task_of(y))
     regression = options.task == "regression"
-    _check(table, y, options)
-    train, test = _split(y, options)
+    with naming(table.path):
+        _check(y, options)
+        train, test = _split(y, options)
     X_train, X_test = take_rows(table.X, train), take_rows(table.X, test)
     judged = _judge(X_train, y[train], options)
     k = min(options.k or judged.choice, table.X.shape[1])
     options.progress("fitting", 0.0)
     score = _fitted(X_train, y[train], k, options).score(X_test, y[test])
     if not np.isfinite(score):
-        raise FitError("its numbers are too large to compute with; give columns in larger units")
+        problem = "its numbers are too large to compute with"
+        raise TableError(table.path, problem, "give columns in larger units")
     constant = DummyRegressor() if regression else DummyClassifier()
     baseline = constant.fit(X_train[:, :1], y[train]).score(X_test[:, :1], y[test])
     everything = _everything(X_train, y[train], X_test, y[test], options) if options.reported else None
@@ -177,33 +172,34 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
     return np.take(X.T, rows, axis=1).T if fortran else X[rows]
 
 
-def _check(table: Table, y: np.ndarray, options: FitOptions) -> None:
+def _check(y: np.ndarray, options: FitOptions) -> None:
     """Refuse what no model can be fitted to."""
     for option, names in (("selector", NAMES), ("solver", solver_names(lambda kind: kind.has_sparsity))):
         if (given := getattr(options, option)) not in names:
-            problem = f"--{option} {given!r} is not known; use one of {', '.join(names)}"
-            raise FitError(problem, Advice(option, instead_of=f"--{option}"))
+            problem, remedy = f"--{option} {given!r} is not known", f"use one of {', '.join(names)}"
+            raise Refused(problem, remedy, Advice(option, instead_of=f"--{option}"))
     if len(y) < FEWEST_ROWS:
-        raise FitError(f"it has {len(y)} rows; a model needs at least {FEWEST_ROWS}: add rows")
+        raise Refused(f"it has {len(y)} rows", f"a model needs at least {FEWEST_ROWS}: add rows")
     numbers = y.dtype.kind in "fiub"
     labels, counts = np.unique(y, return_counts=True)
+    another = "give another one (--target)"
     if options.task == "regression":
         if not numbers:
             advice = Advice("task", ("--task", "classification"), "--task")
-            raise FitError("the target holds texts, not numbers", advice)
+            raise Refused("the target holds texts, not numbers", "fit classes", advice)
         if len(labels) == 1:
-            raise FitError("the target has the same value in every row; give another one (--target)")
+            raise Refused("the target has the same value in every row", another)
         if np.abs(y).max() > LARGEST_TARGET:
-            raise FitError(f"the target goes beyond {LARGEST_TARGET:g}; give it in a larger unit")
+            raise Refused(f"the target goes beyond {LARGEST_TARGET:g}", "give it in a larger unit")
     elif len(labels) < 2:
-        raise FitError("the target has one class only; give another one (--target)")
+        raise Refused("the target has one class only", another)
     elif len(labels) > len(y) // 2:
-        words = "it may be a quantity" if numbers else "give a target with fewer classes (--target)"
+        remedy = "it may be a quantity" if numbers else "give a target with fewer classes (--target)"
         other = Advice("task", ("--task", "regression"), "--task") if numbers else None
-        raise FitError(f"the target has {len(labels)} classes in {len(y)} rows; {words}", other)
+        raise Refused(f"the target has {len(labels)} classes in {len(y)} rows", remedy, other)
     elif counts.min() < FEWEST_OF_A_CLASS:
         rare = f"class {str(labels[int(np.argmin(counts))])!r} has {counts.min()} row(s)"
-        raise FitError(f"{rare}; give every class at least {FEWEST_OF_A_CLASS}, or remove its rows")
+        raise Refused(rare, f"give every class at least {FEWEST_OF_A_CLASS}, or remove its rows")
 
 
 def _split(y: np.ndarray, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
@@ -213,16 +209,18 @@ def _split(y: np.ndarray, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
     n, held = len(y), math.ceil(options.test_share * len(y))
     if held < fewest or n - held < kept:
         low, high = math.ceil(100 * fewest / n) / 100, min(0.9, math.floor(100 * (n - kept) / n) / 100)
-        problem = f"of its {n} rows {held} would be held out; use a --test-share from {low:g} to {high:g}, "
-        problem += f"so that at least {fewest} are held out and {kept} are not"
-        better = ("--test-share", f"{(low + high) / 2:.2g}")
-        raise FitError(problem, Advice("test share", better, "--test-share"))
+        remedy = f"use a --test-share from {low:g} to {high:g}, "
+        remedy += f"so that at least {fewest} are held out and {kept} are not"
+        advice = Advice("test share", ("--test-share", f"{(low + high) / 2:.2g}"), "--test-share")
+        raise Refused(f"of its {n} rows {held} would be held out", remedy, advice)
     train, test = train_test_split(
         np.arange(n), test_size=options.test_share, random_state=options.seed, stratify=classes
     )
     if classes is not None and np.bincount(classes[train], minlength=fewest).min() < 2:
-        problem = "a class is left with fewer than 2 rows to learn from; hold out less (--test-share)"
-        raise FitError(problem, Advice("test share", (), "--test-share"))
+        advice = Advice("test share", (), "--test-share")
+        raise Refused(
+            "a class is left with fewer than 2 rows to learn from", "hold out less (--test-share)", advice
+        )
     return np.sort(train), np.sort(test)
 
 
@@ -348,13 +346,11 @@ def _effects(table: Table, y: np.ndarray, k: int, coef: np.ndarray, options: Fit
 
 def _bootstrap(table: Table, y: np.ndarray, k: int, options: FitOptions) -> np.ndarray:
     """Return the coefficients of models of drawn rows, each with its features selected anew."""
-    rng = np.random.default_rng([options.seed, 1])
-    classes = [np.arange(len(y))]
-    if options.task == "classification":  # a class that was not drawn would have no coefficients
-        classes = [np.flatnonzero(y == label) for label in np.unique(y)]
+    classes = y if options.task == "classification" else None  # each is drawn as often as it is in y
+    drawing = np.random.RandomState(options.seed)
     found = []
     for i in range(BOOTSTRAPS):
         options.progress("bootstrap", i / BOOTSTRAPS)
-        rows = np.concatenate([rng.choice(members, len(members)) for members in classes])
+        rows = resample(np.arange(len(y)), stratify=classes, random_state=drawing)
         found.append(np.atleast_2d(_fitted(take_rows(table.X, rows), y[rows], k, options).coef_))
     return np.array(found)

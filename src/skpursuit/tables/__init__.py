@@ -1,6 +1,6 @@
 """Tables from files, as people have them, to a matrix with named columns.
 
-`read_columns` gives the columns as the file has them (`delimited`, `typed`, `arrays`, `arff`), `guessing`
+`read_columns` gives the columns as the file has them (`delimited`, `readers`), `guessing`
 finds out what each is, and `Encoding` turns them into numbers, the same way for every later file.
 
 >>> table = read_table("houses.csv", EncodingOptions(target="price"))  # doctest: +SKIP
@@ -15,15 +15,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from .arff import read_arff
-from .arrays import read_npz, read_svmlight
 from .columns import Column, Columns, ReadOptions
 from .delimited import read_delimited, stream_delimited
 from .encoding import Encoding, Table, learn
-from .errors import Advice, Refused, TableError, TableProblems, naming, show
+from .errors import Advice, Refused, TableError, naming, show
 from .guessing import EncodingOptions
+from .readers import read_arff, read_excel, read_npz, read_parquet, read_svmlight
 from .source import check_readable
-from .typed import read_excel, read_parquet
 
 __all__ = [
     "Column",
@@ -33,7 +31,6 @@ __all__ = [
     "ReadOptions",
     "Table",
     "TableError",
-    "TableProblems",
     "apply_encoding",
     "learn",
     "read_columns",
@@ -76,7 +73,7 @@ def read_columns(path: str | os.PathLike[str], options: ReadOptions | None = Non
         if not options.transpose:
             return read(path, options)
         columns = read(path, replace(options, only=None))
-        if columns.matrix is not None or len(columns.raw) < 2:
+        if len(columns.raw) < 2 or not next(iter(columns.raw.values())).is_text:
             problem = "only a table of texts with a column of names can be transposed"
             raise Refused(problem, "leave out --transpose", Advice("no transpose", instead_of="--transpose"))
         return columns.transposed()

@@ -62,11 +62,6 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
-    @property
-    def null_count(self) -> int:
-        """How many cells hold nothing at all."""
-        return self.values.null_count
-
     def cell(self, row: int) -> str:
         """Return one cell as a text, as it was given."""
         return str(self.values[row].as_py())
@@ -160,15 +155,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of one file."""
+    """The columns of one file, each by itself but for those of a sparse matrix, which may be very many."""
 
     path: str  # where they come from, for messages
     raw: dict[str, Column] = field(default_factory=dict)  # columns as the file has them
     names: tuple[str, ...] = ()  # names of the columns of ``matrix``
-    #: further columns, of numbers, for formats that hold a matrix; NaN where a value is missing
-    matrix: Matrix | None = None
-    #: labels or values stored beside the matrix (npz, svmlight); known as ``y``
-    target: np.ndarray | None = None
+    matrix: csr_array | None = None  # further columns, of numbers; NaN where a value is missing
+    has_target: bool = False  # the format stores a target, as the column ``y`` (npz, svmlight)
     #: the format does not write trailing or empty columns (svmlight): what is absent is zero
     open_ended: bool = False
 
@@ -184,35 +177,20 @@ class Columns:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return len(next(iter(self.raw.values()))) if self.matrix is None else int(self.matrix.shape[0])
+        return len(next(iter(self.raw.values()), ())) if self.matrix is None else int(self.matrix.shape[0])
 
     @property
     def all_names(self) -> tuple[str, ...]:
-        """Names of all columns, ``y`` last where it is stored beside them."""
-        return (*self.names, *self.raw, *(() if self.target is None else ("y",)))
-
-    @cached_property
-    def one_by_one(self) -> dict[str, Column]:
-        """All columns but those of a sparse matrix, which are too many to look at each."""
-        dense = self.matrix if isinstance(self.matrix, np.ndarray) else np.empty((0, 0))
-        target = {} if self.target is None else {"y": Column.of(self.target)}
-        return {
-            **{name: Column.of(values) for name, values in zip(self.names, dense.T)},
-            **self.raw,
-            **target,
-        }
+        """Names of all columns."""
+        return (*self.names, *self.raw)
 
     def column(self, name: str) -> Column:
         """Return a column, wherever it is kept; zeros where the format left it out."""
-        if name in self.one_by_one:
-            return self.one_by_one[name]
-        if isinstance(self.matrix, csr_array) and name in self.names:
+        if name in self.raw:
+            return self.raw[name]
+        if self.matrix is not None and name in self.names:
             return Column.of(self.matrix[:, [self.names.index(name)]].toarray().ravel())
         return Column.of(np.zeros(self.n_rows))
-
-    def numbers(self, name: str) -> np.ndarray:
-        """Return a column as numbers, NaN where there is none."""
-        return self.column(name).numbers()[0]
 
     def transposed(self) -> Columns:
         """Return the table with its rows as columns, named by the first column."""
@@ -257,9 +235,9 @@ def trailing_totals(
 
     The first text of a total says that it is one, which that of no earlier row does.
     """
-    if options.keep_total or any(_is_total(row) for row in rows[: max(1, len(rows) - MOST_TOTALS)]):
+    if options.keep_total or any(is_total(row) for row in rows[: max(1, len(rows) - MOST_TOTALS)]):
         return 0
-    count = len(list(itertools.takewhile(_is_total, reversed(tail[-MOST_TOTALS:]))))
+    count = len(list(itertools.takewhile(is_total, reversed(tail[-MOST_TOTALS:]))))
     if count and count < len(rows):
         words = f"the last {count} rows are totals" if count > 1 else "the last row is a total"
         cells = " ".join(str(cell) for cell in tail[-count] if cell not in (None, ""))
@@ -268,6 +246,7 @@ def trailing_totals(
     return 0
 
 
-def _is_total(row: Sequence[Any]) -> bool:
+def is_total(row: Sequence[Any]) -> bool:
+    """Whether the first text of a row says that it is a total."""
     first = next((cell for cell in row if cell is not None and str(cell).strip()), "")
     return isinstance(first, str) and spelling.is_total(first)

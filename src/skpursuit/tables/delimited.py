@@ -23,7 +23,7 @@ import pyarrow
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from .columns import MOST_TOTALS, Columns, ReadOptions, different, trailing_totals
+from .columns import MOST_TOTALS, Columns, ReadOptions, different, is_total, trailing_totals
 from .errors import Advice, Refused, refuse_all, show
 from .source import BlockStream, TextFile, examine
 from .spelling import ONLY
@@ -50,8 +50,6 @@ class Layout:
     rows: tuple[list[str], ...]  # the first of them
     start: int  # bytes of UTF-8 before the first row of data
     skipped: int  # records before it that are not blank
-    totals: int = 0  # rows at the end that are left out
-    short_totals: frozenset[str] = frozenset()  # the same, where they have another width than the rest
     floats: frozenset[str] = frozenset()  # columns that pyarrow may read as numbers itself
 
     @property
@@ -111,7 +109,8 @@ def _rows(layout: Layout, options: ReadOptions, table: Any, ended: bool) -> tupl
         table = _without(table, dict.fromkeys(table.column_names, ""))
     table = _without(table, {name: name for name in table.column_names})  # files that were put together
     if ended:
-        table = table.slice(0, max(0, table.num_rows - layout.totals))
+        last = [list(row.values()) for row in table.slice(max(0, table.num_rows - MOST_TOTALS)).to_pylist()]
+        table = table.slice(0, table.num_rows - trailing_totals(layout.rows, last, options))
     wanted = _wanted(layout, options)
     return wanted, [table.column(name) for name in wanted]
 
@@ -141,7 +140,7 @@ def _without(table: Any, cells: dict[str, str]) -> Any:
 def _plain_numbers(layout: Layout) -> frozenset[str]:
     """Return the columns whose first cells are numbers with a decimal point; none if some have a comma."""
     rows = [row for row in layout.rows if len(row) == len(layout.names)]
-    if layout.totals or any(re.fullmatch(ONLY[","], cell) for row in rows for cell in row):
+    if any(re.fullmatch(ONLY[","], cell) for row in rows for cell in row):
         return frozenset()
     columns = dict(zip(layout.names, zip(*rows)))
     return frozenset(
@@ -181,18 +180,7 @@ def find_layout(path: Path, options: ReadOptions, delimiter: str | None = None) 
         names, skipped = tuple(different(header)), above + 1
     else:
         names, start, skipped = tuple(f"c{j + 1}" for j in range(len(rows[0]))), len(head[:begin].encode()), 0
-    return _with_totals(Layout(file, delimiter, names, rows[skipped:], start, skipped), options)
-
-
-def _with_totals(layout: Layout, options: ReadOptions) -> Layout:
-    """Find out whether the last rows are totals."""
-    every = layout.file.tail.replace("\r", "").split("\n")
-    lines = [line for line in every if line.strip(f'"{layout.delimiter} ')]
-    tail = [next(iter(_records([line], layout.delimiter)), ([], 0))[0] for line in lines]
-    count = trailing_totals(layout.rows, tail, options)
-    last = list(zip(lines, tail))[len(lines) - count :]
-    short = [line for line, record in last if len(record) != len(layout.names)]
-    return replace(layout, totals=count - len(short), short_totals=frozenset(short))
+    return Layout(file, delimiter, names, rows[skipped:], start, skipped)
 
 
 def _find_header(records: Sequence[list[str]]) -> tuple[list[str], int]:
@@ -241,13 +229,15 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
     told: list[Any] = []
 
     def bad_row(row: Any) -> str:
-        if row.text.strip("\r\n") in layout.short_totals:
+        if not options.keep_total and is_total(row.text.split(layout.delimiter)):
+            options.told(f"a total with another number of fields is left out: {show(row.text)}")
             return "skip"
         if options.skip_bad_rows and not told:
             told.append(row)
             options.told(f"rows with another number of fields are left out, such as {show(row.text)}")
         return "skip" if options.skip_bad_rows else "error"
 
+    needed = {layout.names[0], *_wanted(layout, options)}  # the first tells a total
     types = {name: pyarrow.float64() if name in layout.floats else pyarrow.string() for name in layout.names}
     return _guarded(
         layout,
@@ -262,7 +252,7 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types=types,
                 null_values=["", "NA", "N/A", "NaN", "nan", "NULL", "null"],
-                include_columns=list(layout.names) if layout.file.blanks else _wanted(layout, options),
+                include_columns=[name for name in layout.names if layout.file.blanks or name in needed],
             ),
         ),
     )

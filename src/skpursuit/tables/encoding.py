@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +14,7 @@ from .columns import Columns, Matrix
 from .errors import Advice, Refused, listing, naming, refuse_all, show
 from .guessing import EncodingOptions, guess_kinds
 from .kinds import Date, Found, Kind, LeftOut, Number, YesNo, kind_from_dict
-from .spelling import NO, YES
+from .spelling import TRUTH
 
 #: More cells than this are held as a sparse matrix (a dense one would need more than 1 GiB).
 DENSE_CELLS = 2**27
@@ -30,6 +31,7 @@ class Table:
     #: what was met in each column: missing cells, texts among numbers, unknown categories
     found: dict[str, Found] = field(default_factory=dict)
     dropped: int = 0  # rows without a target, which are left out
+    path: str = ""  # the file
 
     def described(self) -> list[dict[str, str]]:
         """Say what each column was taken for, and what became of its missing cells, in words."""
@@ -64,34 +66,29 @@ class Encoding:
 
     def apply(self, columns: Columns) -> Table:
         """Encode columns, found by name in any order; columns the encoding does not know are ignored."""
+        known, found = set(columns.all_names), dict[str, Found]()
         with naming(columns.path):
-            return self._apply(columns)
-
-    def _apply(self, columns: Columns) -> Table:
-        known = set(columns.all_names)
-        absent = [] if columns.open_ended else [name for name in self.used if name not in known]
-        if absent:
-            problem = f"columns that the model needs are missing: {listing(absent)}"
-            raise Refused(problem, "add them (any order; other columns are ignored)")
-        found: dict[str, Found] = {}
-        parts = list(self._parts(columns, found))
-        refuse_all(
-            problem for kind in self.columns for problem in _problems(kind, found.get(kind.name, Found()))
-        )
-        return Table(_join(parts, columns.n_rows), None, self.features, self, found)
+            absent = [] if columns.open_ended else [name for name in self.used if name not in known]
+            if absent:
+                problem = f"columns that the model needs are missing: {listing(absent)}"
+                raise Refused(problem, "add them (any order; other columns are ignored)")
+            parts = list(self._parts(columns, found))
+            met = [(kind, found.get(kind.name, Found())) for kind in self.columns]
+            refuse_all(problem for one in met for problem in _problems(*one))
+        return Table(_join(parts, columns.n_rows), None, self.features, self, found, path=columns.path)
 
     def _parts(self, columns: Columns, found: dict[str, Found]) -> Iterator[Matrix]:
         """Yield the features of all columns; those that a sparse matrix holds come together."""
-        block: list[Kind] = []
-        sparse = isinstance(columns.matrix, csr_array)
-        for kind in (*self.columns, None):
-            if sparse and isinstance(kind, Number) and not kind.flag and kind.name not in columns.one_by_one:
-                block.append(kind)
+
+        def inside(kind: Kind) -> bool:
+            plain = isinstance(kind, Number) and not kind.flag
+            return columns.matrix is not None and plain and kind.name not in columns.raw
+
+        for together, kinds in itertools.groupby(self.columns, inside):
+            if together:
+                yield _block(columns, list(kinds), found)
                 continue
-            if block:
-                yield _block(columns, block, found)
-                block = []
-            if kind is not None and kind.features:
+            for kind in filter(lambda kind: kind.features, kinds):
                 encoded, found[kind.name] = kind.encode(columns.column(kind.name))
                 yield encoded
 
@@ -170,30 +167,26 @@ def _problems(kind: Kind, met: Found) -> Iterator[Refused]:
 
 def learn(columns: Columns, options: EncodingOptions, given: Encoding | None = None) -> Table:
     """Learn an encoding from columns (or take a given one), apply it to them, and take the target out."""
-    with naming(columns.path):
-        return _learn(columns, options, given)
-
-
-def _learn(columns: Columns, options: EncodingOptions, given: Encoding | None) -> Table:
-    refuse_all(_unknown_names(columns, options))
     target = options.target or "y"
-    # A column of the sparse matrix is looked at only if it is the target, or if something is said of it.
-    alone = [name for name in columns.names if name in options.kinds or name == target]
-    known = {**{name: columns.column(name) for name in alone}, **columns.one_by_one}
-    if columns.target is not None and target != "y":
-        del known["y"]
-    kinds = guess_kinds(known, replace(options, target=target))
-    target_kind = kinds.pop(target)
-    y, keep = _target(columns, target, target_kind, target in options.kinds)
-    if given is None:
-        block = [kind for kind in _block_kinds(columns, options.impute) if kind.name not in alone]
-        given = Encoding(target, (*block, *kinds.values()), target_kind)
-    else:
-        given = replace(given, target=target, target_kind=target_kind)
-    if not given.features:
-        told = "; ".join(f"{column.name}: {column.words()}" for column in given.columns[:5])
-        problem = f"no column is left beside the target ({told or 'there is no other'})"
-        raise Refused(problem, "give a table with features, or say what they are (--column)")
+    with naming(columns.path):
+        refuse_all(_unknown_names(columns, options))
+        # A column of the sparse matrix is looked at only if it is the target, or if something is said of it.
+        alone = [name for name in columns.names if name in options.kinds or name == target]
+        known = {**{name: columns.column(name) for name in alone}, **columns.raw}
+        if columns.has_target and target != "y":
+            del known["y"]
+        kinds = guess_kinds(known, replace(options, target=target))
+        target_kind = kinds.pop(target)
+        y, keep = _target(columns, target, target_kind, target in options.kinds)
+        if given is None:
+            block = [kind for kind in _block_kinds(columns, options.impute) if kind.name not in alone]
+            given = Encoding(target, (*block, *kinds.values()), target_kind)
+        else:
+            given = replace(given, target=target, target_kind=target_kind)
+        if not given.features:
+            told = "; ".join(f"{column.name}: {column.words()}" for column in given.columns[:5])
+            problem = f"no column is left beside the target ({told or 'there is no other'})"
+            raise Refused(problem, "give a table with features, or say what they are (--column)")
     table = given.apply(columns)
     if keep.all():
         return replace(table, y=y)
@@ -202,7 +195,7 @@ def _learn(columns: Columns, options: EncodingOptions, given: Encoding | None) -
 
 def _unknown_names(columns: Columns, options: EncodingOptions) -> Iterator[Refused]:
     names, target = columns.all_names, options.target
-    if target is None and columns.target is None:
+    if target is None and not columns.has_target:
         advice = Advice("target", ("--target", names[-1]))
         yield Refused("it is not said which column is the target", f"name it: {listing(names)}", advice)
     elif target is not None and target not in names:
@@ -244,15 +237,15 @@ def _target(columns: Columns, name: str, kind: Kind, forced: bool) -> tuple[np.n
 def _one_spelling(counts: np.ndarray, labels: list[str]) -> list[str]:
     """Return labels where all that mean yes are spelled as most of them are, and so for no."""
     best: dict[int, str] = {}
-    for words in (YES, NO):
-        own = [i for i, label in enumerate(labels) if label.casefold() in words]
+    for truth in (True, False):
+        own = [i for i, label in enumerate(labels) if TRUTH.get(label.casefold()) is truth]
         best |= dict.fromkeys(own, labels[max(own, key=lambda i: counts[i])] if own else "")
     return [best.get(i, label) for i, label in enumerate(labels)]
 
 
 def _block_kinds(columns: Columns, impute: bool) -> list[Kind]:
     """Return the columns of a file's matrix as numbers, each with its median for what is missing."""
-    if not isinstance(columns.matrix, csr_array):
+    if columns.matrix is None:
         return []
     matrix = columns.matrix.tocsc()
     medians = np.zeros(matrix.shape[1])
@@ -276,9 +269,6 @@ def _join(parts: list[Matrix], rows: int) -> Matrix:
         return csr_array(hstack([csr_array(part) for part in parts], format="csr"))
     if len(parts) == 1 and not sparse:
         return parts[0]
-    joined = np.empty((rows, width), order="F")  # solvers gather columns
-    at = 0
-    for part in parts:
-        joined[:, at : at + part.shape[1]] = part.toarray() if isinstance(part, csr_array) else part
-        at += part.shape[1]
-    return joined
+    dense = [part.toarray() if isinstance(part, csr_array) else part for part in parts]
+    whole = np.empty((rows, width), order="F")  # solvers gather columns
+    return np.concatenate([whole[:, :0], *dense], axis=1, out=whole)

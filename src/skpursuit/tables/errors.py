@@ -52,27 +52,24 @@ class Advice:
 
 
 class TableError(FileError):
-    """A table that cannot be used, and the `Advice` that leads past it where there is one."""
+    """A table that cannot be used: its first problem, the `Advice` that leads past it, and more problems."""
 
-    def __init__(self, path: str | os.PathLike[str], problem: str, remedy: str, advice: Advice | None = None):
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        problem: str,
+        remedy: str,
+        advice: Advice | None = None,
+        more: Sequence[TableError] = (),
+    ):
         super().__init__(path, problem, remedy)
         self.advice = advice
+        self.problems = (self, *more)
+        self.line = str(self)  # the first problem alone
+        self.args = ("\n".join(one.line for one in self.problems),)
 
     def __reduce__(self) -> tuple:
-        return type(self), (self.path, self.problem, self.remedy, self.advice)
-
-
-class TableProblems(TableError):
-    """Several problems of one table."""
-
-    def __init__(self, problems: Sequence[TableError]):
-        first = problems[0]
-        super().__init__(first.path, first.problem, first.remedy, first.advice)
-        self.problems = tuple(problems)
-        self.args = ("\n".join(map(str, problems)),)
-
-    def __reduce__(self) -> tuple:
-        return type(self), (self.problems,)
+        return type(self), (self.path, self.problem, self.remedy, self.advice, self.problems[1:])
 
 
 class Refused(Exception):
@@ -90,14 +87,13 @@ def refuse_all(problems: Iterable[Refused]) -> None:
 
 @contextlib.contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn what is refused inside into errors that name the file: one as itself, several together."""
+    """Turn what is refused inside into one error that names the file and tells every problem."""
     try:
         yield
-    except Refused as one:
-        raise TableError(path, *one.args) from None
-    except ExceptionGroup as several:
-        errors = [TableError(path, *one.args) for one in several.exceptions]
-        raise errors[0] if len(errors) == 1 else TableProblems(errors) from None
+    except (Refused, ExceptionGroup) as refused:
+        named = [TableError(path, *one.args) for one in getattr(refused, "exceptions", [refused])]
+        first = named[0]
+        raise TableError(path, first.problem, first.remedy, first.advice, named[1:]) from None
 
 
 def show(value: object, limit: int = 40) -> str:

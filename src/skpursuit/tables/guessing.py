@@ -16,7 +16,7 @@ import pyarrow
 from .columns import Column
 from .errors import show
 from .kinds import MISSING_LEVEL, OTHER_LEVEL, PARTS, Category, Date, Kind, LeftOut, Measured, Number, YesNo
-from .spelling import NO, ORDERS, YES, calendar_part, date_shares, votes
+from .spelling import ORDERS, TRUTH, TRUTH_OR_DIGIT, calendar_part, date_shares, votes
 
 MOSTLY = 0.95  # share of cells that must be of a kind; the others count as missing
 FEW_STRAYS = 3  # different texts in a column of numbers that are taken for marks of missing values
@@ -248,10 +248,11 @@ class _Guess:
         if not forced and self.column.plain is not None:
             return None
         codes, labels = self.column.coded
-        yes = [label for label in labels if label.casefold() in YES or (forced and label == "1")]
-        no = [label for label in labels if label.casefold() in NO or (forced and label == "0")]
+        words = TRUTH_OR_DIGIT if forced else TRUTH
+        truths = [words.get(label.casefold()) for label in labels]
+        yes, no = [label for label, truth in zip(labels, truths) if truth], False in truths
         gaps = int((codes < 0).sum())
-        if not yes or (len(yes) + len(no) < len(labels) and not forced):
+        if not yes or (None in truths and not forced):
             return None
         if not no and gaps < MANY_MISSING * len(codes):
             return LeftOut(self.name, f"the same value in every row, {show(yes[0])}")

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from .columns import Column, Matrix
 from .errors import show
-from .spelling import NO, ORDERS, YES, calendar_part, value_of, values_of
+from .spelling import ORDERS, TRUTH_OR_DIGIT, calendar_part, value_of, values_of
 
 MISSING_LEVEL = "(missing)"
 OTHER_LEVEL = "(other)"
@@ -36,19 +36,16 @@ class Found:
     matched: int = 0  # cells that are what they should be
 
     @classmethod
-    def of(cls, column: Column, missing: np.ndarray, others: np.ndarray, unseen: bool = False) -> Found:
-        """Count cells that are missing, and those that are others: unseen categories, or strays."""
-        gaps, odd = int(missing.sum()), int(others.sum())
-        row = int(np.argmax(others)) + 1 if odd else 0
-        return cls(
-            gaps,
-            0 if unseen else odd,
-            odd if unseen else 0,
-            row,
-            column.cell(row - 1) if odd else "",
-            int(np.argmax(missing)) + 1 if gaps else 0,
-            len(missing) - gaps - odd,
-        )
+    def of(cls, column: Column, missing: np.ndarray, others: np.ndarray, name: str) -> Found:
+        """Count cells that are missing, and those that are others: "strays" or "unseen"."""
+        gaps, odd = np.flatnonzero(missing), np.flatnonzero(others)
+        met: dict[str, Any] = {"missing": gaps.size, name: odd.size}
+        met["matched"] = len(missing) - gaps.size - odd.size
+        if gaps.size:
+            met |= {"first_missing": int(gaps[0]) + 1}
+        if odd.size:
+            met |= {"row": int(odd[0]) + 1, "cell": column.cell(int(odd[0]))}
+        return cls(**met)
 
 
 @dataclass(frozen=True)
@@ -81,8 +78,7 @@ class Kind:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        plain = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
-        return {"kind": self.kind, **plain}
+        return {"kind": self.kind, **asdict(self)}
 
 
 @dataclass(frozen=True)
@@ -92,12 +88,10 @@ class Measured(Kind):
     fill: float | None = None
     flag: bool = False
 
-    def gap_words(self) -> list[str]:
-        by = "the median date" if isinstance(self, Date) else f"{self.fill:.6g}"
-        return [f"filled by {by}", *(["and marked"] if self.flag else [])]
-
-    def _flag_feature(self) -> tuple[str, ...]:
-        return (f"{self.name} is missing",) if self.flag else ()
+    @property
+    def parts_named(self) -> tuple[str, ...]:
+        """Names of the features of a value."""
+        return (self.name,)
 
     def read(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
         """Return the values, NaN where there is none, and where some other text is instead."""
@@ -105,12 +99,20 @@ class Measured(Kind):
 
     def parts_of(self, values: np.ndarray) -> np.ndarray:
         """Return the features of values."""
-        raise NotImplementedError
+        return values[:, None]
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (*self.parts_named, *([f"{self.name} is missing"] if self.flag else []))
+
+    def gap_words(self) -> list[str]:
+        by = "the median date" if isinstance(self, Date) else f"{self.fill:.6g}"
+        return [f"filled by {by}", *(["and marked"] if self.flag else [])]
 
     def values(self, column: Column) -> tuple[np.ndarray, Found]:
         """Return the values, NaN where there is none, and what was met."""
         values, strays = self.read(column)
-        return values, Found.of(column, np.isnan(values) & ~strays, strays)
+        return values, Found.of(column, np.isnan(values) & ~strays, strays, "strays")
 
     def encode(self, column: Column) -> tuple[Matrix, Found]:
         values, found = self.values(column)
@@ -133,15 +135,8 @@ class Number(Measured):
         if self.decimal not in (".", ","):
             raise ValueError("a decimal sign is . or ,")
 
-    @property
-    def features(self) -> tuple[str, ...]:
-        return (self.name, *self._flag_feature())
-
     def read(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
         return column.numbers(self.decimal, self.unit)
-
-    def parts_of(self, values: np.ndarray) -> np.ndarray:
-        return values[:, None]
 
     def words(self) -> str:
         comma = "decimal comma" if self.decimal == "," else ""
@@ -162,9 +157,9 @@ class Date(Measured):
             raise ValueError("a date has a known order and known parts")
 
     @property
-    def features(self) -> tuple[str, ...]:
+    def parts_named(self) -> tuple[str, ...]:
         since = {"days": f"days since {np.datetime64(int(self.first), 'D')}"}
-        return (*(f"{self.name} ({since.get(part, part)})" for part in self.parts), *self._flag_feature())
+        return tuple(f"{self.name} ({since.get(part, part)})" for part in self.parts)
 
     def read(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
         return column.days(self.order)
@@ -175,28 +170,6 @@ class Date(Measured):
     def words(self) -> str:
         orders = {"dmy": "date, day.month.year", "mdy": "date, month/day/year", "time": "time of day"}
         return orders.get(self.order, "date")
-
-
-@dataclass(frozen=True)
-class YesNo(Kind):
-    """Yes and no in any language; one feature, that of yes."""
-
-    yes: str = "yes"
-    own_level: bool = False
-    fill: str | None = ""
-    kind: ClassVar[str] = "yes/no"
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        return (f"{self.name}={self.yes}", *((f"{self.name}={MISSING_LEVEL}",) if self.own_level else ()))
-
-    def encode(self, column: Column) -> tuple[Matrix, Found]:
-        codes, labels = column.coded
-        lower = [label.casefold() for label in labels]
-        yes = np.array([*(text in YES or text == "1" for text in lower), False])[codes]
-        known = np.array([*(text in YES or text in NO or text in "10" for text in lower), True])[codes]
-        table = np.column_stack([yes, codes < 0]) if self.own_level else yes[:, None]
-        return table.astype(float), Found.of(column, codes < 0, ~known, unseen=True)
 
 
 @dataclass(frozen=True)
@@ -216,16 +189,16 @@ class Category(Kind):
     def encode(self, column: Column) -> tuple[Matrix, Found]:
         codes, labels = column.coded
         place = {level: i for i, level in enumerate(self.shown)}
-        known = self._known(labels)
+        known = self.levels_of(labels)
         where = [place.get(OTHER_LEVEL if level is None else level, -1) for level in known]
         at = np.array([*where, place.get(self.fill or "", -1)])[codes]
         rows = np.flatnonzero(at >= 0)
         table = csr_array((np.ones(rows.size), (rows, at[rows])), shape=(len(codes), len(self.shown)))
         unseen = np.array([*(level is None for level in known), False])[codes]
-        return table, Found.of(column, codes < 0, unseen, unseen=True)
+        return table, Found.of(column, codes < 0, unseen, "unseen")
 
-    def _known(self, labels: Sequence[str]) -> list[str | None]:
-        """Return the level of each label.
+    def levels_of(self, labels: Sequence[str]) -> list[str | None]:
+        """Return the level of each label, None if it is not known.
 
         Formats differ in how they write a number or a truth value (1 and 1.0, true and 1): where all levels
         spell values, and no two of them the same, a label that is not among them goes by its value.
@@ -237,6 +210,28 @@ class Category(Kind):
     def words(self) -> str:
         rare = f", rare ones together as {OTHER_LEVEL}" if OTHER_LEVEL in self.shown else ""
         return f"category, {len(self.levels)} levels{rare}"
+
+
+@dataclass(frozen=True)
+class YesNo(Kind):
+    """Yes and no in any language, a category of two levels; one feature, that of yes."""
+
+    yes: str = "yes"
+    own_level: bool = False  # of missing cells
+    fill: str | None = ""
+    kind: ClassVar[str] = "yes/no"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (f"{self.name}={self.yes}", *([f"{self.name}={MISSING_LEVEL}"] if self.own_level else []))
+
+    def encode(self, column: Column) -> tuple[Matrix, Found]:
+        codes, labels = column.coded
+        truths = [TRUTH_OR_DIGIT.get(label.casefold()) for label in labels]
+        yes = np.array([*(truth is True for truth in truths), False])[codes]
+        unseen = np.array([*(truth is None for truth in truths), False])[codes]
+        table = np.column_stack([yes, codes < 0]) if self.own_level else yes[:, None]
+        return table.astype(float), Found.of(column, codes < 0, unseen, "unseen")
 
 
 @dataclass(frozen=True)

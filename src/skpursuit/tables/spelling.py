@@ -17,7 +17,10 @@ import pyarrow.compute as pc
 _WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
 #: Spellings of a missing value, in lower case.
 MISSING = tuple(_WORDS["missing"])
-YES, NO, TOTALS = frozenset(_WORDS["yes"]), frozenset(_WORDS["no"]), frozenset(_WORDS["totals"])
+TOTALS = frozenset(_WORDS["totals"])
+#: Words for yes and no, in lower case; where a column is known to hold them, digits may say it too.
+TRUTH = {**dict.fromkeys(_WORDS["yes"], True), **dict.fromkeys(_WORDS["no"], False)}
+TRUTH_OR_DIGIT = {**TRUTH, "1": True, "0": False}
 _MONTHS = {name: month for month, names in enumerate(_WORDS["months"], start=1) for name in names}
 _CURRENCY, _LIMIT, _SCALE = (
     f"(?:{'|'.join(map(re.escape, sorted(_WORDS[name], key=len, reverse=True)))})"
@@ -51,6 +54,10 @@ _WITH_UNIT = {
     for decimal, number in NUMBER.items()
 }
 _BRACKETS = r"^\((.*)\)$"  # accountants write (5) for -5
+#: What is taken away around a number, in this order: Excel's mark of a text, brackets; then units; then the
+#: ends of prices such as 5,- and 5.–, and the sign that SAP writes behind (5- for -5).
+_MARKS = {"^'": "", _BRACKETS: r"-\1"}
+_ENDS = {r"[.,](?:--?|[–—])$": "", r"^([^+-].*)-$": r"-\1"}
 
 
 def is_total(text: str) -> bool:
@@ -72,14 +79,11 @@ def parse_number(text: str) -> float:
 
 def numbers(texts: Any, decimal: str, unit: str) -> tuple[np.ndarray, np.ndarray]:
     """Return texts as numbers, NaN where there is none, and where some other text is instead."""
-    found = pc.replace_substring_regex(texts, "^'", "")  # Excel's mark of a text
-    found = pc.replace_substring_regex(found, _BRACKETS, r"-\1")
-    if unit:
-        mark = re.escape(unit).replace("/", r"\/")
-        found = pc.replace_substring_regex(found, rf"^{_LIMIT}\s*", "")
-        found = pc.replace_substring_regex(found, rf"^({_SIGN})\s*{mark}\s*|\s*{mark}\s*([)]?-?)$", r"\1\2")
-    found = pc.replace_substring_regex(found, r"[.,](?:--?|[–—])$", "")  # prices such as 5,- and 5.–
-    found = pc.replace_substring_regex(found, r"^([^+-].*)-$", r"-\1")  # SAP writes 5- for -5
+    mark = re.escape(unit).replace("/", r"\/")
+    beside = {rf"^{_LIMIT}\s*": "", rf"^({_SIGN})\s*{mark}\s*|\s*{mark}\s*([)]?-?)$": r"\1\2"}
+    found = texts
+    for pattern, instead in (_MARKS | (beside if unit else {}) | _ENDS).items():
+        found = pc.replace_substring_regex(found, pattern, instead)
     scaled = pc.extract_regex(found, rf"^(?P<number>.*\d)\s?(?P<scale>{_SCALE})$")
     found = pc.coalesce(pc.struct_field(scaled, "number"), found)
     good = pc.match_substring_regex(found, f"^{NUMBER[decimal]}$")

@@ -1,0 +1,383 @@
+"""All formats but delimited text: Parquet by pyarrow, Excel by calamine, npz, svmlight, and ARFF.
+
+Columns keep the types that the file gives them. Sparse files give a sparse matrix of their numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import zipfile
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from scipy.sparse import csr_array
+from sklearn.datasets import load_svmlight_file
+
+from .columns import Column, Columns, ReadOptions, different, trailing_totals
+from .errors import Advice, Refused, listing, show
+from .source import TextFile, examine
+from .spelling import parse_number
+
+PANDAS_INDEX = "__index_level_"  # what pandas calls its row index in a file
+_CSR = ("data", "indices", "indptr", "shape")
+_NPZ_REMEDY = "store X and y, or the CSR parts data, indices, indptr, shape and y (numpy.savez)"
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+|inf|nan)(?:e[+-]?\d+)?"
+_SVMLIGHT = re.compile(rf"{_NUMBER}(?:\s+qid:\S+)?(?:\s+\d+:{_NUMBER})*", re.I | re.A)
+_ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(.+)""", re.I | re.S)
+_TOKEN = re.compile(r"""((?:[^,'"\\]|\\.|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*)(,|$)""", re.S)
+_SPARSE_ITEM = re.compile(r"\s*(\d+)\s+(.+)", re.S)
+_NUMBERS = ("numeric", "real", "integer")
+
+
+# -- Parquet and Excel
+
+
+def read_parquet(path: Path, options: ReadOptions) -> Columns:
+    """Read a Parquet file: numbers, truth values, times and texts; what is nested is left out."""
+    try:
+        table = pyarrow.parquet.ParquetFile(path).read()
+        table.validate(full=True)
+    except (pyarrow.ArrowException, OSError, MemoryError) as error:
+        if "UTF8" in str(error):
+            raise Refused("it holds text that is not UTF-8", "write it again as text") from None
+        remedy = "the file is damaged, cut off or something else: get or write it again"
+        raise Refused("this cannot be read as Parquet", remedy) from None
+    pairs = zip(table.column_names, table.columns)
+    given = [(name, _plain(column)) for name, column in pairs if not name.startswith(PANDAS_INDEX)]
+    plain = [(name, column) for name, column in given if column is not None]
+    strange = [name for name, column in given if column is None]
+    if strange:
+        options.told(f"columns that hold neither numbers, texts nor times are left out: {listing(strange)}")
+    if not plain:
+        raise Refused("no column holds numbers, texts or times", "write a table that does")
+    return Columns.of(path, *zip(*plain))
+
+
+def _plain(column: Any) -> Any:
+    """Return a column as texts, numbers, truth values or times; None if it is none of them."""
+    types, kind = pyarrow.types, column.type
+    if types.is_dictionary(kind):
+        return _plain(column.cast(kind.value_type))
+    if types.is_decimal(kind):
+        return column.cast(pyarrow.float64(), safe=False)
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return column.cast(pyarrow.timestamp("us"), safe=False)
+    as_text = (types.is_string, types.is_large_string, types.is_string_view, types.is_time, types.is_null)
+    if any(is_it(kind) for is_it in as_text):
+        return column.cast(pyarrow.string())
+    return column if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) else None
+
+
+def read_excel(path: Path, options: ReadOptions) -> Columns:
+    """Read one sheet of a workbook; a column of cells of one type keeps that type, any other is text."""
+    rows = [row for row in _sheet(path, options) if any(cell != "" for cell in row)]
+    width = max((_filled(row) for row in rows[:50]), default=0)
+    while len(rows) > 2 and options.header and _filled(rows[0]) < 0.5 * width:
+        title = " ".join(str(cell) for cell in rows[0] if cell != "")
+        options.told(f"the row above the header is left out: {show(title)}")
+        rows = rows[1:]
+    if len(rows) < 1 + options.header:
+        raise Refused("there are no rows in the sheet", "give a sheet with data below the header")
+    heads = rows[0] if options.header else [f"c{j + 1}" for j in range(len(rows[0]))]
+    data = rows[options.header :]
+    totals = trailing_totals(data, data[1:], options)
+    return Columns.of(path, heads, map(_typed, zip(*data[: len(data) - totals])))
+
+
+def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
+    """Return the cells of a sheet, "" where they are empty."""
+    try:
+        import python_calamine
+    except ImportError:
+        remedy = "pip install 'skpursuit[cli]', or save the sheet as CSV"
+        raise Refused("reading Excel needs python-calamine, which is not installed", remedy) from None
+    try:
+        book = python_calamine.CalamineWorkbook.from_path(str(path))
+        names = book.sheet_names
+        sheet = options.sheet or names[0]
+        rows = book.get_sheet_by_name(sheet).to_python(skip_empty_area=True) if sheet in names else None
+    except Exception:  # calamine raises whatever the bytes lead to
+        remedy = "the file is damaged or something else: save it again as .xlsx"
+        raise Refused("this cannot be read as a workbook", remedy) from None
+    if rows is None:
+        advice = Advice("sheet", ("--sheet", names[0]), "--sheet")
+        raise Refused(f"there is no sheet {show(sheet)}", f"the sheets are {listing(names)}", advice)
+    if len(names) > 1 and options.sheet is None:
+        options.told(f"the first of {len(names)} sheets is read, {show(names[0])}; --sheet names another")
+    return rows
+
+
+def _filled(row: list[Any]) -> int:
+    return sum(cell != "" for cell in row)
+
+
+def _typed(cells: tuple[Any, ...]) -> Any:
+    values = [None if cell == "" else cell for cell in cells]
+    with contextlib.suppress(pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+        column = pyarrow.array(values)
+        if pyarrow.types.is_integer(column.type):
+            column = column.cast(pyarrow.float64())
+        if (plain := _plain(column)) is not None and not pyarrow.types.is_time(column.type):
+            return plain
+    whole = [int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 2**53 else v for v in values]
+    return pyarrow.array([None if v is None else str(v) for v in whole], pyarrow.string())
+
+
+# -- npz and svmlight
+
+
+def read_npz(path: Path, options: ReadOptions) -> Columns:
+    """Read X (dense) or data, indices, indptr, shape (CSR), with y and feature_names where they are there."""
+    arrays = _load_npz(path)
+    sparse = "indptr" in arrays
+    matrix = _csr(arrays) if sparse else _dense(arrays)
+    n, d = matrix.shape
+    target = {}
+    if "y" in arrays:
+        if arrays["y"].shape != (n,):
+            problem = f"y has the shape {arrays['y'].shape} where X has {n} rows"
+            raise Refused(problem, "store one target per row")
+        target = {"y": Column.of(_readable("y", arrays["y"]))}
+    if sparse and "feature_names" not in arrays:
+        return _used_columns(path, matrix, target)
+    names = _readable("feature_names", arrays.get("feature_names", np.arange(d)))
+    if names.shape != (d,):
+        problem = f"feature_names has the shape {names.shape} where X has {d} columns"
+        raise Refused(problem, "store one name per column")
+    unlike = tuple(different([*target, *names])[len(target) :])
+    if sparse:
+        return Columns(str(path), target, unlike, matrix, bool(target))
+    columns = {name: Column.of(values.astype(np.float64)) for name, values in zip(unlike, matrix.T)}
+    return Columns(str(path), {**columns, **target}, has_target=bool(target))
+
+
+def _readable(name: str, values: np.ndarray) -> np.ndarray:
+    """Return an array of numbers as it is and one of texts as such; refuse any other, dates for one."""
+    if values.dtype.kind not in "biufUS":
+        problem = f"{name} holds {values.dtype}, which is neither numbers nor texts"
+        raise Refused(problem, "store it as numbers or texts")
+    try:
+        return np.strings.decode(values, "utf-8") if values.dtype.kind == "S" else values
+    except UnicodeDecodeError:
+        raise Refused(f"{name} holds bytes that are not UTF-8", "store it as texts") from None
+
+
+def _load_npz(path: Path) -> dict[str, np.ndarray]:
+    try:
+        # Opened here, because numpy leaves the file open when it is not a whole archive.
+        with open(path, "rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if not isinstance(stored, np.ndarray):
+                return {name: stored[name] for name in stored.files}
+    except Exception as error:  # zipfile, zlib and numpy raise whatever the bytes lead to
+        if "allow_pickle" in str(error) and zipfile.is_zipfile(path):
+            raise Refused("it holds Python objects, which are not loaded", _NPZ_REMEDY) from None
+        remedy = "the file is damaged or cut off: get or write it again"
+        raise Refused("this cannot be read as npz", remedy) from None
+    raise Refused("this is a single array, not an npz file", _NPZ_REMEDY)
+
+
+def _dense(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    X = arrays.get("X")
+    if X is None:
+        raise Refused(f"there is no X among the arrays ({listing(tuple(arrays))})", _NPZ_REMEDY)
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise Refused(f"X is {X.ndim}-dimensional {X.dtype}, not a table of numbers", _NPZ_REMEDY)
+    return X
+
+
+def _csr(arrays: dict[str, np.ndarray]) -> csr_array:
+    missing = [name for name in _CSR if name not in arrays]
+    if missing:
+        raise Refused(f"parts of the sparse matrix are missing: {listing(missing)}", _NPZ_REMEDY)
+    if arrays.get("format", np.array(b"csr")).tolist() not in (b"csr", "csr"):
+        raise Refused("the sparse matrix is not in CSR form", "store X.tocsr()")
+    try:
+        data, indices, indptr, shape = (arrays[name] for name in _CSR)
+        matrix = csr_array((data.astype(np.float64), indices, indptr), shape=tuple(map(int, shape)))
+        # scipy's constructor accepts column 999 of 10; code below may then read out of bounds.
+        matrix.check_format(full_check=True)
+        matrix.sum_duplicates()
+    except (ValueError, TypeError, IndexError, OverflowError, MemoryError):
+        remedy = "the file is damaged: write it again from a valid matrix"
+        raise Refused("the parts do not make up a sparse matrix", remedy) from None
+    return matrix
+
+
+def _used_columns(path: Path, X: Any, target: dict[str, Column]) -> Columns:
+    """Leave out columns that no row mentions: numbers may be hashes, far beyond how many there are."""
+    used, indices = np.unique(X.indices, return_inverse=True)
+    matrix = csr_array((X.data.astype(np.float64), indices, X.indptr), shape=(X.shape[0], used.size))
+    names = tuple(map(str, used.tolist()))
+    return Columns(str(path), target, names, matrix, bool(target), open_ended=True)
+
+
+def read_svmlight(path: Path, options: ReadOptions) -> Columns:
+    """Read svmlight/libsvm text; columns are called by the numbers they have in the file."""
+    file = examine(path, options.text_encoding)
+    _check_lines(file, lambda text: "_" in text)  # which Python would read into a number
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(len(BOM_UTF8) if stream.read(len(BOM_UTF8)) == BOM_UTF8 else 0)
+            X, y = load_svmlight_file(stream, dtype=np.float64, zero_based=True)
+    except (ValueError, OverflowError, MemoryError):
+        _check_lines(file, lambda text: True)
+        raise Refused("this cannot be read as svmlight", "save it as plain text in UTF-8") from None
+    return _used_columns(path, X, {"y": Column.of(y)})
+
+
+def _check_lines(file: TextFile, suspicious: Callable[[str], bool]) -> None:
+    for number, text in enumerate(file.lines(), start=1):
+        if suspicious(text) and not _is_svmlight(text):
+            problem = f"line {number} is not LABEL INDEX:VALUE ...: {show(text.strip())}"
+            raise Refused(problem, "correct that line, or get the whole file again")
+
+
+def _is_svmlight(text: str) -> bool:
+    line = text.partition("#")[0].strip()
+    indices = [int(index) for index in re.findall(r"\s(\d+):", line)]
+    ordered = indices == sorted({index for index in indices if index < 2**31})
+    return not line or (ordered and _SVMLIGHT.fullmatch(line) is not None)
+
+
+# -- ARFF
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    """One column: numbers where ``labels`` is None, any text where they are empty."""
+
+    name: str
+    labels: tuple[str, ...] | None = None
+
+    def value(self, text: str) -> float | str | None:
+        """Return a number or a label, None if missing; ValueError for anything else."""
+        if text == "?":
+            return None
+        if self.labels is None:
+            try:
+                return parse_number(text)
+            except ValueError:
+                raise ValueError(f"attribute {show(self.name)}: {show(text)} is not a number") from None
+        label = _unquote(text)
+        if self.labels and label not in self.labels:
+            raise ValueError(f"attribute {show(self.name)}: {show(text)} is not one of the declared values")
+        return label
+
+    def column(self, rows: list[dict[int, Any]], j: int) -> Column:
+        """Return a column of rows; a sparse one may leave out a number or a label, but not a string."""
+        if self.labels == () and (short := [i for i, row in enumerate(rows, start=1) if j not in row]):
+            problem = (
+                f"row {short[0]} leaves out the string {show(self.name)}, which a sparse file must write"
+            )
+            raise Refused(problem, "write it (? if missing)")
+        absent = self.labels[0] if self.labels else 0.0
+        kind = pyarrow.float64() if self.labels is None else pyarrow.string()
+        return Column(pyarrow.array([row.get(j, absent) for row in rows], kind))
+
+
+def read_arff(path: Path, options: ReadOptions) -> Columns:
+    """Read an ARFF file; a nominal attribute {0,1} is a number, any other attribute that is none a text."""
+    lines = (
+        (number, line.strip())
+        for number, line in enumerate(examine(path, options.text_encoding).lines(), start=1)
+        if line.strip() and not line.strip().startswith("%")
+    )
+    attributes = _read_header(lines)
+    names = different(attribute.name for attribute in attributes)
+    rows, sparse = _read_data(lines, attributes)
+    inside = [j for j, attribute in enumerate(attributes) if sparse and attribute.labels is None]
+    raw = {names[j]: attributes[j].column(rows, j) for j in range(len(names)) if j not in set(inside)}
+    if not sparse:
+        return Columns(str(path), raw)
+    place = {j: new for new, j in enumerate(inside)}
+    entries = [(i, place[j], cell) for i, row in enumerate(rows) for j, cell in row.items() if j in place]
+    i, j, cells = zip(*entries) if entries else ((), (), ())
+    matrix = csr_array((np.array(cells, dtype=np.float64), (i, j)), shape=(len(rows), len(inside)))
+    return Columns(str(path), raw, tuple(names[j] for j in inside), matrix)
+
+
+def _read_header(lines: Iterator[tuple[int, str]]) -> list[_Attribute]:
+    attributes: list[_Attribute] = []
+    for number, text in lines:
+        keyword = text.split(None, 1)[0].lower()
+        if keyword == "@data" and attributes:
+            return attributes
+        if keyword == "@attribute":
+            attributes.append(_attribute(number, text))
+        elif keyword not in ("@relation", "@data"):
+            raise Refused(f"line {number} is not part of an ARFF header: {show(text)}", "correct it")
+    problem = "there is no @data line after @attribute lines, so this is not a whole ARFF file"
+    raise Refused(problem, "get the whole file again, or correct its extension")
+
+
+def _attribute(number: int, text: str) -> _Attribute:
+    match = _ATTRIBUTE.fullmatch(text)
+    if match is None:
+        raise Refused(f"line {number}: cannot understand {show(text)}", "write @attribute NAME TYPE")
+    name, kind = _unquote(match[1]), match[2].strip()
+    if kind.startswith("{") and kind.endswith("}"):
+        labels = tuple(_unquote(token) for token in _split(kind[1:-1]))
+        return _Attribute(name, None if labels == ("0", "1") else labels)
+    return _Attribute(name, None if kind.lower() in _NUMBERS else ())  # strings, dates and the like
+
+
+def _read_data(
+    lines: Iterator[tuple[int, str]], attributes: list[_Attribute]
+) -> tuple[list[dict[int, Any]], bool]:
+    """Return the values of each row by the number of their attribute, and whether the file is sparse."""
+    rows: list[dict[int, Any]] = []
+    sparse = None
+    for number, text in lines:
+        try:
+            if sparse not in (None, text.startswith("{")):
+                raise ValueError("dense and sparse rows are mixed")
+            sparse = text.startswith("{")
+            items = dict(_sparse_items(text, len(attributes)) if sparse else enumerate(_split(text)))
+            if not sparse and len(items) != len(attributes):
+                raise ValueError(f"{len(items)} values where {len(attributes)} attributes are declared")
+            rows.append({j: attributes[j].value(token) for j, token in items.items()})
+        except ValueError as error:
+            raise Refused(f"line {number}: {error}", "correct that line, or get the whole file") from None
+    return rows, bool(sparse)
+
+
+def _sparse_items(text: str, width: int) -> Iterator[tuple[int, str]]:
+    if not text.endswith("}"):
+        raise ValueError("the row has no closing brace")
+    last = -1
+    for token in _split(text[1:-1]) if text[1:-1].strip() else []:
+        match = _SPARSE_ITEM.fullmatch(token)
+        if match is None:
+            raise ValueError(f"{show(token)} is not INDEX VALUE")
+        if not last < int(match[1]) < width:
+            raise ValueError(f"index {match[1]} is out of order or beyond the {width} attributes")
+        last = int(match[1])
+        yield last, match[2].strip()
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas outside quotes."""
+    if "'" not in text and '"' not in text:
+        return [token.strip() for token in text.split(",")]
+    tokens, position = [], 0
+    while match := _TOKEN.match(text, position):
+        tokens.append(match[1].strip())
+        position = match.end()
+        if not match[2]:
+            return tokens
+    raise ValueError("a quote is not closed")
+
+
+def _unquote(token: str) -> str:
+    token = token.strip()
+    if len(token) >= 2 and token[0] == token[-1] and token[0] in "'\"":
+        return re.sub(r"\\(.)", r"\1", token[1:-1])
+    return token
