@@ -18,6 +18,8 @@ from skpursuit import (
     OMP,
     Checkpoint,
     CoSaMP,
+    FrankWolfe,
+    L1Ball,
     MatchingPursuit,
     PursuitClassifier,
     PursuitRegressor,
@@ -333,6 +335,8 @@ def test_a_checkpoint_with_a_right_checksum_and_wrong_content_is_refused(tmp_pat
         ("z", lambda s: s.z[:-1], "one for each row"),
         ("z", lambda s: np.where(np.arange(len(s.z)) == 5, np.inf, s.z), "predictions are not finite"),
         ("objective", lambda s: np.nan, "objective"),
+        ("dropped", lambda s: np.empty(0), "dropped"),
+        ("dropped", lambda s: np.empty(0, dtype=str), "dropped"),
     ],
 )
 def test_a_state_that_no_run_can_have_is_refused(tmp_path, name, change, words):
@@ -351,6 +355,7 @@ def test_a_state_that_no_run_can_have_is_refused(tmp_path, name, change, words):
     [
         ("R", lambda part: part[:-1]),
         ("R", lambda part: part * np.nan),
+        ("R", lambda part: part * 0.0),
         ("noise", lambda part: part[:-1]),
         ("b", lambda part: part[:, None]),
         ("b", lambda part: part.astype(str)),
@@ -376,6 +381,61 @@ def test_a_factor_that_no_run_can_have_is_refused(tmp_path, name, change):
     with pytest.raises(ValueError, match=r"run.ckpt does not hold a run.*factor of its fit.*delete it"):
         run(checkpoint=path)
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "change"),
+    [
+        ("memory", "t", lambda part: part[None]),
+        ("memory", "t", lambda part: part * 1.0),
+        ("memory", "gap", lambda part: part * np.nan),
+        ("memory", "gap", lambda part: part.astype(str)),
+        ("move", "columns", lambda part: part + 10**6),
+        ("move", "columns", lambda part: part * 1.0),
+        ("move", "amounts", lambda part: part[:0]),
+        ("move", "amounts", lambda part: part * np.inf),
+        ("move", "factor", lambda part: np.inf),
+        ("selector_memory", "xtz", lambda part: part[:-1]),
+        ("selector_memory", "xtz", lambda part: part * np.nan),
+        ("selector_memory", "reach", lambda part: part[None]),
+        ("selector_memory", "other", lambda part: np.ones(2)),
+    ],
+)
+def test_a_memory_or_move_that_no_run_can_have_is_refused(tmp_path, group, name, change):
+    path = tmp_path / "run.ckpt"
+    solver = FrankWolfe(L1Ball(2.0), 9)
+    minimize(X, Y, solver, "gram", checkpoint=path, callback=lambda r: r.iteration == 4)
+    saved = files.load(path)
+    before = getattr(saved.state, group)
+    if group == "move":
+        after = before._replace(**{name: change(getattr(before, name))})
+    else:
+        after = {**before, name: change(before.get(name))}
+    files.save(path, replace(saved, state=replace(saved.state, **{group: after})))
+    content = path.read_bytes()
+    with pytest.raises(ValueError, match=r"run.ckpt does not hold a run.*delete it"):
+        minimize(X, Y, solver, "gram", checkpoint=path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("cols", lambda part: part[:-1]),
+        ("cols", lambda part: part + 10**6),
+        ("r", lambda part: part[:-1]),
+        ("least", lambda part: part[None]),
+        ("other", lambda part: np.ones(2)),
+    ],
+)
+def test_a_shortlist_that_no_sketch_can_have_is_refused(tmp_path, name, change):
+    path = tmp_path / "run.ckpt"
+    minimize(X, Y, OMP(6), "sketch", checkpoint=path, callback=lambda r: r.iteration == 2)
+    saved = files.load(path)
+    memory = {**saved.state.selector_memory, name: change(saved.state.selector_memory.get(name))}
+    files.save(path, replace(saved, state=replace(saved.state, selector_memory=memory)))
+    with pytest.raises(ValueError, match=r"run.ckpt does not hold a run.*selector.*delete it"):
+        minimize(X, Y, OMP(6), "sketch", checkpoint=path)
 
 
 def test_a_cosamp_without_its_memory_is_refused(tmp_path):

@@ -121,13 +121,16 @@ class Factor:
             part = numbers[name]
             if part.shape != shape or part.dtype.kind != "f" or not np.isfinite(part).all():
                 raise ValueError(f"{name} is not of {shape} numbers")
+        if not (numbers["R"][ends[grown] - 1] > 0).all():
+            raise ValueError("a remainder has no length")
         starts = np.cumsum(used) - used
         for at in np.flatnonzero(grown).tolist():
             rank, v = before[at], columns[at] if self.root is None else columns[at] * self.root
             for part in numbers["passes"][starts[at] :][: used[at]].reshape(counts[at], rank):
                 v = v - part @ Q[:rank]
             Q[rank] = v / numbers["R"][ends[at] - 1]
-        return replace(self, Q=Stack(Q), columns=self.columns and Stack(columns), **numbers)
+        known = {name: numbers[name] for name in self.numbers()}
+        return replace(self, Q=Stack(Q), columns=self.columns and Stack(columns), **known)
 
 
 def empty_factor(

@@ -18,9 +18,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from skpursuit._files import write_atomically
-from skpursuit.data.design import Design
+from skpursuit.numerics.arrays import are_columns
 from skpursuit.parameters import check_count, check_number, check_path
 from skpursuit.problem.state import Move, Record, State, Status
+from skpursuit.selectors.base import Bound
 
 KIND = b"skpursuit checkpoint "
 MAGIC = KIND + b"4\n"
@@ -101,6 +102,10 @@ def _parsed(body: bytes) -> Snapshot:
     with np.load(io.BytesIO(body), allow_pickle=False) as file:
         header = json.loads(file["header"].tobytes())
         arrays = {name: file[name] for name in file.files if name != "header"}
+    for name, part in arrays.items():
+        remembered = name.startswith(("memory.", "selector.", "move."))
+        if remembered and (part.dtype.kind not in "biuf" or np.isnan(part).any()):
+            raise ValueError(f"{name} does not consist of numbers")
 
     def group(kind: str) -> dict[str, Any]:
         return {name.removeprefix(kind): part for name, part in arrays.items() if name.startswith(kind)}
@@ -120,24 +125,33 @@ def _parsed(body: bytes) -> Snapshot:
     return Snapshot(state, history, header["seed"], dict(header["fingerprints"]), group("factor."))
 
 
-def restored(path: Path, saved: Snapshot, first: State, design: Design) -> State:
+def restored(path: Path, saved: Snapshot, first: State, bound: Bound) -> State:
     """The state of a snapshot, whole again, for a run that began with the state `first`.
 
-    Refuses a state that no run on this design can have.
+    Refuses a state that no run with this selector on its design can have.
     """
-    state = saved.state
+    state, design, targets = saved.state, bound.design, first.coef.shape[1:]
     faults = {
-        "its support does not name distinct columns of X": _are_columns(state.support, design.shape[1])
+        "its support does not name distinct columns of X": are_columns(state.support, design.shape[1])
         and len(np.unique(state.support)) == len(state.support),
-        "its dropped columns are not columns of X": _are_columns(state.dropped, design.shape[1]),
+        "its dropped columns are not columns of X": are_columns(state.dropped, design.shape[1]),
         "its coefficients are not finite numbers, one for each column of the support": _are_finite(
-            state.coef, (len(np.atleast_1d(state.support)), *first.coef.shape[1:])
+            state.coef, (len(np.atleast_1d(state.support)), *targets)
         ),
         "its predictions are not finite numbers, one for each row of X": _are_finite(state.z, first.z.shape),
         "its objective is not a number": not np.isnan(state.objective),
         "what its solver remembers has another shape": all(
-            name in state.memory and np.shape(state.memory[name])[1:] == np.shape(value)[1:]
+            name in state.memory and _form(state.memory[name]) == _form(value)
             for name, value in first.memory.items()
+        ),
+        "its last move is not one of finite numbers along columns of X": state.move is None
+        or (
+            np.isfinite(state.move.factor)
+            and are_columns(state.move.columns, design.shape[1])
+            and _are_finite(state.move.amounts, (len(state.move.columns), *targets))
+        ),
+        "what its selector remembers has another form": bound.selector.can_have(
+            design, state.selector_memory, targets
         ),
     }
     refusal = f"{path} does not hold a run on this X and y: {{}}; delete it to start again"
@@ -155,10 +169,9 @@ def restored(path: Path, saved: Snapshot, first: State, design: Design) -> State
         raise ValueError(refusal.format(f"the factor of its fit is damaged ({error})")) from None
 
 
-def _are_columns(values: np.ndarray, d: int) -> bool:
-    if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
-        return False
-    return bool(((values >= 0) & (values < d)).all())
+def _form(value: np.ndarray) -> tuple[Any, ...]:
+    """What stays the same when a memory grows along its first axis."""
+    return value.dtype.kind, value.ndim, value.shape[1:]
 
 
 def _are_finite(values: np.ndarray, shape: tuple[int, ...]) -> bool:

@@ -279,7 +279,7 @@ class Run:
             files.check_same(path, saved.fingerprints, self.fingerprints)
             if seeded:
                 files.check_same(path, {"random_state": str(saved.seed)}, {"random_state": str(self.seed)})
-            self.state = files.restored(path, saved, self.state, self.problem.design)
+            self.state = files.restored(path, saved, self.state, self.bound)
             self.history, self.seed = saved.history, saved.seed
         self.checkpoint = checkpoint
 

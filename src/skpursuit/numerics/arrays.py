@@ -11,3 +11,9 @@ Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
 
 NO_COLUMNS: Indices = np.empty(0, dtype=np.intp)
+
+
+def are_columns(values: np.ndarray, d: int) -> bool:
+    """Whether these are numbers of some of d columns."""
+    whole = values.ndim == 1 and values.dtype.kind in "iu"
+    return whole and bool(((values >= 0) & (values < d)).all())

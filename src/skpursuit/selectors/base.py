@@ -194,6 +194,10 @@ class Selector(ABC):
         Scores that are NaN may raise `NotFinite`; an answer that is not finite is not used.
         """
 
+    def can_have(self, design: Design, memory: Memory, targets: tuple[int, ...]) -> bool:
+        """Whether a memory that was read from a file has the form of one that `answer` gives."""
+        return True
+
     def price(self, design: Design, expect: Expect) -> float:
         """Predicted seconds for all queries of a run; infinity where `auto` must not choose it."""
         return inf

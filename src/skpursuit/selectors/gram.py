@@ -66,6 +66,10 @@ class Gram(Selector):
         answer = settle(bound.design, query, known.estimate)
         return answer._replace(memory=known.memory, estimate=known.estimate)
 
+    def can_have(self, design: Design, memory: Memory, targets: tuple[int, ...]) -> bool:
+        shapes = {"xtz": (design.shape[1], *targets), "roundings": (), "reach": ()}
+        return not memory or {name: part.shape for name, part in memory.items()} == shapes
+
     def price(self, design: Design, expect: Expect) -> float:
         """X^T y, Gram columns of the visited atoms, made in blocks, and their sums in each step."""
         if expect.y is None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from skpursuit.data.codes import BitCodes
 from skpursuit.data.design import Design
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import Floats, Indices, are_columns
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.numerics.tuning import PRICES
@@ -91,6 +91,13 @@ class Sketch(Selector):
         order = top(scores, query.k + self.last)
         answer = _exactly(design, query, shortlist.cols[order], scores[order])
         return answer._replace(memory=memory if shortlist is held else shortlist._asdict())
+
+    def can_have(self, design: Design, memory: Memory, targets: tuple[int, ...]) -> bool:
+        if memory.keys() != set(Shortlist._fields):
+            return not memory
+        (n, d), held = design.shape, Shortlist(**memory)
+        shapes = held.r.shape == (n, *targets) and held.least.shape == ()
+        return shapes and are_columns(held.cols, d) and held.scores.shape == held.cols.shape
 
     def price(self, design: Design, expect: Expect) -> float:
         if not design.has_codes:
