@@ -4,6 +4,7 @@ from collections import OrderedDict
 
 import numpy as np
 
+from skpursuit import as_design
 from skpursuit.data.kept import ColumnCache
 
 
@@ -31,3 +32,14 @@ def test_a_block_forgotten_at_once_by_another_thread_leaves_nothing_behind():
     cache.blocks = Forgetful()
     cache.put([3, 5], np.ones((2, 10)))
     assert not cache.held
+
+
+def test_codes_of_another_seed_that_another_thread_has_just_dropped():
+    class Racing(dict):
+        def __iter__(self):
+            return iter([7, *self.keys()])  # 7 was there a moment ago
+
+    design = as_design(np.random.default_rng(0).standard_normal((40, 5)))
+    design.store.kept.codes = Racing()
+    design.codes(seed=1)
+    assert set(design.store.kept.codes.keys()) == {1}
