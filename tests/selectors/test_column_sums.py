@@ -187,6 +187,39 @@ def test_products_follow_a_twin_that_is_made_again():
     assert sums.kept is not held
 
 
+def test_an_interrupt_while_sums_start_anew_leaves_none_of_the_old_products(monkeypatch):
+    X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=8)
+    design = as_design(X)
+    sums, support, coef = CodeSums(design, y), np.array([4, 9]), np.array([1.0, -2.0])
+    r = X[:, support] @ coef - y
+    gradient(sums, support, coef, r, Absolute())
+    data.codes(design, fine=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "skpursuit.data.kept.ProductCache.made_of",
+            lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt),
+        )
+        with pytest.raises(KeyboardInterrupt):
+            gradient(sums, support, coef, r, Absolute())
+    after = gradient(sums, support, coef, r, Absolute())
+    np.testing.assert_array_equal(after, gradient(CodeSums(design, y), support, coef, r, Absolute()))
+
+
+def test_bounds_hold_for_an_x_in_tiles():
+    X, y, _ = datasets.make_sparse_signal(1500, 300, 20, random_state=12)
+    X[:512] *= 1e4  # tiles of very different sizes
+    whole = data.view(data.tiled(X, [512, 1024], [70]), centre=X.mean(axis=0), root=np.linspace(0.5, 2, 1500))
+    some = data.some_rows(whole, np.arange(3, 1500, 2))
+    support, coef = np.array([4, 90, 9]), np.array([1.0, -2.0, 0.5])
+    for design in (whole, some):
+        V = data.dense(design)
+        target = y[: len(V)]
+        r = (V[:, support] @ coef - target).astype(np.float64)
+        g, bound = gradient(CodeSums(design, target), support, coef, r, Absolute())
+        assert (np.abs(g - V.T @ r) <= bound).all()
+        assert np.median(bound) < 0.1 * np.abs(g).max()
+
+
 @pytest.mark.parametrize(("left", "made", "begun"), [(0, 2, 0), (3, 4, 0), (7, 8, 0), (9, 8, 2), (100, 8, 8)])
 def test_no_more_products_are_made_or_begun_than_columns_may_come(left, made, begun):
     X, y, _ = datasets.make_sparse_signal(700, 300, 20, random_state=9)

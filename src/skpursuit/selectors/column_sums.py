@@ -236,12 +236,13 @@ class CodeSums(ColumnSums):
     def _restart(self) -> None:
         """Begin with the codes that are there now; without them where their columns cannot be multiplied."""
         (n, d), codes = self.design.shape, self.design.codes()
-        self.codes = codes if codes.can_multiply else None
-        if self.codes is not None:
+        self.codes = None
+        if codes.can_multiply:
             self.start, self.made, self.last, self.making = None, 0, [], None
             self.factors = np.column_stack([codes.factors, codes.sizes])
             self.kept = self.design.kept.products.made_of(codes.coded, limit=n * d // 2)
             self.has_helpers = helpers(n * d // tuning.CODES_WIDTH) > 0
+            self.codes = codes  # last: an interrupt before it leaves none, and so begins again
 
     def _sum(self, weights: Floats, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         """The products with the residual of these coefficients, and what was lost in adding them up."""
