@@ -140,6 +140,20 @@ def test_rows_that_are_left_out_when_said(tmp_path):
     assert len(told) == 1
 
 
+@pytest.mark.parametrize("total", ["Total,9", '"Total","9"', "Summe:,9,9,9", "Total,9,9", ",Total,9"])
+def test_a_total_of_any_width_is_left_out_at_the_end_alone(tmp_path, total):
+    rows = [f"k{i % 3},{i},{2 * i}" for i in range(9)]
+    path = write(tmp_path, "t.csv", "\n".join(["a,b,c", *rows, total, ""]))
+    assert read_columns(path).n_rows == 9
+    assert [piece.n_rows for piece in stream_columns(path, ReadOptions(only=frozenset("c")))] == [9]
+    path = write(tmp_path, "t.csv", "\n".join(["a,b,c", *rows[:4], total, *rows[4:], ""]))
+    if len(total.split(",")) == 3:
+        assert read_columns(path).n_rows == 10
+    else:
+        with pytest.raises(TableError, match="line 6 has"):
+            read_columns(path)
+
+
 def test_only_some_columns_and_the_file_in_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "BLOCK", 2000)
     path = write(tmp_path, "t.csv", "a,b,c\n" + "".join(f"{i},x{i},{i * 2}\n" for i in range(3000)))
