@@ -87,6 +87,20 @@ def test_parquet_and_a_workbook(tmp_path):
         read_columns(tmp_path / "t.xlsx", ReadOptions(sheet="x"))
 
 
+def test_days_and_times_in_one_column_of_a_workbook(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    day, moment = datetime.date(2020, 1, 2), datetime.datetime(2020, 1, 3, 4, 5)
+    for row in [("when", "then", "count"), (day, moment, 2**60), (moment, day, 1), (None, None, None)]:
+        book.active.append(row)
+    book.active.append((day, day, 2))
+    book.save(tmp_path / "t.xlsx")
+    columns, midnight = read_columns(tmp_path / "t.xlsx").raw, datetime.datetime(2020, 1, 2)
+    assert columns["when"].to_pylist() == [midnight, moment, midnight]
+    assert columns["then"].to_pylist() == [moment, midnight, midnight]
+    assert columns["count"].to_pylist() == [2.0**60, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [
