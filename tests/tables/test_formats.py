@@ -87,6 +87,20 @@ def test_parquet_and_a_workbook(tmp_path):
         read_columns(tmp_path / "t.xlsx", ReadOptions(sheet="x"))
 
 
+def test_days_and_times_in_one_column_of_a_workbook(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    day, moment = datetime.date(2020, 1, 2), datetime.datetime(2020, 1, 3, 4, 5)
+    for row in [("when", "then", "count"), (day, moment, 2**60), (moment, day, 1), (None, None, None)]:
+        book.active.append(row)
+    book.active.append((day, day, 2))
+    book.save(tmp_path / "t.xlsx")
+    columns, midnight = read_columns(tmp_path / "t.xlsx").raw, datetime.datetime(2020, 1, 2)
+    assert columns["when"].to_pylist() == [midnight, moment, midnight]
+    assert columns["then"].to_pylist() == [moment, midnight, midnight]
+    assert columns["count"].to_pylist() == [2.0**60, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -138,6 +152,20 @@ def test_rows_that_are_left_out_when_said(tmp_path):
     columns = read_columns(path, ReadOptions(skip_bad_rows=True, told=told.append))
     assert columns.raw["a"].to_pylist() == ["1", "7"]
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("total", ["Total,9", '"Total","9"', "Summe:,9,9,9", "Total,9,9", ",Total,9"])
+def test_a_total_of_any_width_is_left_out_at_the_end_alone(tmp_path, total):
+    rows = [f"k{i % 3},{i},{2 * i}" for i in range(9)]
+    path = write(tmp_path, "t.csv", "\n".join(["a,b,c", *rows, total, ""]))
+    assert read_columns(path).n_rows == 9
+    assert [piece.n_rows for piece in stream_columns(path, ReadOptions(only=frozenset("c")))] == [9]
+    path = write(tmp_path, "t.csv", "\n".join(["a,b,c", *rows[:4], total, *rows[4:], ""]))
+    if len(total.split(",")) == 3:
+        assert read_columns(path).n_rows == 10
+    else:
+        with pytest.raises(TableError, match="line 6 has"):
+            read_columns(path)
 
 
 def test_only_some_columns_and_the_file_in_pieces(tmp_path, monkeypatch):

@@ -231,11 +231,8 @@ def different(names: Iterable[object]) -> list[str]:
 def trailing_totals(
     rows: Sequence[Sequence[Any]], tail: Sequence[Sequence[Any]], options: ReadOptions
 ) -> int:
-    """Return how many of the last rows (`tail`) are totals, and tell it; `rows` are the first ones.
-
-    The first text of a total says that it is one, which that of no earlier row does.
-    """
-    if options.keep_total or any(is_total(row) for row in rows[: max(1, len(rows) - MOST_TOTALS)]):
+    """Return how many of the last rows (`tail`) are totals, and tell it; `rows` are the first ones."""
+    if not may_have_totals(rows, options):
         return 0
     count = len(list(itertools.takewhile(is_total, reversed(tail[-MOST_TOTALS:]))))
     if count and count < len(rows):
@@ -244,6 +241,11 @@ def trailing_totals(
         options.told(f"{words}, left out: {show(cells)}; --keep-total keeps {'them' if count > 1 else 'it'}")
         return count
     return 0
+
+
+def may_have_totals(rows: Sequence[Sequence[Any]], options: ReadOptions) -> bool:
+    """Whether last rows that call themselves totals are such: no earlier row may begin with that word."""
+    return not (options.keep_total or any(map(is_total, rows[: max(1, len(rows) - MOST_TOTALS)])))
 
 
 def is_total(row: Sequence[Any]) -> bool:

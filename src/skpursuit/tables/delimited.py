@@ -23,7 +23,7 @@ import pyarrow
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from .columns import MOST_TOTALS, Columns, ReadOptions, different, is_total, trailing_totals
+from .columns import MOST_TOTALS, Columns, ReadOptions, different, is_total, may_have_totals, trailing_totals
 from .errors import Advice, Refused, refuse_all, show
 from .source import BlockStream, TextFile, examine
 from .spelling import ONLY
@@ -227,9 +227,10 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
     first = next(blocks, b"")[layout.start :]
     whole = itertools.chain([first], blocks, [layout.after.encode()])
     told: list[Any] = []
+    totals = _short_totals(layout, options)
 
     def bad_row(row: Any) -> str:
-        if not options.keep_total and is_total(row.text.split(layout.delimiter)):
+        if row.text.strip("\r\n") in totals:
             options.told(f"a total with another number of fields is left out: {show(row.text)}")
             return "skip"
         if options.skip_bad_rows and not told:
@@ -256,6 +257,15 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
             ),
         ),
     )
+
+
+def _short_totals(layout: Layout, options: ReadOptions) -> set[str]:
+    """Return those of the last lines that are totals of another width than the rest."""
+    if not may_have_totals(layout.rows, options):
+        return set()
+    every = layout.file.tail.replace("\r", "").split("\n")
+    lines = [line for line in every if line.strip(f'"{layout.delimiter} ')][-MOST_TOTALS:]
+    return {line for line in lines for record, _ in _records([line], layout.delimiter) if is_total(record)}
 
 
 def _guarded(layout: Layout, read: Callable[[], Any]) -> Any:

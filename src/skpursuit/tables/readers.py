@@ -6,6 +6,7 @@ Columns keep the types that the file gives them. Sparse files give a sparse matr
 from __future__ import annotations
 
 import contextlib
+import datetime
 import re
 import zipfile
 from codecs import BOM_UTF8
@@ -26,6 +27,7 @@ from .source import TextFile, examine
 from .spelling import parse_number
 
 PANDAS_INDEX = "__index_level_"  # what pandas calls its row index in a file
+MIDNIGHT = datetime.time()
 _CSR = ("data", "indices", "indptr", "shape")
 _NPZ_REMEDY = "store X and y, or the CSR parts data, indices, indptr, shape and y (numpy.savez)"
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+|inf|nan)(?:e[+-]?\d+)?"
@@ -120,10 +122,11 @@ def _filled(row: list[Any]) -> int:
 
 def _typed(cells: tuple[Any, ...]) -> Any:
     values = [None if cell == "" else cell for cell in cells]
+    values = [datetime.datetime.combine(v, MIDNIGHT) if type(v) is datetime.date else v for v in values]
     with contextlib.suppress(pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
         column = pyarrow.array(values)
         if pyarrow.types.is_integer(column.type):
-            column = column.cast(pyarrow.float64())
+            column = column.cast(pyarrow.float64(), safe=False)
         if (plain := _plain(column)) is not None and not pyarrow.types.is_time(column.type):
             return plain
     whole = [int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 2**53 else v for v in values]

@@ -17,6 +17,7 @@ from typing import Any
 from .errors import Advice, Refused, TableError, show
 
 BLOCK = 2**22  # characters
+TAIL = 4096  # characters at the end that are kept
 #: A longer line is taken for a file that is not a table (a table of 100 000 columns stays well below).
 MAX_LINE = 16 * 2**20
 _BINARY = {
@@ -43,6 +44,7 @@ class TextFile:
     codec: str  # how it spells characters
     quotes: bool = False  # whether there are any, and so perhaps line breaks inside cells
     blanks: bool = False  # whether a line begins with a separator, and so may hold nothing else
+    tail: str = ""  # the end of the text
 
     def lines(self) -> Iterator[str]:
         """Yield the lines, with their line breaks as they are."""
@@ -114,7 +116,7 @@ def _likely(head: bytes) -> list[str]:
 
 
 def _examined(path: Path, codec: str) -> TextFile:
-    lines, since, quotes, blanks = 1, 0, False, False
+    lines, since, quotes, blanks, tail = 1, 0, False, False, ""
     with open(path, encoding=codec, newline="") as file:
         while text := file.read(BLOCK):
             if "\0" in text:
@@ -126,7 +128,8 @@ def _examined(path: Path, codec: str) -> TextFile:
                 raise Refused(problem, "check that this is a table with one row per line")
             quotes = quotes or '"' in text
             blanks = blanks or _EMPTY_FIRST_CELL.search(text) is not None
-    return TextFile(path, codec, quotes, blanks)
+            tail = (tail + text[-TAIL:])[-TAIL:]
+    return TextFile(path, codec, quotes, blanks, tail)
 
 
 def _nul_bytes(line: int) -> Refused:
