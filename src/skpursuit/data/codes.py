@@ -328,7 +328,7 @@ def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps:
         fine, steps = fine or held.has_fine, steps or held.has_steps
     elif seed is not None:  # one at a time is kept
         for other in [name for name in codes if name is not None]:
-            del codes[other]
+            codes.pop(other, None)  # another thread may have been faster
     made = codes[seed] = CodedX(store, seed, fine, steps)
     squares = made.row_squares()
     if squares is not None:  # came along for next to nothing
