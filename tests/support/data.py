@@ -40,7 +40,10 @@ def with_intercept(X):
 
 
 def cut(X, rows=(), cols=()):
-    """X as a list of lists of arrays, cut before these rows and columns."""
+    """X as a list of lists of arrays, cut before these rows and columns, where that leaves none empty."""
+    rows, cols = (
+        sorted({edge for edge in edges if 0 < edge < size}) for edges, size in zip((rows, cols), X.shape)
+    )
     return [np.split(part, cols, axis=1) for part in np.split(X, rows)]
 
 

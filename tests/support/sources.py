@@ -45,10 +45,10 @@ def every_source(X, folder):
         "csc_matrix": (sp.csc_matrix(X), X),
         "coo": (sp.coo_array(X), X),
         "operator": (aslinearoperator(X), X),
-        "stacked": ([X[:5], X[5:6], X[6:]], X),
-        "blocks": (cut(np.asfortranarray(X), (n // 2,), (1, 9)), X),
-        "tiles": (tiled(X, (7, 8), (2, 3)), X),
-        "tiles_float32": (tiled(X.astype(np.float32, order="F"), (10,), (8,)), X.astype(np.float32)),
+        "stacked": ([X[:1], X[1 : n // 2], X[n // 2 :]], X),
+        "blocks": (cut(np.asfortranarray(X), (n // 2,), (1, d // 2)), X),
+        "tiles": (tiled(X, (n // 2, n - 1), (d // 2, d - 1)), X),
+        "tiles_float32": (tiled(X.astype(np.float32, order="F"), (n // 2,), (d // 2,)), X.astype(np.float32)),
     }
     designs = {
         name: (as_design(source), dense.astype(np.float64)) for name, (source, dense) in sources.items()
@@ -73,9 +73,9 @@ def views(X):
         "rows": (some_rows(more, rows), X),
         "rows_csr": (some_rows(sp.csr_array(more), rows), X),
         "rows_view": (view(some_rows(more, rows), centre, scale, root), viewed),
-        "tiles_view": (view(tiled(X, (11, 12), (4,)), centre, scale, root), viewed),
-        "tiles_rows_view": (view(some_rows(tiled(more, (7,), (8,)), rows), centre, scale, root), viewed),
-        "tiles_intercept": (with_intercept(tiled(X, (5,), (16,))), np.column_stack([X, np.ones(n)])),
+        "tiles_view": (view(tiled(X, (n // 2, n - 1), (d // 2,)), centre, scale, root), viewed),
+        "tiles_rows_view": (view(some_rows(tiled(more, (9,), (3,)), rows), centre, scale, root), viewed),
+        "tiles_intercept": (with_intercept(tiled(X, (n // 2,), (d - 1,))), np.column_stack([X, np.ones(n)])),
     }
 
 
