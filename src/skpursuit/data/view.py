@@ -156,9 +156,9 @@ class View:
         if self.is_unmoved:
             return g, bound
         unit = 4 * (len(u) + 8) * EPS
-        lost = unit * (np.abs(g) + bound) + self.moved_error(unit, u, cols)
-        lost = lost + total_bound(4 * EPS, sizes[cols], u)
-        return self.corrected(g, u.sum(axis=0), cols), self.bound_per_scale(bound + lost, cols)
+        error = unit * (np.abs(g) + bound) + self.moved_error(unit, u, cols)
+        error = error + total_bound(4 * EPS, sizes[cols], u)
+        return self.corrected(g, u.sum(axis=0), cols), self.bound_per_scale(bound + error, cols)
 
     # -- columns ----------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ class Factor:
     R : ndarray
         The columns of the triangle one after the other.
     noise : ndarray of shape (rank,)
-        The share of each row of Q that was rounding in its column before (`Design.lost`).
+        The share of each row of Q that was rounding in its column before (`Design.noise_floor`).
     counts : ndarray of int, shape (k,)
         Passes that were made for each column; 0 for one that depends on others and has no row of Q.
     passes : ndarray
@@ -63,18 +63,18 @@ class Factor:
     passes: Floats = field(default_factory=lambda: np.empty(0))
 
     def add(
-        self, column: Floats, lost: float, rest: Floats | None = None, keep_dependent: bool = False
+        self, column: Floats, floor: float, rest: Floats | None = None, keep_dependent: bool = False
     ) -> Factor | None:
         """The factor with one more column; None where that depends on the others.
 
-        `lost` is the norm of the rounding that the column had before, `rest` what the others leave of the
+        `floor` is the norm of the rounding that the column had before, `rest` what the others leave of the
         targets, for `b`. With `keep_dependent` a column that depends on others is added without a row of Q.
         """
         x = column
         if self.root is not None:
-            x, lost = column * self.root, lost * self.root.max()
+            x, floor = column * self.root, floor * self.root.max()
         size = scaled_norm(x)
-        q, h, passes = orthogonalise(self.Q.rows, x, size, max(lost, self.unit * size), self.noise)
+        q, h, passes = orthogonalise(self.Q.rows, x, size, max(floor, self.unit * size), self.noise)
         if q is None and not keep_dependent:
             return None
         columns = None if self.columns is None else self.columns.extend(column[None])
@@ -88,7 +88,7 @@ class Factor:
             unit=self.unit,
             b=np.concatenate([self.b, np.empty((1, 0)) if rest is None else (q @ rest)[None]]),
             R=np.concatenate([self.R, h]),
-            noise=np.concatenate([self.noise, [lost / h[-1]]]),
+            noise=np.concatenate([self.noise, [floor / h[-1]]]),
             counts=np.concatenate([self.counts, [len(passes)]]),
             passes=np.concatenate([self.passes, *passes]),
         )

@@ -26,11 +26,11 @@ def add_least_squares(
     Where coefficients must not be negative (`positive`), a column that depends on the others may still help:
     they reach a cone, not all they span. It is added without a row of Q.
     """
-    lost, before = problem.design.noise_floor(np.array([j]))[0], state.factor
+    floor, before = problem.design.noise_floor(np.array([j]))[0], state.factor
     # Predictions of plain least squares on the support, from which b grows.
     fitted = before.b.T @ before.Q.rows if positive else state.z
-    keep = positive and scaled_norm(column) > lost
-    factor = before.add(column, lost, problem.y - fitted, keep)
+    keep = positive and scaled_norm(column) > floor
+    factor = before.add(column, floor, problem.y - fitted, keep)
     if factor is None:
         return replace(state, dropped=np.append(state.dropped, j))
     if positive:

@@ -22,9 +22,9 @@ def remainder_unit(n: int) -> float:
     return 8 * max(16, n) * EPS
 
 
-def smallest_remainder(n: int, size: Any, lost: Any) -> Any:
+def smallest_remainder(n: int, size: Any, floor: Any) -> Any:
     """The norm at or below which the remainder of a column of n numbers and that size is rounding.
 
-    `lost` is the norm of the rounding that the column had before, as by centring (`Design.lost`).
+    `floor` is the norm of the rounding that the column had before, as by centring (`Design.noise_floor`).
     """
-    return np.maximum(lost, remainder_unit(n) * size)
+    return np.maximum(floor, remainder_unit(n) * size)
