@@ -106,7 +106,7 @@ def steps():
     fits |= {f"{s} 5": lambda s=s: minimize(X, y, OMP(5), s) for s in ("exact", "gram", "certified")}
     times = best_times(fits, 4 * REPEATS)
     step = {s: (times[s] - times[f"{s} 5"]) / 25 * 1e9 for s in ("exact", "gram", "certified")}
-    return {"gram_step": step["gram"] - step["exact"], "twin_step": step["certified"] - step["exact"]}
+    return {"gram_step": step["gram"] - step["exact"], "codes_step": step["certified"] - step["exact"]}
 
 
 def loading():

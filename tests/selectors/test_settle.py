@@ -7,7 +7,7 @@ import pytest
 
 from skpursuit import Certified, Exact, Gram, as_design
 from skpursuit.numerics.estimate import Estimate
-from skpursuit.selectors.base import Codes, settle
+from skpursuit.selectors.base import CodeOrigin, settle
 
 from ..support.asking import Absolute, Group, Signed, ask, query_of, random_question
 from ..support.data import codes, counted, reads, view
@@ -53,7 +53,7 @@ def test_an_estimate_within_its_bound_gives_the_exact_answer(k, ordered):
     for size in (1e-9, 0.3, 3.0, 100.0):
         error = rng.uniform(0.0, size, 300)
         estimate = Estimate(X.T @ r + rng.uniform(-1, 1, 300) * error, error)
-        for how in (None, Codes(fine=True), Codes()):
+        for how in (None, CodeOrigin(fine=True), CodeOrigin()):
             query = replace(query_of(r, k=k), ordered=ordered)
             answer = settle(design, query, estimate, codes=how)
             found = answer.columns.tolist()

@@ -16,7 +16,7 @@ from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.threads import over_ranges
 
 
-class Encoder:
+class TileEncoder:
     """Arrays of codes while panels of columns are encoded into them."""
 
     def __init__(self, X: Floats, rng: np.random.Generator | None, fine: bool, steps: bool) -> None:

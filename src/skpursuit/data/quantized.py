@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.data.encoder import Encoder
+from skpursuit.data.encoder import TileEncoder
 from skpursuit.data.residual import ROOT, UNIT, QuantizedResidual, RowWeights, scaled_up
 from skpursuit.kernels import coded_rows
 from skpursuit.kernels import quantized as kernel
@@ -77,7 +77,7 @@ class QuantizedTile:
             Keep both bytes of each entry together and by rows, for `estimate_rows`.
         """
         return QuantizedTile(
-            **Encoder(X, rng, fine, steps).build(), shape=X.shape, stochastic=rng is not None
+            **TileEncoder(X, rng, fine, steps).build(), shape=X.shape, stochastic=rng is not None
         )
 
     @property

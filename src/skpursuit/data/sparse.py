@@ -1,4 +1,9 @@
-"""Sparse X in CSR or CSC form. On sparse X the exact product is cheap, and is its own fixed-order product."""
+"""Sparse X in CSR or CSC form.
+
+The product with a sparse X costs its stored entries, adds them in stored order, and so gives equal columns
+equal bits: in float64 it is its own fixed-order product, and there is nothing for codes to save. Verbs that
+need the other layout (rows of CSC, columns of CSR) make it once with `prepare`.
+"""
 
 from __future__ import annotations
 

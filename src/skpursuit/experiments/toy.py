@@ -27,7 +27,7 @@ THRESHOLD = 1e-3  # of the F-measure: coefficients up to this size count as zero
 TOLERANCE = 1.001  # times the residual of exact CoSaMP
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """One run: the atoms it found, and a row of measurements."""
 
     atoms: np.ndarray
@@ -46,7 +46,7 @@ def place_of(cell: Cell) -> Place:
     return cell["n"], cell["d"], cell["k"], cell["trial"]
 
 
-def measure(place: Place, solver: Any, selector: Any, exact: np.ndarray | None = None) -> Measured:
+def measure(place: Place, solver: Any, selector: Any, exact: np.ndarray | None = None) -> Measurement:
     """Run once; `exact` are the atoms that exact selection finds, by default those found here."""
     X, y, w = toy(place)
     result, seconds = timed_fit(X, y, solver, selector, seed=place[-1])
@@ -62,14 +62,14 @@ def measure(place: Place, solver: Any, selector: Any, exact: np.ndarray | None =
         "residual": float(np.sqrt(2.0 * result.objective)),
         "status": result.status.name,
     }
-    return Measured(atoms, row)
+    return Measurement(atoms, row)
 
 
 #: The run that all methods of a problem are compared with.
 reference = lru_cache(maxsize=2)(measure)
 
 
-def _run(cell: Cell, solver: Any, exact: Measured, own: Mapping[str, str]) -> list[dict[str, Any]]:
+def _run(cell: Cell, solver: Any, exact: Measurement, own: Mapping[str, str]) -> list[dict[str, Any]]:
     given = {name: cell[name] for name in ("stability", "budget") if cell.get(name) is not None}
     selector = make_selector(cell["method"], **given, own=own)
     return [measure(place_of(cell), solver, selector, exact.atoms).row]

@@ -1,4 +1,11 @@
-"""The only loop: budgets, time, status, callback, interrupt, checkpoint."""
+"""The only loop: budgets, time, status, callback, interrupt, checkpoint.
+
+A solver makes one state from another and knows nothing of clocks, files or callers. `minimize` checks what it
+is given and makes a `Run`; the run asks the solver for one step after the other, until the solver says that
+it is done or a limit is reached. State and history change together, so that an interrupt leaves the last
+whole iteration, and a checkpoint holds all that the next one needs. A run whose numbers are near the ends of
+the float range works in other units (`problem/units.py`), which are undone in records and in the result.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Prices:
     axpy: float = 0.2  # per entry of a Gram column that is added to the gradient
     gram_term: float = 2000.0  # nanoseconds for each such column besides, estimated
     gram_step: float = 30000.0  # nanoseconds a step takes longer than one of exact selection
-    twin_step: float = 90000.0  # the same for certified selection
+    codes_step: float = 90000.0  # the same for certified selection
 
 
 PRICES = Prices()

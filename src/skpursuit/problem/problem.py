@@ -1,4 +1,10 @@
-"""A problem: a design, targets, a loss and weights, checked once."""
+"""A problem: a design, targets, a loss and weights, checked once.
+
+This is where X and the loss meet. A solver asks a problem for the objective, the residual and the curvature
+at predictions z = X w, and none of them reads X: predictions are all that a loss sees. Weights of squared
+loss become factors of the rows of X and y, so that everything below works on plain least squares; with other
+losses they multiply values, residuals and curvatures. Rows of weight zero are left out before anything else.
+"""
 
 from __future__ import annotations
 

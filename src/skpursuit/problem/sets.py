@@ -1,4 +1,9 @@
-"""Convex sets that Frank-Wolfe works on: the hull of a few signed, scaled unit vectors per column."""
+"""Convex sets that Frank-Wolfe works on: the hull of a few signed, scaled unit vectors per column.
+
+A Frank-Wolfe step goes towards the vertex with the smallest <gradient, vertex>. On the l1 ball that is
+-radius sign(g_j) e_j for the column of largest |g_j|, on the simplex radius e_j for the smallest signed g_j.
+So a set tells which score a selector should look for, and which vertex of the column that was found to take.
+"""
 
 from __future__ import annotations
 

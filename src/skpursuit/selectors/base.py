@@ -340,7 +340,7 @@ def exact_answer(design: Design, query: Query) -> Selection:
     return settle(design, query, Estimate(design.product(r, batch), error))
 
 
-class Codes(NamedTuple):
+class CodeOrigin(NamedTuple):
     """The codes that an estimate came from: their seed, and whether their second bytes are made already."""
 
     fine: bool = False
@@ -361,7 +361,7 @@ def settle(
     query: Query,
     estimate: Estimate,
     cols: Indices | None = None,
-    codes: Codes | None = None,
+    codes: CodeOrigin | None = None,
 ) -> Selection:
     """The exact top k from an estimate of X^T r, for all columns or for those in `cols`, ascending.
 
@@ -409,7 +409,7 @@ def _not_zero(values: Floats, error: Floats) -> bool:
 
 
 def _narrowed(
-    design: Design, query: Query, close: Close, codes: Codes, likely: Callable[[], Indices]
+    design: Design, query: Query, close: Close, codes: CodeOrigin, likely: Callable[[], Indices]
 ) -> Selection:
     """The exact top k of candidates that codes leave; a second byte narrows many of them down.
 

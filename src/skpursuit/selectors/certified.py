@@ -1,4 +1,10 @@
-"""Certified selection: the answer of exact selection, proven, from one byte an entry."""
+"""Certified selection: the answer of exact selection, proven, from one byte an entry.
+
+Codes of X give an estimate of X^T r with an interval for every column. Columns whose interval lies below the
+best lower end cannot win; usually one is left, else the few that are left are computed exactly (`settle`).
+For squared loss the estimate is a sum of products that were made ahead (`column_sums.py`), so that the codes
+are read about every seventh step. With delta > 0 codes are rounded at random, and intervals are narrower.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +20,7 @@ from skpursuit.parameters import check_count, check_flag, check_number
 from skpursuit.selectors.base import (
     NOTHING,
     Bound,
-    Codes,
+    CodeOrigin,
     Expect,
     Memory,
     Query,
@@ -77,9 +83,9 @@ class Certified(Selector):
         return Bound(fitted, design, CodeSums(design, expect.y, expect.roundings))
 
     @property
-    def codes(self) -> Codes:
+    def codes(self) -> CodeOrigin:
         """The codes of X that are read."""
-        return Codes(self.fine, self.seed if self.delta else None)
+        return CodeOrigin(self.fine, self.seed if self.delta else None)
 
     def find(self, design: Design, query: Query) -> Selection:
         if not design.has_codes:
@@ -120,5 +126,5 @@ def codes_seconds(design: Design, steps: int, build: float, read: float, there: 
     """Building codes where there are none yet, and `steps` selections that read them."""
     n, d = design.shape
     seconds = 0.0 if there else n * d * build * NANO
-    left = RECOMPUTED * n * PRICES.gather + PRICES.twin_step
+    left = RECOMPUTED * n * PRICES.gather + PRICES.codes_step
     return seconds + steps * (read + left) * NANO

@@ -1,4 +1,9 @@
-"""Partial sums of X^T r over some rows: in decreasing order of energy, or drawn at random."""
+"""Partial sums of X^T r over some rows: in decreasing order of energy, or drawn at random.
+
+A row adds at most |r_i| ||x_i|| to any entry of X^T r, its energy. `Greedy` adds the rows with the most
+energy first, `Uniform` and `Importance` draw rows and scale what they drew to an unbiased estimate. All three
+stop by a rule (`stop.py`): once the leader has lasted, the rest is bounded, or a share of the rows was read.
+"""
 
 from __future__ import annotations
 

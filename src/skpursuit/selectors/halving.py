@@ -1,4 +1,10 @@
-"""Successive halving: columns compete on the same rows, and the worse half is dropped each round."""
+"""Successive halving: columns compete on the same rows, and the worse half is dropped each round.
+
+The columns are the arms of a bandit, and a row is one pull of every arm that is left. Early rounds spend few
+rows on many columns, late rounds many rows on few: the budget goes where the decision is close. Once few
+columns are left they are scored exactly. On large X the sums come from codes, with bounds; only where the
+answer hangs on a column that these leave in doubt is it summed in float64.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +26,7 @@ from skpursuit.parameters import check_choice, check_flag, check_number
 from skpursuit.problem.score import top
 from skpursuit.selectors.base import (
     Bound,
-    Codes,
+    CodeOrigin,
     Expect,
     Query,
     Selection,
@@ -67,7 +73,7 @@ class SuccessiveHalving(Selector):
 
     def bind(self, design: Design, expect: Expect) -> Bound:
         fitted = replace(self, fine=self.fine or expect.asks_many)
-        if uses_twin(design):
+        if uses_codes(design):
             design.codes(fine=fitted.fine, steps=True)
             design.norms(1)
         else:
@@ -78,7 +84,7 @@ class SuccessiveHalving(Selector):
         return repr(replace(self, fine=False))
 
     def nbytes(self, design: Design) -> int:
-        if not uses_twin(design):
+        if not uses_codes(design):
             return design.store.layout_bytes("rows")
         return (3 + self.fine) * design.shape[0] * design.shape[1]
 
@@ -106,13 +112,13 @@ class Race:
     """One selection: sums over the first rows for all columns, kept from one budget to the next.
 
     Dropped columns share cache lines with others, so that summing them as well costs nothing. On large X the
-    sums are estimates by a twin of X, with bounds. Columns that these leave in doubt stay in the race; only
+    sums are estimates by codes of X, with bounds. Columns that these leave in doubt stay in the race; only
     where the answer hangs on one of them are they summed. The answer is that of the sums alone.
 
     Attributes
     ----------
     coded : bool
-        Whether a twin is used; where it pays by default.
+        Whether codes are used; where it pays by default.
     edges : list of int
         Numbers of rows at which columns were compared so far.
     sums : dict
@@ -133,7 +139,7 @@ class Race:
 
     def __post_init__(self) -> None:
         if self.coded is None:
-            self.coded = uses_twin(self.design)
+            self.coded = uses_codes(self.design)
         zero = empty_sums(self.design, self.query.r)
         self.sums[0] = zero, zero if self.coded else None
 
@@ -245,11 +251,11 @@ class Race:
         design, query = self.design, self.query
         if self.coded:
             estimate = Estimate(*design.codes().estimate(query.r, cols=alive))
-            return settle(design, query, estimate, alive, Codes(self.fine))
+            return settle(design, query, estimate, alive, CodeOrigin(self.fine))
         estimate = Estimate(self._summed(alive, len(self.rows)), self.rounding[alive])
         return settle(design, query, estimate, alive)
 
 
-def uses_twin(design: Design) -> bool:
-    """Whether the survivors are placed by a quantised twin of X."""
+def uses_codes(design: Design) -> bool:
+    """Whether the survivors are placed by codes of X."""
     return design.has_codes and design.shape[0] * design.shape[1] >= HALVING_CODES

@@ -1,4 +1,9 @@
-"""Sketch: two bits an entry point at the columns worth computing. Fast, and proves nothing."""
+"""Sketch: two bits an entry point at the columns worth computing. Fast, and proves nothing.
+
+One bit of every entry ranks all columns, two bits the best tenth, and the best few are computed exactly. From
+step to step the residual changes little: the shortlist of the last answer serves again, until the residual
+has changed by a third or a column beyond the list might win. The list is memory that travels in the state.
+"""
 
 from __future__ import annotations
 
