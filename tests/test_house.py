@@ -33,7 +33,7 @@ LIBRARY = {
 RACES = {"plots.py"}  # a picture of a race is drawn otherwise for each of the two kinds that there are
 ENDS = ("max", "min", "tiny", "smallest_normal", "smallest_subnormal")  # of `numpy.finfo`
 
-CALLS_ACROSS_FILES = {(3000, 6000): 25, (1000, 2000): 31}  # sums of products of codes; passes over the codes
+CALLS_ACROSS_FILES = {(3000, 6000): 25, (1000, 2000): 30}  # sums of products of codes; passes over the codes
 QUERY_FIELDS = 9
 DESIGN_METHODS = 16
 TILE_METHODS = 12

@@ -250,14 +250,13 @@ class Codes:
     ) -> Bounded:
         """Estimates of the view from those of X, with those of the constant column in its places."""
         view, design = self.view, self.design
-        u = view.weighted(r)
-        if rows is not None:
-            r, u = r[rows], u[rows]
         if not view.is_unmoved:
-            sizes = design.store.sizes(design.reads)
+            u = view.weighted(r)
+            u, sizes = u if rows is None else u[rows], design.store.sizes(design.reads)
             known = view.corrected_estimate(u, *known, sizes, slice(None) if real is None else real)
         if not view.constant:
             return known
+        r = r if rows is None else r[rows]
         rounding = total_bound(2 * len(r) * EPS, np.ones(1), r)[0]
         total = np.asarray(r, dtype=np.float64).sum(axis=0)
         return with_constant(design, cols, known[0], total), with_constant(design, cols, known[1], rounding)
