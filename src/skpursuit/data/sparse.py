@@ -110,7 +110,8 @@ class SparseTile(Tile):
         """Squares of the entries, each divided by the unit of its line."""
         lines, values = self._line_of_entry(axis), np.abs(self.matrix.data.astype(np.float64, copy=False))
         values = values if unit is None else values / unit[lines]
-        return np.bincount(lines, weights=values**2, minlength=self.shape[1 - axis])[None]
+        sums = np.bincount(lines, weights=values**2, minlength=self.shape[1 - axis])
+        return np.asarray(sums, dtype=np.float64)[None]
 
     def largest(self, axis: int) -> Floats:
         top = np.zeros(self.shape[1 - axis])
