@@ -24,7 +24,7 @@ from skpursuit.kernels.batch_select import (
 )
 from skpursuit.kernels.batch_types import Factor, Work
 
-COMPILED_WITH = "c651ba4ef030"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "87169ca3b7a2"  # digest of these files: Numba notes changes of its own file only
 
 PENDING = -1
 DOUBT = 1e-4  # squared share of an atom left over by the others, below which it is computed from the atoms
