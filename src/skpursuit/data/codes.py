@@ -19,13 +19,13 @@ from skpursuit.data.reads import Reads
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import norms_of, total_bound
 from skpursuit.numerics.sums import EPS
+from skpursuit.numerics.tuning import PANEL_ENTRIES
 
 if TYPE_CHECKING:
     from skpursuit.data.design import Design
     from skpursuit.data.store import TileStore
 
 Bounded = tuple[Floats, Floats]  # an estimate and a bound on its error
-PANEL_ENTRIES = 2**24  # entries of some rows of X that are copied together to be packed into bits
 
 
 class CodedX:

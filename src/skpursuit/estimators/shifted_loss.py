@@ -74,7 +74,9 @@ def best_constant(loss: Loss, y: Any, weights: Floats | None = None, z: Any = 0.
     if y.ndim == 1:
         return _constant(loss, y, weights, z, float(start))
     every = range(y.shape[1])
-    return np.array([_constant(loss.for_target(t), y[:, t], weights, z[:, t], float(start[t])) for t in every])
+    return np.array(
+        [_constant(loss.for_target(t), y[:, t], weights, z[:, t], float(start[t])) for t in every]
+    )
 
 
 def _constant(loss: Loss, y: Floats, weights: Floats | None, z: Floats, start: float) -> float:
