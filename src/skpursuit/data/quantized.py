@@ -238,21 +238,27 @@ class QuantizedTile:
 
     def code_loss(self, r: Floats) -> NDArray[np.float64]:
         """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m)."""
-        bound = (self.block_norms(r).T @ self.block_errors).T
-        return raised(bound * (1.0 + 2.0**-50), bound)
+        norms, power = self._scaled_norms(r)
+        bound = (norms.T @ self.block_errors).T
+        return raised(bound * power, bound)
 
     def block_norms(self, r: Floats) -> NDArray[np.float64]:
-        """Upper bounds of the norms of r, of shape (n,) or (n, m), in blocks: (blocks,) or (blocks, m).
+        """Upper bounds of the norms of r, of shape (n, m) and ordinary size, in blocks: (blocks, m).
 
         Wide enough that the rounding of a sum over blocks of their products with errors is covered.
         """
+        norms, power = self._scaled_norms(r)
+        return norms * power
+
+    def _scaled_norms(self, r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Norms of r in blocks, divided by a power of two, and that power with room for rounding."""
         top = np.abs(r).max(axis=0, initial=0.0)
         exponent = np.maximum(np.frexp(top)[1], -1000)  # smaller powers would leave the float range
         scaled = r * np.ldexp(1.0, -exponent)
         starts = np.arange(0, len(r), kernel.ROWS)
         norms = np.sqrt(np.add.reduceat(scaled * scaled, starts, axis=0)) * (1.0 + 2.0**-40)
         norms += VANISHED_SQUARES * (top > 0)  # squares that underflowed
-        return raised(norms * (np.ldexp(1.0, exponent) * (1.0 + self._slack)), norms)
+        return norms, np.ldexp(1.0, exponent) * (1.0 + self._slack)
 
     @cached_property
     def block_errors(self) -> NDArray[np.float64]:
