@@ -72,8 +72,6 @@ TERM_ROWS = 12  # rows of codes that are read in the time it takes to add one pr
 SUM_TERMS = 40  # products that are added in the time that bounds and the rest of a sum take
 RESTART = 0.25  # sums start again when their own error exceeds this share of the codes' error
 
-PANEL_ENTRIES = 2**24  # entries of some rows of X that are copied together to be packed into bits
-
 # Candidates that estimates leave
 FEW = 32  # columns that are computed exactly without looking at their second byte, if there is one
 MANY = 512  # columns left from which a second byte is made, if there is none
