@@ -17,6 +17,7 @@ from skpursuit.kernels.batch import PENDING, cosamp_block, omp_block
 from skpursuit.kernels.batch_types import Block, Codes, Dictionary, Limits
 from skpursuit.numerics.threads import share
 from skpursuit.numerics.tuning import CODING_BLOCK, CODING_WORK, PACKED_ROWS
+from skpursuit.problem.units import scaled_ridge
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices, values and counts of the codes of one block
 
@@ -36,6 +37,7 @@ class CodingConfig:
     max_iter: int | None = None
     n_jobs: int | None = None
     memory_limit: int = 2**30
+    ridge: float = 0.0
 
 
 def _exponents(peak: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -91,6 +93,7 @@ class Encoder:
             floor=max(fine, 4 * eps),
             dependence=max(fine, 256 * eps**2),
             refit=bool(config.refit),
+            penalty=scaled_ridge(n * float(config.ridge), -2 * self.exponent),
         )
         few = expected is not None and expected * self.k < d
         if not few and 4 * d * d <= config.memory_limit:
