@@ -116,7 +116,7 @@ def make_run(
     solver, chosen, seed = as_solver(solver), as_selector(selector), seed_of(random_state)
     X, y = with_target(X, y)
     base = make_design(X, check=False).for_run()
-    problem = make_problem(base, y, loss, sample_weight)
+    problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     try:
         bound = chosen.bind(problem.design, solver.expect(problem))
     finally:  # prefer the error that names the non-finite column
