@@ -122,7 +122,7 @@ def test_columns_can_be_chosen_and_left_out(tmp_path):
         some = as_design(path, memory_limit=LIMIT, columns=range(5, 330), exclude=[7, 8, 300])
         chosen = np.delete(np.arange(5, 330), [2, 3, 295])
         np.testing.assert_array_equal(some.columns(np.arange(len(chosen))), X[:, chosen].T)
-    with pytest.raises(ValueError, match="exclude names 330, .*columns are numbered from 0 to 329"):
+    with pytest.raises(ValueError, match=r"exclude names 330, .*columns are numbered from 0 to 329"):
         as_design(path, exclude=[330])
     with pytest.raises(ValueError, match="leave no column"):
         as_design(path, columns=[1], exclude=[1])
