@@ -1,13 +1,16 @@
 """X in files: the bits of the array in memory however it is cut, exact counts, errors that name a file."""
 
+import errno
+import gc
 import os
 import re
+import tempfile
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skpursuit import OMP, PursuitClassifier, PursuitRegressor, as_design, minimize
+from skpursuit import OMP, Certified, PursuitClassifier, PursuitRegressor, as_design, minimize
 from skpursuit.data.file_store import FileStore
 from tests.support.data import on_disk
 
@@ -254,3 +257,117 @@ def test_estimators_fit_paths_maps_and_designs(tmp_path, normalize):
         ours.predict(as_design(np.ones((4, 2))))
     with pytest.raises(TypeError, match="X has no column names; give y as an array"):
         clone(model).fit(as_design(X), "target")
+
+
+# -- codes on disk ------------------------------------------------------------------------------------------
+
+
+def big_problem():
+    X, y = problem(2100, 700, seed=3)
+    return X, y
+
+
+def spilling(path, **options):
+    """A design whose second bytes do not fit in memory."""
+    return as_design(path, memory_limit="4MB", **options)
+
+
+def fit(design, y, **given):
+    return minimize(design, y, OMP(n_nonzero_coefs=15), Certified(fine=True), random_state=0, **given)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_codes_that_do_not_fit_go_to_a_folder_and_come_back(tmp_path, monkeypatch, order):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    X, y = big_problem()
+    path = save(tmp_path / "x", np.asarray(X, order=order))
+    design = spilling(path)
+    ours, true = fit(design, y), fit(as_design(X), y)
+    np.testing.assert_array_equal(ours.support, true.support)
+    np.testing.assert_array_equal(
+        ours.coef, minimize(np.asarray(X, order=order), y, OMP(n_nonzero_coefs=15)).coef
+    )
+    spill = next(iter(design.store._spills.values()))
+    assert "codes" in spill.in_memory
+    assert "fine" not in spill.in_memory
+    assert os.listdir(tmp_path / "temporary")
+    del design, spill
+    gc.collect()
+    assert not os.listdir(tmp_path / "temporary")
+
+
+def test_codes_in_a_folder_serve_the_next_design(tmp_path):
+    X, y = big_problem()
+    path, folder = save(tmp_path / "x", X), tmp_path / "codes"
+    first = spilling(path, codes=folder)
+    true = fit(first, y)
+    assert first.store.loaded_bytes > X.nbytes
+    again = spilling(path, codes=folder)
+    ours = fit(again, y)
+    np.testing.assert_array_equal(ours.coef, true.coef)
+    assert first.store.loaded_bytes - again.store.loaded_bytes == X.nbytes
+
+    X[5, 5] += 1.0  # another file of the same name
+    np.save(path, X)
+    changed = spilling(path, codes=folder)
+    fit(changed, y)
+    assert changed.store.loaded_bytes > X.nbytes
+
+
+def test_damaged_codes_are_named_and_others_stay(tmp_path):
+    X, y = big_problem()
+    path, folder = save(tmp_path / "x", X), tmp_path / "codes"
+    fit(spilling(path, codes=folder), y)
+    piece = folder / "nearest-fine" / "3.codes"
+    content = piece.read_bytes()
+    for damage in (content[:-9], content[:1000] + b"\1\2" + content[1002:]):
+        piece.write_bytes(damage)
+        with pytest.raises(ValueError, match=r"3\.codes: these stored codes are damaged .*delete the folder"):
+            fit(spilling(path, codes=folder), y)
+    piece.unlink()
+    with pytest.raises(ValueError, match=r"3\.codes: .*it is missing"):
+        fit(spilling(path, codes=folder), y)
+
+
+def test_no_room_for_codes(tmp_path, monkeypatch):
+    X, y = big_problem()
+    path, folder = save(tmp_path / "x", X), tmp_path / "codes"
+    fit(spilling(path, codes=folder), y)
+    before = sorted(os.listdir(folder / "nearest-fine"))
+    os.utime(path, (1, 1))  # its codes are no longer those of this file
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("skpursuit.data.spill.zlib.crc32", full)
+    with pytest.raises(ValueError, match=r"codes cannot be written \(No space left on device\); make room"):
+        fit(spilling(path, codes=folder), y)
+    assert os.listdir(folder) == ["nearest-fine"]
+    assert sorted(os.listdir(folder / "nearest-fine")) == before
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match=r"codes=None forbids.*gram"):
+        fit(spilling(path, codes=None), y)
+
+
+def test_a_run_goes_on_from_its_checkpoint_with_its_codes(tmp_path):
+    X, y = big_problem()
+    path = save(tmp_path / "x", X)
+    true = fit(as_design(X), y)
+    stopped = spilling(path)
+    fit(stopped, y, checkpoint=tmp_path / "run", callback=lambda record: record.iteration == 6)
+    assert (tmp_path / "run.codes").is_dir()
+    design = spilling(path)
+    ours = fit(design, y, checkpoint=tmp_path / "run")
+    np.testing.assert_array_equal(ours.support, true.support)
+    assert ours.n_iter == 15
+    assert design.store.loaded_bytes < 2.5 * X.nbytes
+    assert not [record for record in ours.history if record.certificate != "exact"]
+
+
+@pytest.mark.parametrize("selector", ["greedy", "uniform", "importance", "reject"])
+def test_selectors_of_random_rows_tell_their_price(tmp_path, selector):
+    X, y = problem()
+    design = as_design(save(tmp_path / "x", X), memory_limit=LIMIT)
+    with pytest.raises(ValueError, match=r"one costs 2,640 bytes.*memory_limit of 8,976,000"):
+        minimize(design, y, OMP(n_nonzero_coefs=3), selector)

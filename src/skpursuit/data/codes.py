@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -68,6 +68,23 @@ class Encoding:
     seed: int | None
     fine: bool
     steps: bool
+    planes: ClassVar[tuple[str, ...]] = ("codes", "fine", "steps")  # one or two bytes an entry each
+
+    @property
+    def label(self) -> str:
+        """The name of a folder of such codes."""
+        parts = [
+            "nearest" if self.seed is None else f"seed{self.seed}",
+            "fine" * self.fine,
+            "steps" * self.steps,
+        ]
+        return "-".join(filter(None, parts))
+
+    def kind(self) -> type:
+        """The class of what is made."""
+        from skpursuit.data.quantized import QuantizedTile
+
+        return QuantizedTile
 
     def __call__(self, tile: Any, number: int) -> Any:
         from skpursuit.data.quantized import QuantizedTile

@@ -19,14 +19,14 @@ from skpursuit.data import operator
 from skpursuit.data.codes import Codes
 from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.reads import Reads
-from skpursuit.data.store import WIDTH, TileStore
+from skpursuit.data.store import WIDTH, TileStore, add_in_order
 from skpursuit.data.tile import Cost
 from skpursuit.data.view import View
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import product_bound, total_bound
-from skpursuit.numerics.sums import EPS, fixed_order_dot, line_norms, scaled_norms
-from skpursuit.numerics.tuning import GATHERED_ENTRIES, SWEEP
+from skpursuit.numerics.sums import EPS, PIECE, fixed_order_dot, line_norms, piece_squares, scaled_norms
+from skpursuit.numerics.tuning import GATHERED_ENTRIES
 
 
 class Design:
@@ -116,10 +116,10 @@ class Design:
             return None
         return self._with_constant(view.bound_per_scale(error), r, bound=True)
 
-    def dots(self, cols: Indices, r: Floats, likely: Callable[[], Indices] | None = None) -> Floats:
+    def dots(self, cols: Indices, r: Floats, likely: Callable[[int], Indices] | None = None) -> Floats:
         """Entries of V^T r at `cols` by a fixed-order product: equal columns have equal bits.
 
-        `likely` tells columns that may be asked for soon: they are gathered too where that costs little.
+        `likely` tells so many columns that may be asked for soon: they are gathered too where that is cheap.
         """
         cols = np.asarray(cols)
         real = self._real(cols)
@@ -219,14 +219,23 @@ class Design:
 
     # -- columns and entries ------------------------------------------------------------------------------
 
-    def columns(self, cols: Indices, scratch: Floats | None = None, keep: bool = True) -> Floats:
+    def columns(
+        self,
+        cols: Indices,
+        scratch: Floats | None = None,
+        keep: bool = True,
+        likely: Callable[[int], Indices] | None = None,
+    ) -> Floats:
         """Gather columns as the rows of a C-contiguous float64 array of shape (len(cols), n).
 
         Kept, because a pursuit comes back to them: not to be written to. Not counted as selection. Columns
         that are kept already are copied together in `scratch`, when given: memory that was used before is
         several times as fast to write to as new memory. Without `keep` they are for one look, and counted.
+        `likely` as in `dots`.
         """
         cols = np.asarray(cols)
+        if likely is not None:
+            self._sweep(self._real(cols), likely)
         if not keep:
             return self._gather(cols, self.reads.add)
         lines, fresh, gathered = self._lines(cols)
@@ -264,15 +273,17 @@ class Design:
         out[cols != store.shape[1]] = lines
         return out
 
-    def _sweep(self, cols: Indices, likely: Callable[[], Indices]) -> None:
-        """Gather columns of X together with likely ones, where a sweep over the rows costs as much as ten."""
-        held, store = self.store.kept.columns.held, self.store
-        if not store.sweep_pays() or all(j in held for j in cols.tolist()):
+    def _sweep(self, cols: Indices, likely: Callable[[int], Indices]) -> None:
+        """Gather columns of X together with likely ones, where a sweep over the rows costs as much as one."""
+        held, width = self.store.kept.columns.held, self.store.panel()
+        if not width or all(j in held for j in cols.tolist()):
             return
-        wanted = dict.fromkeys(cols.tolist() + [j for j in self._real(likely()).tolist() if j not in held])
-        some = np.array(list(wanted)[: len(cols) + SWEEP], dtype=np.intp)
-        self.reads.prepare(*store.cost(cols=some[len(cols) :]))
-        store.lines(some)
+        wanted = dict.fromkeys(
+            cols.tolist() + [j for j in self._real(likely(width)).tolist() if j not in held]
+        )
+        some = np.array(list(wanted)[: len(cols) + width], dtype=np.intp)
+        self.reads.prepare(*self.store.cost(cols=some[len(cols) :]))
+        self.store.lines(some)
 
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         """Single entries V[rows[i], cols[i]]: the pulls of a bandit."""
@@ -344,6 +355,9 @@ class Design:
     def _norms_of_columns(self, axis: int, order: float, view: View) -> Floats:
         """Norms from a pass over the columns of a view."""
         d = self.store.shape[1]
+        if axis == 0 and order == 2 and not self.store.in_memory:
+            self.reads.prepare(*self.store.cost())
+            return self._norms_by_tiles(view)
         out = np.zeros(d if axis == 0 else self.shape[0])
         step = max(1, 2**20 // self.shape[0])
         for start in range(0, d, step):
@@ -357,6 +371,18 @@ class Design:
             else:
                 out = np.hypot(out, scaled_norms(block.T))
         return out
+
+    def _norms_by_tiles(self, view: View) -> Floats:
+        """Norms of the columns of a view in one pass over X, tile by tile."""
+        n, d = self.store.shape
+        factor = view.spread(np.ones(self.shape[0]) if view.root is None else view.root, n)
+        centre = np.zeros(d) if view.centre is None else view.centre
+        squares = np.zeros(d)
+        parts = self.store.run(moved_squares, lambda at: (centre[at.cols], factor[at.rows]))
+        for place, part in parts:
+            add_in_order(part, squares[place.cols])
+        norms = np.sqrt(squares)
+        return norms if view.scale is None else norms / np.abs(view.scale)
 
     def _norms_with_constant(self, norms: Floats, axis: int, order: float) -> Floats:
         if not self.view.constant:
@@ -430,6 +456,11 @@ class Design:
         """Whether X has codes; without them the exact product is cheap, or all there is."""
         return self.store.first.can_encode
 
+    @property
+    def columns_are_dear(self) -> bool:
+        """Whether one column costs a pass over X, so that it should be gathered with likely ones."""
+        return not self.store.in_memory and self.store.panel() > 0
+
     def codes(self, seed: int | None = None, fine: bool = False, steps: bool = False) -> Codes:
         """X in one or two bytes an entry, behind the same view. Kept; see `codes.py`.
 
@@ -456,6 +487,7 @@ class Design:
 
     def prepare(self, what: str) -> None:
         """Make what reading "rows" needs (their norms and layout), or "entries", where it is worth it."""
+        self.store.check_rows(what)
         if what == "rows":
             self.norms(1)
             self.store.prepare("rows", self.reads)
@@ -476,6 +508,19 @@ class Design:
         self.store.digest(digest, self.reads)
         self.view.digest(digest)
         return digest.hexdigest()
+
+
+def moved_squares(tile: Any, centre: Floats, factor: Floats) -> Floats:
+    """Sums of squares of the columns of a tile, centred and weighted, one row for each piece of 512 rows."""
+    whole, out = np.arange(tile.shape[1]), np.empty((-(-tile.shape[0] // PIECE), tile.shape[1]))
+    step = max(1, GATHERED_ENTRIES // tile.shape[0])
+    for start in range(0, tile.shape[1], step):
+        some = whole[start : start + step]
+        lines = tile.take(some)
+        lines -= centre[some, None]
+        lines *= factor
+        out[:, some] = piece_squares(lines)
+    return out
 
 
 def is_constant(values: Floats | None) -> bool:

@@ -164,7 +164,7 @@ def store_of(recipes: list[list[DenseRecipe]], options: Options, names: list[str
     flat = [recipe for row in recipes for recipe in row]
     total = sum(recipe.nbytes for recipe in flat)
     if not options.limit.holds(total):
-        return FileStore(recipes, options.limit, names)  # type: ignore[arg-type]
+        return FileStore(recipes, options.limit, names, options.codes)  # type: ignore[arg-type]
     n, d = sum(row[0].shape[0] for row in recipes), sum(recipe.shape[1] for recipe in recipes[0])
     X = np.empty((n, d), flat[0].dtype, order="F" if flat[0].by_columns else "C")
     row = 0

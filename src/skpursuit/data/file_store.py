@@ -11,6 +11,8 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.memory import MemoryLimit
 from skpursuit.data.reads import Reads
 from skpursuit.data.recipes import Recipe, Stamp, check_same, naming
+from skpursuit.data.spill import Spill, Spilled
 from skpursuit.data.store import Arguments, Keep, Place, Prices, TileStore, call, no_arguments
 from skpursuit.data.tile import Tile
 from skpursuit.numerics.arrays import Floats, Indices
@@ -37,17 +40,25 @@ class FileStore(TileStore):
     limit : MemoryLimit
     names : list of str, optional
         Of the columns, where the source has them.
+    codes : "auto", path or None
+        Where codes go that do not fit in the limit, as in `as_design`.
 
     Attributes
     ----------
     loaded_bytes : int
-        Bytes that were read from files so far.
+        Bytes of X that were read from files so far.
+    code_bytes : int
+        Bytes of codes that were read from disk so far.
     """
 
     in_memory = False
 
     def __init__(
-        self, recipes: list[list[Recipe]], limit: MemoryLimit, names: list[str] | None = None
+        self,
+        recipes: list[list[Recipe]],
+        limit: MemoryLimit,
+        names: list[str] | None = None,
+        codes: Any = "auto",
     ) -> None:
         blanks: dict[Any, Tile] = {}  # one for each shape
         for recipe in (recipe for row in recipes for recipe in row):
@@ -58,6 +69,10 @@ class FileStore(TileStore):
         self.recipes = [recipe for row in recipes for recipe in row]
         self.names = names
         self.loaded_bytes = 0
+        self.code_bytes = 0
+        self.codes = codes
+        self.codes_folder = None if codes is None or codes == "auto" else Path(codes)
+        self._spills: dict[Keep, Spill] = {}
         self._buffers: list[np.ndarray] = []
         n, d = self.shape
         whole = sum(recipe.file_bytes for recipe in self.recipes)
@@ -81,11 +96,51 @@ class FileStore(TileStore):
             for (place, given), tile in zip(todo, tiles):
                 yield place, call(fn, tile, given)
             return
-        missing = [place for place in self.places if (keep, place.number) not in self._held]
-        for place, tile in zip(missing, self._loaded(missing)):
-            self._held[keep, place.number] = keep(tile, place.number)
+        spill = self._spill(keep)
+        missing = [place for place in self.places if place.number not in spill.held]
+        if missing:
+            for place, made in self._made(keep, spill, missing):
+                given = args(place)
+                if given is not None:
+                    yield place, call(fn, made, given)
+            return
         for place, given in todo:
-            yield place, call(fn, self._held[keep, place.number], given)
+            kept = spill.held[place.number]
+            yield place, call(fn, kept, given)
+            if isinstance(kept, Spilled):
+                self.code_bytes += kept.release()
+
+    def _spill(self, keep: Keep) -> Spill:
+        """Where what this makes of the tiles is; codes of an earlier run are used."""
+        if keep not in self._spills:
+            folder, may_write = self.codes_folder, self.codes is not None
+            spill = Spill(keep, self.identity, len(self.places), folder, may_write, self.limit)
+            spill.adopt()
+            self._spills[keep] = spill
+        return self._spills[keep]
+
+    def _made(self, keep: Keep, spill: Spill, missing: list[Place]) -> Iterator[tuple[Place, Any]]:
+        """What is made of the tiles, while they are loaded; it is kept when the caller has used it."""
+        try:
+            for place, tile in zip(missing, self._loaded(missing)):
+                made = keep(tile, place.number)
+                yield place, made
+                height, width = tile.shape
+                spill.put(place.number, made, height * width / (self.shape[0] * self.shape[1]))
+            spill.finish()
+        finally:
+            if len(spill.held) < len(self.places):  # an error or an interrupt: nothing is left behind
+                self.forget(keep)
+
+    def forget(self, keep: Keep) -> None:
+        spill = self._spills.pop(keep, None)
+        if spill is not None:
+            spill.drop()
+
+    def keep_codes_beside(self, path: Any) -> None:
+        """Have the codes found again by a run that goes on from this checkpoint."""
+        if self.codes == "auto" and not self._spills:
+            self.codes_folder = Path(f"{path}.codes")
 
     def _loaded(self, places: list[Place]) -> Iterator[Tile]:
         """The tiles at these places, each as long as it is in hand: its buffer is used again."""
@@ -136,6 +191,22 @@ class FileStore(TileStore):
                 return f", row {row}, in {recipe.file_of(row - place.rows.start, column - place.cols.start)}"
         return ""
 
+    def panel(self) -> int:
+        """Columns that one pass over files by rows gathers: the cache has room for two such panels."""
+        return 0 if self.by_columns else self.limit.columns * 3 // 8 // (8 * self.shape[0])
+
+    def bounded(self, nbytes: int, products: bool = False) -> int:
+        return min(nbytes, self.limit.products if products else self.limit.limit)
+
+    def check_rows(self, what: str) -> None:
+        n, d = self.shape
+        row, whole = max(1, self.prices.row), n * d * self.dtype.itemsize
+        raise ValueError(
+            f"this selector reads {what} of X at random; X is on disk, where one costs {row:,} bytes, "
+            f'and a thousand of them for each step would take long; use selector "certified", "gram" or '
+            f'"auto", or a memory_limit of {2 * whole:,} bytes, with which X is read into memory'
+        )
+
     # -- whether X is what it was -----------------------------------------------------------------------
 
     def files(self) -> dict[str, Stamp]:
@@ -161,7 +232,7 @@ class FileStore(TileStore):
             self.loaded_bytes += len(sample)
             digest.update(sample)
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """Hex digest of what `digest` looks at."""
         digest = hashlib.sha256()

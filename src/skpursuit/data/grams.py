@@ -29,7 +29,7 @@ def gram_matrix(design: Design) -> Floats:
     return design.kept.gram
 
 
-def gram_column(design: Design, j: int, guesses: Callable[[], Indices]) -> Floats:
+def gram_column(design: Design, j: int, guesses: Callable[[int], Indices]) -> Floats:
     """X^T x_j. Kept; when it has to be made, so are those of the columns guessed to be asked for next.
 
     All in one product of `GRAM_WIDTH` columns, fewer of them being filled up with zeros, so that the bits
@@ -43,10 +43,10 @@ def gram_column(design: Design, j: int, guesses: Callable[[], Indices]) -> Float
     if design.kept.gram is not None or (held is None and pays):
         return gram_matrix(design)[j]
     if held is None:
-        new = dict.fromkeys([j, *(i for i in guesses().tolist() if i not in cache.held)])
+        new = dict.fromkeys([j, *(i for i in guesses(GRAM_WIDTH).tolist() if i not in cache.held)])
         block = np.array(list(new)[:GRAM_WIDTH], dtype=np.intp)
         columns = np.zeros((GRAM_WIDTH, n))
-        columns[: len(block)] = design.columns(block)
+        columns[: len(block)] = design.columns(block, likely=guesses if design.columns_are_dear else None)
         products = np.ascontiguousarray(design.product(columns.T).T[: len(block)])
         cache.put(block.tolist(), products)
         held = products[0]

@@ -45,25 +45,25 @@ class MemoryLimit:
     tile : int
         Bytes of one tile; two are in memory at a time, and as much again while they are worked on.
     columns : int
-        Of gathered columns of X, and as much of those of a view.
+        Of gathered columns of X.
     products : int
-        Of columns of X^T X, or of products of codes.
+        Of columns of X^T X or products of codes; and as much of columns of a view.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.tile = min(MOST_TILE, limit // 32)
-        self.columns = limit // 12
-        self.products = limit // 12
-        self.granted = 4 * self.tile + 2 * self.columns + self.products
+        self.columns = limit // 8
+        self.products = limit // 16
+        self.granted = 4 * self.tile + self.columns + 2 * self.products
 
     def holds(self, nbytes: int) -> bool:
         """Whether an X of so many bytes can be loaded whole, with its codes and all that is kept of it."""
         return 2 * nbytes <= self.limit
 
-    def ask(self, nbytes: int) -> bool:
-        """Grant so many bytes more, or none."""
-        if self.granted + nbytes > self.limit:
+    def ask(self, nbytes: int, force: bool = False) -> bool:
+        """Grant so many bytes more, or none; what is small and cannot be elsewhere is granted by `force`."""
+        if self.granted + nbytes > self.limit and not force:
             return False
         self.granted += nbytes
         return True

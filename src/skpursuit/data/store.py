@@ -242,6 +242,11 @@ class TileStore:
             for _, read in self.run("prepare", lambda at: (what,)):
                 reads.prepare(*read)
 
+    @property
+    def pass_seconds(self) -> float:
+        """Seconds to bring all of X to the processor once, apart from work on it; 0 in memory."""
+        return self.prices.byte * max(self.prices.column, self.prices.row)
+
     def layout_bytes(self, what: str) -> int:
         """Bytes of the layouts that `prepare` keeps beside X."""
         return sum(tile.layout_bytes(what) for row in self.grid for tile in row) if self.in_memory else 0
@@ -259,11 +264,21 @@ class TileStore:
             found.update(zip(fresh, gathered))
         return [found[j] for j in wanted], fresh  # type: ignore[misc]
 
-    def sweep_pays(self) -> bool:
-        """Whether gathering one column costs as much as several, and these would stay in the cache."""
+    def panel(self) -> int:
+        """Columns to gather with one that is needed, where that costs little more; else 0."""
         tile = self.first
         short = self.shape[0] * 8 * SWEEP <= self.kept.columns.limit // 8
-        return tile.can_encode and tile.fast_axis == 1 and short
+        return SWEEP if tile.can_encode and tile.fast_axis == 1 and short else 0
+
+    def keep_codes_beside(self, path: Any) -> None:
+        """Have codes on disk found again by a run that goes on from this checkpoint."""
+
+    def bounded(self, nbytes: int, products: bool = False) -> int:
+        """How much of so many bytes may be in memory, in all or of products of columns."""
+        return nbytes
+
+    def check_rows(self, what: str) -> None:
+        """Refuse to read "rows" or "entries" at random where that is dear."""
 
     def norms(self, axis: int, order: float, reads: Reads) -> Floats:
         """Norms of the columns (axis 0) or of the rows (axis 1) of X; order 2 or infinity. Kept."""

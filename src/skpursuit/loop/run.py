@@ -94,6 +94,10 @@ def minimize(
     check_function("callback", callback)
     if not (checkpoint is None or isinstance(checkpoint, Checkpoint)):
         checkpoint = Checkpoint(checkpoint)
+    X, y = with_target(X, y)
+    X = make_design(X, check=False)
+    if checkpoint is not None:
+        X.store.keep_codes_beside(checkpoint.path)
     run = make_run(X, y, solver, selector, loss, sample_weight, random_state)
     run.callback, run.time_limit = callback, time_limit
     if checkpoint is not None:

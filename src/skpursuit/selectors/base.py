@@ -32,7 +32,7 @@ from skpursuit.numerics.finite import (
     kth_largest,
 )
 from skpursuit.numerics.sums import fixed_order_dot
-from skpursuit.numerics.tuning import FEW, LIKELY, MANY
+from skpursuit.numerics.tuning import FEW, MANY
 from skpursuit.problem.score import Absolute, Score, top
 from skpursuit.problem.state import State
 
@@ -377,8 +377,29 @@ def settle(
     Columns that the bounds leave in doubt are computed by the design's fixed-order product. Where the
     estimate came from `codes`, whose bounds are wide, there are ways to doubt fewer of them first.
     """
+    scores = query.scores(estimate.value) if cols is None else query.score.of(estimate.value)
+
+    def likely(count: int) -> Indices:
+        best = top(scores, count)
+        return best if cols is None else cols[best]
+
+    answer = _settled(design, query, estimate, scores, cols, codes, likely)
+    if design.columns_are_dear and query.k == 1:  # the winner will be asked for
+        design.columns(answer.columns, likely=likely)
+    return answer
+
+
+def _settled(
+    design: Design,
+    query: Query,
+    estimate: Estimate,
+    scores: Floats,
+    cols: Indices | None,
+    codes: CodeOrigin | None,
+    likely: Callable[[int], Indices],
+) -> Selection:
+    """As `settle`, given the scores, and a function that tells so many columns with high ones."""
     g, error = estimate
-    scores = query.scores(g) if cols is None else query.score.of(g)
     if error is None or not error.any():
         best = top(scores, query.k)
         return Selection(best if cols is None else cols[best], g[best], "exact")
@@ -393,12 +414,7 @@ def settle(
         return Selection(names, values, "exact")
     close = Close(left if cols is None else cols[left], scores[left], margin[left], g[left])
     if codes is None or len(left) <= query.k:
-        return _computed(design, query, close)
-
-    def likely() -> Indices:
-        best = top(scores, LIKELY)
-        return best if cols is None else cols[best]
-
+        return _computed(design, query, close, likely=likely)
     return _narrowed(design, query, close, codes, likely)
 
 
@@ -418,7 +434,7 @@ def _not_zero(values: Floats, error: Floats) -> bool:
 
 
 def _narrowed(
-    design: Design, query: Query, close: Close, codes: CodeOrigin, likely: Callable[[], Indices]
+    design: Design, query: Query, close: Close, codes: CodeOrigin, likely: Callable[[int], Indices]
 ) -> Selection:
     """The exact top k of candidates that codes leave; a second byte narrows many of them down.
 
@@ -442,7 +458,7 @@ def _narrowed(
     if len(close.names) > few:
         refined = Estimate(*design.codes(codes.seed, fine=True).refine(query.r, close.names))
         return settle(design, query, refined, close.names)
-    return _computed(design, query, close, guesses, guessed)
+    return _computed(design, query, close, guesses, guessed, likely)
 
 
 def _computed(
@@ -451,6 +467,7 @@ def _computed(
     close: Close,
     guesses: Indices = NO_COLUMNS,
     guessed: Floats | float = 0.0,
+    likely: Callable[[int], Indices] | None = None,
 ) -> Selection:
     """The exact top k of candidates by products with them; those of some `guesses` are known already.
 
@@ -465,7 +482,7 @@ def _computed(
     values[guesses] = guessed
     new = np.setdiff1d(doubtful, guesses, assume_unique=True)
     if len(new):
-        values[new] = design.dots(close.names[new], query.r)
+        values[new] = design.dots(close.names[new], query.r, likely if design.columns_are_dear else None)
     best = doubtful[top(query.score.of(values[doubtful]), query.k - len(sure))]
     chosen = np.concatenate([sure, best])
     recomputed = len(guesses) + len(new)

@@ -116,7 +116,7 @@ class Certified(Selector):
     def nbytes(self, design: Design) -> int:
         products = 0.5  # of codes, made ahead
         bytes_an_entry = 1 + self.fine + products if design.has_codes else 0
-        return int(bytes_an_entry * design.shape[0] * design.shape[1])
+        return design.store.bounded(int(bytes_an_entry * design.shape[0] * design.shape[1]))
 
     def identity(self) -> str:
         return repr(replace(self, events=None, fine=False))
@@ -125,6 +125,7 @@ class Certified(Selector):
 def codes_seconds(design: Design, steps: int, build: float, read: float, there: bool) -> float:
     """Building codes where there are none yet, and `steps` selections that read them."""
     n, d = design.shape
-    seconds = 0.0 if there else n * d * build * NANO
+    passes = 0.0 if there else 1.0  # over an X on disk
+    seconds = passes * n * d * build * NANO + (passes + design.columns_are_dear) * design.store.pass_seconds
     left = RECOMPUTED * n * PRICES.gather + PRICES.codes_step
     return seconds + steps * (read + left) * NANO

@@ -23,7 +23,7 @@ from scipy.linalg.blas import daxpy
 
 from skpursuit.data.codes import Codes
 from skpursuit.data.design import Design
-from skpursuit.data.grams import GRAM_WIDTH, gram_column, gram_matrix
+from skpursuit.data.grams import gram_column, gram_matrix
 from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import EPS, Estimate, outer_bound
@@ -127,10 +127,10 @@ class GramSums(ColumnSums):
         A missing one is made with those of columns that scored high `before`, or by the sum so far.
         """
 
-        def likely() -> Indices:
+        def likely(count: int) -> Indices:
             scores = score.of((xtz if before is None else before) - self.xty)
             scores[list(self.design.kept.gram_columns.held)] = -np.inf
-            return np.append(columns, top(scores, GRAM_WIDTH))
+            return np.append(columns, top(scores, count))
 
         for j, amount in zip(columns.tolist(), amounts):
             line = gram_column(self.design, j, likely)
@@ -240,7 +240,9 @@ class CodeSums(ColumnSums):
         if codes.can_multiply:
             self.start, self.made, self.last, self.making = None, 0, [], None
             self.factors = np.column_stack([codes.factors, codes.sizes])
-            self.kept = self.design.kept.products.made_of(codes.coded, limit=n * d // 2)
+            self.kept = self.design.kept.products.made_of(
+                codes.coded, limit=self.design.store.bounded(n * d // 2, products=True)
+            )
             self.has_helpers = helpers(n * d // tuning.CODES_WIDTH) > 0
             self.codes = codes  # last: an interrupt before it leaves none, and so begins again
 
@@ -328,7 +330,9 @@ class CodeSums(ColumnSums):
         block = list(dict.fromkeys(new + likely))[: min(tuning.CODES_WIDTH, len(new) + more)]
         if not block:  # all that score high are there
             return False
-        columns = self.design.columns(np.array(block, dtype=np.intp))
+        dear = self.design.columns_are_dear
+        likely_too = (lambda count: top(scores, count)) if dear else None
+        columns = self.design.columns(np.array(block, dtype=np.intp), likely=likely_too)
         self.usable = are_ordinary(columns, 1e-20, 1e18)
         if self.usable:
             self.making = Making(block, self._products(columns))

@@ -40,4 +40,4 @@ def product_seconds(design: Design, residuals: int = 1) -> float:
     else:
         one = entries * PRICES.stored * NANO + 2e-5
         times = SPARSE_SHARE * residuals
-    return one if residuals == 1 else one * times
+    return (one if residuals == 1 else one * times) + design.store.pass_seconds

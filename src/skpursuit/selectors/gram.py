@@ -47,7 +47,7 @@ class Gram(Selector):
             return Exact().bind(design, expect)
         if expect.y is None:
             return Bound(self, design)
-        design.kept.gram_columns.limit = self.memory_limit
+        design.kept.gram_columns.limit = design.store.bounded(self.memory_limit, products=True)
         whole = self.whole and design.shape[1] ** 2 * 8 <= self.memory_limit
         return Bound(self, design, GramSums(design, expect.y, expect.roundings, whole))
 
@@ -80,7 +80,8 @@ class Gram(Selector):
         terms *= PRICES.gram_term + d * expect.targets * PRICES.axpy
         left = RECOMPUTED * n * PRICES.gather if design.dtype == np.float32 else 0.0
         steps = expect.steps * (terms + left + PRICES.gram_step) * NANO
-        return blocks + product_seconds(design, expect.targets) + steps
+        before = (1 + design.columns_are_dear) * design.store.pass_seconds  # norms, columns
+        return before + blocks + product_seconds(design, expect.targets) + steps
 
     def nbytes(self, design: Design) -> int:
         d = design.shape[1]

@@ -156,7 +156,7 @@ def _exactly(design: Design, query: Query, cols: Indices, guess: Floats) -> Sele
     exact, done = np.empty((0, *query.r.shape[1:])), query.k + FIRST
     while True:
         more = cols[len(exact) : done]
-        exact = np.concatenate([exact, design.dots(more, query.r, lambda: cols)])
+        exact = np.concatenate([exact, design.dots(more, query.r, lambda count: cols[:count])])
         found = query.score.of(exact)
         best = top(found, query.k)
         if len(found) < len(cols):
