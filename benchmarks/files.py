@@ -5,7 +5,7 @@
     python benchmarks/files.py encode /data/x.npy --memory-limit 3GB
 
 `make` writes Gaussian columns in pieces. `run` evicts the file from the page cache, fits 50 atoms on one
-thread and prints one line of JSON: bytes of X read as the library counts them and as the system does (`rchar`,
+thread and prints one line of JSON: bytes of X read as the library and as the system count them (`rchar`,
 codes on disk included), the most anonymous memory above what the process had after a small fit, and the
 atoms. Targets are 50 atoms that stand out, or with `--noise` 30, so that 20 steps are in the noise.
 """

@@ -200,8 +200,10 @@ class CodedX:
         """Estimates of tiles, added over rows and joined over columns."""
         asked = {j: (places, local) for j, places, local in self.store.split(cols, self.store.col_edges)}
 
+        u = np.ascontiguousarray(u)
+
         def args(at: Place) -> tuple[Any, ...] | None:
-            return (np.ascontiguousarray(u[at.rows]), *more, asked[at.j][1]) if at.j in asked else None
+            return (u[at.rows], *more, asked[at.j][1]) if at.j in asked else None
 
         sums = TileSums((len(cols), *u.shape[1:]))
         for place, known in self.store.run(verb, args, self.keep):

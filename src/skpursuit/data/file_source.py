@@ -26,7 +26,7 @@ from skpursuit.data.recipes import DenseRecipe, FileArray, Part, mapped_array, n
 from skpursuit.data.store import TileStore
 from skpursuit.numerics.sums import PIECE
 
-KNOWN = "a .npy file, or a folder of .npy pieces"
+KNOWN = "a .npy, .npz or .parquet file, or a folder of such pieces"
 FEW = 16  # columns that a tile of long columns has at least, if it can
 
 

@@ -12,7 +12,15 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from skpursuit.data import array_source, file_source, operator_source, sparse_source, stacked_source
+from skpursuit.data import (
+    array_source,
+    file_source,
+    operator_source,
+    parquet_source,
+    sparse_files,
+    sparse_source,
+    stacked_source,
+)
 from skpursuit.data.design import Design
 from skpursuit.data.options import MEMORY_LIMIT, Options
 from skpursuit.data.store import TileStore
@@ -21,7 +29,7 @@ from skpursuit.parameters import check_flag
 # Each has `takes(X)`, whether it knows this kind of X, and `tiles(X)`, X checked and as a grid of tiles.
 SOURCES: list[Any] = [sparse_source, operator_source, stacked_source, array_source]
 # Each has `takes(X)` and `store(X, options)`.
-STORES: list[Any] = [file_source]
+STORES: list[Any] = [parquet_source, sparse_files, file_source]
 
 
 def as_design(
@@ -44,7 +52,9 @@ def as_design(
         of the columns of its rows, as in ``numpy.block``. A LinearOperator is asked for products alone. Of
         equal columns the lowest index is chosen, as with arrays, where its products with unit vectors give
         them with equal bits. Data on disk is given by its path: a `.npy` file or a folder of `.npy` pieces
-        by rows or by columns. A `numpy.memmap` over a plain file, or a list of these, is read as the file is.
+        by rows or by columns, a Parquet file or a folder of them, a folder with a CSR matrix in `data.npy`,
+        `indices.npy` and `indptr.npy`, or a folder of `.npz` pieces of a sparse matrix by rows. A
+        `numpy.memmap` over a plain file, or a list of these, is read as the file is.
     check : bool
         Whether to read X once now and refuse NaN and infinity. `minimize` leaves it to the first pass
         over X that is made anyway, and calls `check_finite` then; so does X on disk.

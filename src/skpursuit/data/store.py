@@ -171,11 +171,10 @@ class TileStore:
         """X^T r as float64, in any order of summation."""
         if self.is_one_tile:
             return self.first.product(r, rows)
-        some = dict(self._ranges(rows, self.row_edges))
+        some, r = dict(self._ranges(rows, self.row_edges)), np.ascontiguousarray(r)
 
         def args(place: Place) -> tuple[Any, ...] | None:
-            part = np.ascontiguousarray(r[place.rows])
-            return (part, some[place.i]) if place.i in some else None
+            return (r[place.rows], some[place.i]) if place.i in some else None
 
         out = np.zeros((*r.shape[1:], self.shape[1])).T
         for place, part in self.run("product", args):
@@ -312,11 +311,25 @@ class TileStore:
 
     def _euclidean_norms(self, axis: int) -> Floats:
         """Roots of sums of squares that neither overflow nor underflow."""
+        if not self.first.can_encode and not self.is_one_tile:
+            return self._norms_of_sparse_tiles(axis)
         if not self.first.can_encode:  # sparse: the largest entries cost little
             top = self._largest(axis)
             unit = np.where((top > 0) & np.isfinite(top), top, 1.0)
             return unit * np.sqrt(self._squares(axis, unit))
         return self.safe_roots(self._squares(axis), axis)
+
+    def _norms_of_sparse_tiles(self, axis: int) -> Floats:
+        """Norms of sparse tiles in one pass: each tile has units of its own, which are then joined."""
+        top, squares = np.zeros((2, self.shape[1 - axis]))
+        for place, (unit, part) in self.run(scaled_squares, lambda at: (axis,)):
+            lines = place.cols if axis == 0 else place.rows
+            larger = np.maximum(top[lines], unit)
+            safe = np.where(larger > 0, larger, 1.0)
+            with np.errstate(invalid="ignore"):
+                squares[lines] = squares[lines] * (top[lines] / safe) ** 2 + part * (unit / safe) ** 2
+            top[lines] = larger
+        return np.where(np.isfinite(top), top * np.sqrt(squares), top)
 
     def safe_roots(self, squares: Floats, axis: int) -> Floats:
         """Square roots of sums of squares; lines whose squares left the float range are added up again."""
@@ -371,7 +384,8 @@ class TileStore:
         if not tile.has_entries:
             return np.multiply.outer(self.rough_sizes(reads), self.unit * np.linalg.norm(r, axis=0))
         if not tile.can_encode:
-            terms = (tile.stored("columns") + 2) * self.norms(0, 2, reads)  # type: ignore[attr-defined]
+            stored = tile.stored("columns") if self.is_one_tile else self.shape[0]  # type: ignore[attr-defined]
+            terms = (stored + len(self.grid) + 2) * self.norms(0, 2, reads)
             return product_bound(2 * float(np.finfo(self.dtype).eps), terms, r, self.dtype)
         return product_bound(self.unit, self.sizes(reads), r, self.dtype)
 
@@ -440,6 +454,13 @@ class TileStore:
         """Feed all of X to a digest."""
         for tile, *beside in self.grid:
             reads.prepare(*tile.digest(digest, beside))
+
+
+def scaled_squares(tile: Tile, axis: int) -> tuple[Floats, Floats]:
+    """The largest |entry| of each line of a tile, and its sum of squares in units of that."""
+    top = tile.largest(axis)
+    unit = np.where((top > 0) & np.isfinite(top), top, 1.0)
+    return top, tile.squares(axis, unit)[0]
 
 
 def added_rows(tile: Tile, rows: Indices, weights: Floats, cols: Indices | None) -> Floats:

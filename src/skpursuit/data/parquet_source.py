@@ -1,0 +1,230 @@
+"""Parquet files and folders of them, by pyarrow: row groups of numeric columns, with their names.
+
+A tile is some rows of all columns that count. Row groups end where the writer chose, tiles at multiples of
+512 rows, so a tile may need parts of two groups; the last group that was read stays in memory for the next
+tile. Nulls become NaN, which the finite check refuses. Layouts that are slow, or whose row groups are larger
+than a tile may be, are named in a warning with the remedy.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skpursuit._files import FileError
+from skpursuit.data.dense import DenseTile
+from skpursuit.data.file_source import edges, is_folder_of, pieces, tile_shape
+from skpursuit.data.file_store import FileStore
+from skpursuit.data.options import Options
+from skpursuit.data.recipes import Recipe, Stamp, check_same, naming, never, stamp_of
+from skpursuit.data.store import TileStore
+from skpursuit.data.tile import Tile
+from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.sums import PIECE
+
+SMALL_GROUP = 2048  # rows of a group below which the footer and the calls cost more than the numbers
+
+
+def takes(X: Any) -> bool:
+    """Whether X is the path of a Parquet file, or of a folder of them."""
+    if not isinstance(X, (str, os.PathLike)):
+        return False
+    return str(X).endswith((".parquet", ".pq")) or is_folder_of(X, ".parquet")
+
+
+class Group(NamedTuple):
+    """A row group of a file, and the row of X where it begins."""
+
+    path: str
+    stamp: Stamp
+    number: int
+    start: int
+    rows: int
+    nbytes: int  # on disk, of the columns that count
+
+
+class GroupReader:
+    """Reads row groups, and keeps the last one: the next tile may begin in it."""
+
+    def __init__(self, names: tuple[str, ...], dtype: np.dtype[Any]) -> None:
+        self.names, self.dtype = names, dtype
+        self.last: tuple[Any, Floats] | None = None
+
+    def read(self, group: Group) -> Floats:
+        """The group as an F-ordered array."""
+        key = group.path, group.number
+        if self.last is not None and self.last[0] == key:
+            return self.last[1]
+        self.last = None
+        out = np.empty((group.rows, len(self.names)), self.dtype, order="F")
+        with naming(group.path):
+            check_same(group.path, group.stamp, os.stat(group.path))
+        try:
+            with parquet().ParquetFile(group.path) as file:
+                table = file.read_row_group(group.number, columns=list(self.names), use_threads=False)
+            for j, name in enumerate(self.names):
+                out[:, j] = table.column(name).to_numpy()
+        except (OSError, ValueError, TypeError) as error:
+            problem = f"row group {group.number} cannot be read ({str(error).splitlines()[0]})"
+            raise FileError(group.path, problem, "write the file again") from None
+        self.last = key, out
+        return out
+
+
+@dataclass(frozen=True)
+class ParquetRecipe(Recipe):
+    """Some rows of the columns that count, from one or several row groups."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    start: int
+    groups: tuple[Group, ...]
+    reader: GroupReader
+    by_columns = False
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of the tile."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize
+
+    @property
+    def file_bytes(self) -> int:  # type: ignore[override]
+        """Bytes of the row groups that begin in the tile."""
+        return sum(group.nbytes for group in self.groups if group.start >= self.start)
+
+    def load(self, buffer: np.ndarray, stop: Callable[[], bool] = never) -> Tile:
+        X = np.ndarray(self.shape, self.dtype, buffer.data, order="F")
+        self.fill(X)
+        return DenseTile(X, True)
+
+    def fill(self, X: Floats) -> None:
+        """Copy the rows of the groups into an array."""
+        for group in self.groups:
+            lo = max(group.start, self.start)
+            hi = min(group.start + group.rows, self.start + self.shape[0])
+            X[lo - self.start : hi - self.start] = self.reader.read(group)[
+                lo - group.start : hi - group.start
+            ]
+
+    def blank(self) -> Tile:
+        return DenseTile(np.empty(self.shape, self.dtype, order="F"), True)
+
+    def file_of(self, row: int, column: int) -> str:
+        at = self.start + row
+        group = next(group for group in self.groups if group.start <= at < group.start + group.rows)
+        return f"{group.path} ({self.reader.names[column]!r})"
+
+    def sample(self) -> bytes:
+        return repr([(group.number, group.rows, group.nbytes) for group in self.groups]).encode()
+
+    def files(self) -> list[tuple[str, Stamp]]:
+        return [(group.path, group.stamp) for group in self.groups]
+
+
+def store(X: Any, options: Options) -> TileStore:
+    """X in one array where that fits in the limit, else tile by tile."""
+    paths = pieces(X, ".parquet") if os.path.isdir(X) else [os.fspath(X)]
+    names, dtype = columns_of(paths, options)
+    groups = groups_of(paths, names)
+    n, d = groups[-1].start + groups[-1].rows, len(names)
+    whole = n * d * dtype.itemsize
+    if n == 0:
+        raise FileError(paths[0], "it has no rows", "write some")
+    reader = GroupReader(names, dtype)
+    if options.limit.holds(whole):
+        array = np.empty((n, d), dtype, order="F")
+        for group in groups:
+            array[group.start : group.start + group.rows] = reader.read(group)
+        made = TileStore([[DenseTile(array)]])
+        made.names = list(names)
+        return made
+    check_layout(groups, d * dtype.itemsize, options.limit.tile)
+    tall = tile_shape(n, d, options.limit.tile // dtype.itemsize, False)[0]
+    ends = [(group.start + group.rows) // PIECE * PIECE for group in groups[:-1]]
+
+    def recipe(lo: int, hi: int) -> Recipe:
+        inside = tuple(group for group in groups if group.start < hi and group.start + group.rows > lo)
+        return ParquetRecipe((hi - lo, d), dtype, lo, inside, reader)
+
+    recipes = [[recipe(lo, hi)] for lo, hi in pairwise(edges([*sorted(set(ends) - {0}), n], tall))]
+    return FileStore(recipes, options.limit, list(names), options.codes)
+
+
+def parquet() -> Any:
+    """The module pyarrow.parquet, or an error that says how to get it."""
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError("Parquet files need pyarrow: pip install 'skpursuit[parquet]'") from None
+    return pyarrow.parquet
+
+
+def columns_of(paths: list[str], options: Options) -> tuple[tuple[str, ...], np.dtype[Any]]:
+    """Names and common dtype of the columns that count, which must be numeric and the same in all files."""
+    first = schema_of(paths[0])
+    for path in paths[1:]:
+        if schema_of(path).names != first.names:
+            raise FileError(path, f"its columns are not those of {paths[0]}", "write them alike")
+    chosen = options.chosen(len(first.names), list(first.names))
+    fields = [first.field(int(j)) for j in chosen]
+    other = [field.name for field in fields if not is_numeric(field.type)]
+    if other:
+        listed = ", ".join(map(repr, other[:5])) + (f" and {len(other) - 5} more" * (len(other) > 5))
+        raise ValueError(
+            f"{paths[0]}: columns {listed} are not numeric; leave them out: "
+            f"as_design(path, exclude={other[:5]!r}), or encode them"
+        )
+    single = all(str(field.type) in ("float", "halffloat") for field in fields)
+    return tuple(field.name for field in fields), np.dtype(np.float32 if single else np.float64)
+
+
+def schema_of(path: str) -> Any:
+    """The columns of a file."""
+    with naming(path):
+        os.stat(path)
+    try:
+        return parquet().read_schema(path)
+    except (OSError, ValueError) as error:
+        told = str(error).splitlines()[0]
+        raise FileError(path, f"it is no Parquet file ({told})", "write it again") from None
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether a type of Arrow is a number or a truth value."""
+    import pyarrow.types as types
+
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+
+
+def groups_of(paths: list[str], names: tuple[str, ...]) -> list[Group]:
+    """The row groups of all files, one below the other."""
+    groups, start, wanted = [], 0, set(names)
+    for path in paths:
+        meta, stamp = parquet().read_metadata(path), stamp_of(path)
+        for k in range(meta.num_row_groups):
+            group = meta.row_group(k)
+            chunks = [group.column(j) for j in range(group.num_columns)]
+            size = sum(c.total_compressed_size for c in chunks if c.path_in_schema in wanted)
+            groups.append(Group(path, stamp, k, start, group.num_rows, size))
+            start += group.num_rows
+    return groups
+
+
+def check_layout(groups: list[Group], row_bytes: int, tile: int) -> None:
+    """Warn of row groups that are slow to read, or larger than the limit plans for."""
+    largest, path = max((group.rows, group.path) for group in groups)
+    remedy = "write the file again with row_group_size=16384, or convert it to .npy if several fits follow"
+    if largest * row_bytes > 4 * tile:
+        warnings.warn(
+            f"{path}: a row group of {largest} rows takes {2 * largest * row_bytes:,} bytes of memory beside "
+            f"the memory limit; {remedy}",
+            stacklevel=4,
+        )
+    elif len(groups) > 8 and largest < SMALL_GROUP:
+        warnings.warn(f"{path}: row groups of {largest} rows are slow to read; {remedy}", stacklevel=4)

@@ -1,0 +1,233 @@
+"""Sparse X in files: CSR in three `.npy` files, or a folder of `.npz` pieces by rows.
+
+A folder with `data.npy`, `indices.npy` and `indptr.npy` is one CSR matrix; `shape.npy` tells its columns
+where the last ones are empty. A folder of `.npz` files, as `scipy.sparse.save_npz` writes them, is a matrix cut
+by rows. A tile is a range of rows of the first, or one piece of the second.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+from scipy import sparse
+
+from skpursuit._files import FileError
+from skpursuit.data.array_source import float_dtype
+from skpursuit.data.file_source import is_folder_of, pieces
+from skpursuit.data.file_store import FileStore
+from skpursuit.data.options import Options
+from skpursuit.data.recipes import FileArray, Recipe, Stamp, check_same, naming, never, npy_array, stamp_of
+from skpursuit.data.sparse import SparseTile
+from skpursuit.data.sparse_source import tiles as sparse_tiles
+from skpursuit.data.store import TileStore
+from skpursuit.data.tile import Cost, Tile
+from skpursuit.numerics.arrays import Indices
+from skpursuit.numerics.sums import PIECE
+
+THREE = ("data.npy", "indices.npy", "indptr.npy")
+
+
+def takes(X: Any) -> bool:
+    """Whether X is a folder of a CSR matrix in `.npy` files, or of `.npz` pieces, or one such piece."""
+    if not isinstance(X, (str, os.PathLike)):
+        return False
+    return str(X).endswith(".npz") or is_folder_of(X, ".npz") or is_three_files(X)
+
+
+def is_three_files(X: Any) -> bool:
+    """Whether a folder has the three arrays of a CSR matrix."""
+    return os.path.isdir(X) and set(THREE) <= set(os.listdir(X))
+
+
+class BlankSparse(SparseTile):
+    """A sparse tile that is not here: it knows its shape and how many entries it stores."""
+
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any], stored: int) -> None:
+        super().__init__(sparse.csr_array(shape, dtype=dtype))
+        self.count = stored
+
+    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
+        return self.count, self.count * (self.dtype.itemsize + 4)
+
+
+@dataclass(frozen=True)
+class SparseRecipe(Recipe):
+    """What sparse recipes share: rows of all columns, `stored` entries of them."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    stored: int
+    by_columns = False
+    nbytes = 0  # scipy makes its own arrays
+
+    def blank(self) -> Tile:
+        return BlankSparse(self.shape, self.dtype, self.stored)
+
+    def checked(self, matrix: Any, path: str) -> Tile:
+        """A tile of a matrix, with errors that name the file."""
+        try:
+            tile = sparse_tiles(matrix)[0][0]
+        except (ValueError, TypeError) as error:
+            raise FileError(path, str(error), "write it again") from None
+        if tile.shape != self.shape:
+            raise FileError(path, f"it has the shape {tile.shape} instead of {self.shape}", "write it again")
+        return tile
+
+
+@dataclass(frozen=True)
+class RowsRecipe(SparseRecipe):
+    """A range of rows of a CSR matrix in three files."""
+
+    arrays: tuple[FileArray, FileArray, FileArray]
+    rows: tuple[int, int]
+    entries: tuple[int, int]
+
+    @property
+    def file_bytes(self) -> int:  # type: ignore[override]
+        """Bytes of values, indices and pointers."""
+        sizes = [array.dtype.itemsize for array in self.arrays]
+        return self.stored * (sizes[0] + sizes[1]) + (self.shape[0] + 1) * sizes[2]
+
+    def load(self, buffer: np.ndarray, stop: Callable[[], bool] = never) -> Tile:
+        data, indices = (read_line(array, *self.entries, stop) for array in self.arrays[:2])
+        pointers = read_line(self.arrays[2], self.rows[0], self.rows[1] + 1, stop) - self.entries[0]
+        lines = sparse.csr_array(self.shape, dtype=data.dtype)
+        lines.data, lines.indices, lines.indptr = data, indices, pointers
+        return self.checked(lines, self.arrays[1].path)
+
+    def file_of(self, row: int, column: int) -> str:
+        return self.arrays[0].path
+
+    def sample(self) -> bytes:
+        return repr((self.rows, self.entries)).encode()
+
+    def files(self) -> list[tuple[str, Stamp]]:
+        return [(array.path, array.stamp) for array in self.arrays]
+
+
+@dataclass(frozen=True)
+class PieceRecipe(SparseRecipe):
+    """A matrix in an `.npz` file."""
+
+    path: str
+    stamp: Stamp
+
+    @property
+    def file_bytes(self) -> int:  # type: ignore[override]
+        """Bytes of the file."""
+        return self.stamp.size
+
+    def load(self, buffer: np.ndarray, stop: Callable[[], bool] = never) -> Tile:
+        with naming(self.path):
+            check_same(self.path, self.stamp, os.stat(self.path))
+        return self.checked(loaded(self.path), self.path)
+
+    def file_of(self, row: int, column: int) -> str:
+        return self.path
+
+    def sample(self) -> bytes:
+        return repr((self.shape, self.stored)).encode()
+
+    def files(self) -> list[tuple[str, Stamp]]:
+        return [(self.path, self.stamp)]
+
+
+def read_line(array: FileArray, lo: int, hi: int, stop: Callable[[], bool]) -> Any:
+    """A stretch of an array of one column."""
+    out = np.empty(hi - lo, array.dtype.newbyteorder("="))
+    if hi > lo:
+        array.read(slice(lo, hi), slice(0, 1), out[:, None], stop)
+    return out
+
+
+def loaded(path: str) -> Any:
+    """The matrix of an `.npz` file."""
+    try:
+        return sparse.load_npz(path)
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, TypeError) as error:
+        raise FileError(
+            path, f"it is no sparse matrix ({error})", "write it by scipy.sparse.save_npz"
+        ) from None
+
+
+def store(X: Any, options: Options) -> TileStore:
+    """X in one matrix where that fits in the limit, else tile by tile."""
+    if options.chooses:
+        raise ValueError("columns and exclude are not for sparse X on disk; write the columns that count")
+    recipes: list[Any] = three_files(X, options.limit.tile) if is_three_files(X) else npz_pieces(X)
+    stored = sum(recipe.stored for recipe in recipes)
+    size = recipes[0].dtype.itemsize + 4
+    if not options.limit.holds(2 * stored * size):  # columns of it need a second layout
+        return FileStore([[recipe] for recipe in recipes], options.limit, None, options.codes)
+    parts = [recipe.load(np.empty(0, np.uint8)).matrix for recipe in recipes]
+    matrix = sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
+    return TileStore(sparse_tiles(matrix))
+
+
+def three_files(folder: Any, tile_bytes: int) -> list[RowsRecipe]:
+    """Recipes of a CSR matrix in three files."""
+    paths = [os.path.join(folder, name) for name in THREE]
+    data, indices, indptr = (npy_array(path) for path in paths)
+    pointers = np.asarray(read_line(indptr, 0, indptr.shape[0], never))
+    if pointers.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
+        raise FileError(folder, "indices and pointers must be whole numbers", "write the matrix again")
+    count = int(pointers[-1])
+    if pointers[0] != 0 or (np.diff(pointers) < 0).any() or indices.shape[0] < count or data.shape[0] < count:
+        problem = f"indptr.npy does not rise from 0 to at most {min(indices.shape[0], data.shape[0])}"
+        raise FileError(folder, problem, "write the matrix again")
+    n, d = len(pointers) - 1, columns_in(folder, indices)
+    size = data.dtype.itemsize + indices.dtype.itemsize
+    targets = np.arange(1, max(1, count * size // tile_bytes) + 1) * (tile_bytes // size)
+    inner = np.searchsorted(pointers, targets) // PIECE * PIECE
+    edges = np.unique([0, *inner[inner < n], n]).tolist()
+    dtype = float_dtype(data.dtype)
+    return [
+        RowsRecipe((hi - lo, d), dtype, int(pointers[hi] - pointers[lo]), (data, indices, indptr), (lo, hi),
+                   (int(pointers[lo]), int(pointers[hi])))
+        for lo, hi in pairwise(edges)
+    ]  # fmt: skip
+
+
+def columns_in(folder: Any, indices: FileArray) -> int:
+    """The number of columns: that of `shape.npy`, or up to the largest index."""
+    path = os.path.join(folder, "shape.npy")
+    if os.path.exists(path):
+        return int(np.load(path)[1])
+    most, step = 0, 2**20
+    for lo in range(0, indices.shape[0], step):
+        most = max(most, int(read_line(indices, lo, min(lo + step, indices.shape[0]), never).max()))
+    return most + 1
+
+
+def npz_pieces(X: Any) -> list[PieceRecipe]:
+    """Recipes of `.npz` pieces, by the headers in them."""
+    paths = pieces(X, ".npz") if os.path.isdir(X) else [os.fspath(X)]
+    recipes: list[PieceRecipe] = []
+    for path in paths:
+        stamp = stamp_of(path)
+        try:
+            with naming(path), ZipFile(path) as archive:
+                with archive.open("shape.npy") as file:
+                    n, d = (int(size) for size in np.lib.format.read_array(file))
+                with archive.open("data.npy") as file:
+                    npy = np.lib.format
+                    version = npy.read_magic(file)
+                    header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+                    shape, _, dtype = header(file)
+        except (KeyError, ValueError, EOFError, BadZipFile) as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(
+                path, f"it is no sparse matrix ({error})", "write it by scipy.sparse.save_npz"
+            ) from None
+        if recipes and d != recipes[0].shape[1]:
+            problem = f"it has {d} columns, and {recipes[0].path} has {recipes[0].shape[1]}"
+            raise FileError(path, problem, "pieces need the same columns")
+        recipes.append(PieceRecipe((n, d), float_dtype(dtype), int(np.prod(shape)), path, stamp))
+    return recipes

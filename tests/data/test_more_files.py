@@ -1,0 +1,158 @@
+"""Parquet and sparse X on disk: the model of the same numbers in memory, names, and errors."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from skpursuit import OMP, PursuitRegressor, as_design, minimize
+from skpursuit.data.file_store import FileStore
+
+# -- Parquet ----------------------------------------------------------------------------------------------
+
+
+def table(n=3000, d=60, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.standard_normal((n, d)), columns=[f"x{j}" for j in range(d)])
+    frame["flag"] = rng.random(n) < 0.5
+    frame["count"] = rng.integers(0, 9, n)
+    frame["town"] = "somewhere"
+    frame["y"] = 3 * frame["x7"] - 2 * frame["x31"] + frame["count"] + rng.standard_normal(n)
+    return frame
+
+
+@pytest.mark.filterwarnings("ignore:.*row group")
+@pytest.mark.parametrize("pieces", [1, 3])
+@pytest.mark.parametrize("limit", ["1MiB", "1GB"])
+def test_parquet_gives_the_model_of_the_data_frame(tmp_path, pieces, limit):
+    frame = table()
+    for k, part in enumerate(np.array_split(np.arange(3000), pieces)):
+        frame.iloc[part].to_parquet(tmp_path / f"part{k}.parquet", row_group_size=700)
+    path = tmp_path if pieces > 1 else tmp_path / "part0.parquet"
+    X = frame.drop(columns=["town", "y"])
+    true = PursuitRegressor(n_nonzero_coefs=5).fit(X, frame["y"])
+    design = as_design(path, memory_limit=limit, exclude=["town", "y"])
+    assert isinstance(design.store, FileStore) == (limit == "1MiB")
+    for y in (frame["y"], "y"):
+        ours = PursuitRegressor(n_nonzero_coefs=5).fit(design, y)
+        np.testing.assert_array_equal(ours.support_, true.support_)
+        np.testing.assert_allclose(ours.coef_, true.coef_, rtol=1e-9)
+        assert list(ours.feature_names_in_) == list(X.columns)
+    np.testing.assert_allclose(ours.predict(design), true.predict(X), rtol=1e-9)
+    np.testing.assert_array_equal(design.columns(np.array([60]))[0], frame["flag"].to_numpy(float))
+
+
+def test_a_column_of_parquet_as_target(tmp_path):
+    frame = table().drop(columns="town")
+    frame.to_parquet(tmp_path / "x.parquet")
+    ours = minimize(tmp_path / "x.parquet", "y", OMP(n_nonzero_coefs=4))
+    true = minimize(frame.drop(columns="y").to_numpy(float), frame["y"].to_numpy(), OMP(n_nonzero_coefs=4))
+    np.testing.assert_array_equal(ours.support, true.support)
+    with pytest.raises(ValueError, match="y is 'y', a column of X; leave it out"):
+        minimize(as_design(tmp_path / "x.parquet"), "y", OMP(n_nonzero_coefs=4))
+    with pytest.raises(ValueError, match="names 'z', which X does not have"):
+        minimize(tmp_path / "x.parquet", "z", OMP(n_nonzero_coefs=4))
+
+
+@pytest.mark.filterwarnings("ignore:.*row group")
+def test_parquet_that_cannot_be_used(tmp_path):
+    frame = table()
+    frame.to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"a\.parquet: columns 'town' are not numeric.*\['town'\]"):
+        as_design(tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"b\.parquet: it is no Parquet file"):
+        as_design(tmp_path, exclude=["town"])
+    frame.drop(columns="x3").to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match=r"b\.parquet: its columns are not those of .*a\.parquet"):
+        as_design(tmp_path, exclude=["town"])
+    frame.loc[2500, "x5"] = np.nan
+    frame.to_parquet(tmp_path / "b.parquet", row_group_size=512)
+    design = as_design(tmp_path, memory_limit="1MiB", exclude=["town", "y"])
+    with pytest.raises(ValueError, match=r"first in column 5, row 5500, in .*b\.parquet \('x5'\)"):
+        minimize(design, np.ones(6000), OMP(n_nonzero_coefs=2))
+
+
+def test_parquet_layouts_that_are_slow_or_large_are_told(tmp_path):
+    frame = table(8000).drop(columns="town")
+    frame.to_parquet(tmp_path / "large.parquet", row_group_size=8000)
+    with pytest.warns(UserWarning, match=r"large\.parquet: a row group of 8000 rows takes .*=16384"):
+        as_design(tmp_path / "large.parquet", memory_limit="2MB")
+    frame.to_parquet(tmp_path / "small.parquet", row_group_size=100)
+    with pytest.warns(UserWarning, match=r"small\.parquet: row groups of 100 rows are slow"):
+        as_design(tmp_path / "small.parquet", memory_limit="2MB")
+
+
+# -- sparse -----------------------------------------------------------------------------------------------
+
+
+def sparse_problem(n=4000, d=900, seed=1):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.05, format="csr", rng=rng)
+    y = np.sign(X @ np.where(np.arange(d) % 90 == 3, 5.0, 0.0) - 0.6 + 0.2 * rng.standard_normal(n))
+    return X, y
+
+
+def save_three(folder, X):
+    folder.mkdir()
+    np.save(folder / "data.npy", X.data)
+    np.save(folder / "indices.npy", X.indices)
+    np.save(folder / "indptr.npy", X.indptr)
+    np.save(folder / "shape.npy", np.array(X.shape))
+    return folder
+
+
+def save_pieces(folder, X, count=7):
+    folder.mkdir()
+    for k, rows in enumerate(np.array_split(np.arange(X.shape[0]), count)):
+        sp.save_npz(folder / f"piece{k}.npz", X[rows])
+    return folder
+
+
+@pytest.mark.parametrize("save", [save_three, save_pieces])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("limit", ["1MiB", "1GB"])
+def test_sparse_files_give_the_model_of_the_matrix(tmp_path, save, loss, limit):
+    X, y = sparse_problem()
+    design = as_design(save(tmp_path / "x", X), memory_limit=limit)
+    assert isinstance(design.store, FileStore) == (limit == "1MiB")
+    solver = OMP(n_nonzero_coefs=10)
+    ours, true = minimize(design, y, solver, loss=loss), minimize(X, y, solver, loss=loss)
+    np.testing.assert_array_equal(ours.support, true.support)
+    np.testing.assert_allclose(ours.coef, true.coef, rtol=1e-9)
+    np.testing.assert_allclose(design.norms(0), sp.linalg.norm(X, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(design.means(), X.mean(axis=0), rtol=1e-12)
+
+
+def test_damaged_sparse_files_are_named(tmp_path):
+    X, y = sparse_problem()
+    folder = save_pieces(tmp_path / "pieces", X)
+    third = folder / "piece3.npz"
+    content = third.read_bytes()
+    third.write_bytes(content[:500])
+    with pytest.raises(ValueError, match=r"piece3\.npz: it is no sparse matrix"):
+        as_design(folder, memory_limit="1MiB")
+    sp.save_npz(third, X[:10, :-1])
+    with pytest.raises(ValueError, match=r"piece3\.npz: it has 899 columns, and .*piece0\.npz has 900"):
+        as_design(folder, memory_limit="1MiB")
+    third.unlink()
+    with pytest.raises(ValueError, match=r"piece 3 between piece0\.npz and piece6\.npz is missing"):
+        as_design(folder, memory_limit="1MiB")
+    bad = X[:571].copy()
+    bad.data[77] = np.nan
+    sp.save_npz(third, bad)
+    with pytest.raises(ValueError, match=r"NaN or infinity.*piece3\.npz"):
+        minimize(
+            as_design(folder, memory_limit="1MiB"),
+            y[: 4000 // 7 * 6 + 4 + 572][:4000],
+            OMP(n_nonzero_coefs=2),
+        )
+    three = save_three(tmp_path / "three", X)
+    indices = X.indices.copy()
+    indices[5000] = 900
+    np.save(three / "indices.npy", indices)
+    with pytest.raises(ValueError, match=r"indices\.npy: X is a corrupt csr matrix: indices"):
+        minimize(as_design(three, memory_limit="1MiB"), y, OMP(n_nonzero_coefs=2))
+    np.save(three / "indptr.npy", X.indptr[::-1])
+    with pytest.raises(ValueError, match=r"three: indptr\.npy does not rise"):
+        as_design(three, memory_limit="1MiB")
