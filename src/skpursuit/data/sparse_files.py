@@ -1,7 +1,7 @@
 """Sparse X in files: CSR in three `.npy` files, or a folder of `.npz` pieces by rows.
 
 A folder with `data.npy`, `indices.npy` and `indptr.npy` is one CSR matrix; `shape.npy` tells its columns
-where the last ones are empty. A folder of `.npz` files, as `scipy.sparse.save_npz` writes them, is a matrix cut
+where the last ones are empty. A folder of `.npz` files of `scipy.sparse.save_npz` is a matrix cut
 by rows. A tile is a range of rows of the first, or one piece of the second.
 """
 
