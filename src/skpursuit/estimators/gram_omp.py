@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from skpursuit.data import Design
 from skpursuit.estimators.linear_fit import LinearFit
-from skpursuit.fit.gram_schmidt import empty_factor
+from skpursuit.fit.gram_schmidt import orthogonalise
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.remainder import smallest_remainder
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -81,17 +81,15 @@ class SmallPursuit(ABC):
 
     def path(self, k: int, tol: float | None) -> FactorPath:
         """Add columns until there are k of them or the energy is at most `tol`."""
-        closed: list[int] = []
-        premature = False
+        allowed, premature = np.ones(len(self.g)), False
         while len(self.support) < k and not (tol is not None and self.energy <= tol):
-            scores = np.abs(self.g)
-            scores[closed] = 0.0
+            scores = np.abs(self.g) * allowed
             top = float(scores.max(initial=0.0))
             if not top > (1 + len(self.support)) * self.noise:  # NaN included
                 premature = True
                 break
             j = int(np.argmax(scores >= top - self.noise))  # equal to rounding: the lowest index wins
-            closed.append(j)
+            allowed[j] = 0.0
             if self.add(j):
                 self.support.append(j)
         premature |= tol is not None and self.energy > tol
@@ -163,29 +161,41 @@ class ColumnPursuit(SmallPursuit):
 
     Parameters
     ----------
-    design : Design
+    columns : ndarray of shape (d, n)
+        The columns of X.
     y : ndarray of shape (n,)
-    xty : ndarray of shape (d,)
+    k : int
+    noise_floor : ndarray of shape (d,)
+        As in `GramPursuit`.
     """
 
-    def __init__(self, design: Design, y: Floats, xty: Floats) -> None:
+    def __init__(self, columns: Floats, y: Floats, k: int, noise_floor: Floats) -> None:
         super().__init__()
-        self.design, self.g, self.residual = design, xty.copy(), y
-        self.energy = float(y @ y)
-        self.fit = empty_factor(len(y), ())
-        self.floor = design.noise_floor(np.arange(len(xty)))
-        self.noise = 2 * design.unit * float(design.sizes.max()) * float(np.sqrt(self.energy))
+        d, n = columns.shape
+        k = min(k, n, d)
+        self.columns, self.residual, self.energy = columns, y, float(y @ y)
+        self.g, self.noise_floor = columns @ y, noise_floor
+        self.sizes = np.sqrt(np.vecdot(columns, columns))
+        self.noise = 4 * (n + 2) * EPS * float(self.sizes.max()) * float(np.sqrt(self.energy))
+        self.Q, self.L, self.half, self.shares = np.empty((k, n)), np.zeros((k, k)), np.zeros(k), np.zeros(k)
 
     def add(self, j: int) -> bool:
-        column = self.design.columns(np.array([j]))[0]
-        fit = self.fit.add(column, self.floor[j], self.residual)
-        if fit is None:
+        size, floor = len(self.support), float(self.noise_floor[j])
+        if size == len(self.Q):
             return False
-        direction, step = fit.Q.rows[-1], float(fit.b[-1])
-        self.fit, self.residual = fit, self.residual - step * direction
+        x, length = self.columns[j], float(self.sizes[j])
+        tiny = smallest_remainder(len(x), length, floor)
+        direction, row, _ = orthogonalise(self.Q[:size], x, length, tiny, self.shares[:size])
+        if direction is None:
+            return False
+        step = float(direction @ self.residual)
+        self.residual = self.residual - step * direction
         self.energy = float(self.residual @ self.residual)
-        self.g -= step * self.design.product(direction)
+        self.g -= self.columns @ (step * direction)
+        self.Q[size], self.L[size, : size + 1], self.half[size] = direction, row, step
+        self.shares[size] = floor / row[-1]
         return True
 
     def factor(self) -> tuple[Floats, Floats]:
-        return self.fit.triangle().T, self.fit.b
+        size = len(self.support)
+        return self.L[:size, :size], self.half[:size]

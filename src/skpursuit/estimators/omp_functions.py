@@ -183,12 +183,15 @@ def pursue_targets(
     limits = [omp_limits(k, tol, energy) for energy in energies.tolist()]
     if way is Way.LOOP or not (squares_fit(design) and np.isfinite(energies).all()):
         return [_pursue(design, column, OMP(k, tol), selector) for column, (k, tol) in zip(y.T, limits)]
+    floor = design.noise_floor(np.arange(design.shape[1]))
     with one_thread():
-        xty = design.product(y)
         if way is Way.COLUMNS:
-            return [ColumnPursuit(design, *both).path(*some) for *both, some in zip(y.T, xty.T, limits)]
+            columns = design.columns(np.arange(design.shape[1]), keep=False)
+            return [
+                ColumnPursuit(columns, column, k, floor).path(k, tol) for column, (k, tol) in zip(y.T, limits)
+            ]
+        xty = design.product(y)
         equations = NormalEquations(gram_matrix(design), xty, np.zeros(0), np.zeros(0))
-        floor = design.noise_floor(np.arange(design.shape[1]))
         paths = gram_paths(equations, limits, energies, floor)
         return [
             refined(path, design, column) if lost_digits(path, design) else path
@@ -244,7 +247,7 @@ def way_to_pursue(design: Design, steps: int, precompute: bool | str, selector: 
     if selector != "auto" or design.cost()[0] < n * d or not design.has_codes:
         return Way.LOOP
     in_cache = n * d <= GATHERED_ENTRIES and design.store.in_memory
-    one_by_one = steps * (n * d / (4e9 if in_cache else 2e9) + (1e-4 if in_cache else 3e-4))
+    one_by_one = n * d / 1e9 + steps * (n * d / 5e9 + 5e-5) if in_cache else steps * (n * d / 2e9 + 3e-4)
     gram = n * d * d / 25e9 + steps * 3e-5
     if precompute == "auto" and gram < one_by_one and 8 * d * d <= 2**28:
         return Way.GRAM
