@@ -43,7 +43,7 @@ def a_choice(*known: str) -> Rule:
 
 def check_parameters(estimator: Any, **other: Rule) -> None:
     """Check all parameters of an estimator; `other` has the rules that differ from those of their names."""
-    given = {name: getattr(estimator, name) for name in _parameters(type(estimator))}
+    given = {name: getattr(estimator, name) for name in _parameters(estimator.__class__)}
     check_values(RULES | other if other else RULES, **given)
 
 
