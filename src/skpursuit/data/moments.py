@@ -9,6 +9,7 @@ rows less those of the test rows, so that all folds of a cross-validation cost t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 
@@ -21,10 +22,14 @@ SAMPLE = 64  # rows that an anchor is chosen from
 
 @dataclass(frozen=True)
 class NormalEquations:
-    """X^T X and X^T Y of columns and targets less their means, and these means."""
+    """X^T X and X^T Y of columns and targets less their means, and these means.
+
+    `noise_floor` is the norm below which a centred column is only rounding of its mean, one per column.
+    """
 
     gram: Floats
     xty: Floats
+    noise_floor: Floats
     centre: Floats
     offset: Floats
 
@@ -40,11 +45,14 @@ class Moments:
     anchor : ndarray of shape (d,)
     offset : ndarray of shape (m,)
         What was taken off the targets before.
+    mean_unit : float
+        Rounding of means, relative to them.
     """
 
     products: Floats
     anchor: Floats
     offset: Floats
+    mean_unit: float
 
     def less(self, other: Moments) -> Moments:
         """The moments without those of some of the rows."""
@@ -61,7 +69,8 @@ class Moments:
         means = sums / total if centred else np.zeros_like(sums)
         products = self.products[:d, :-1] - np.multiply.outer(sums[:d], means)
         centre, offset = self.anchor + means[:d], self.offset + means[d:]
-        return NormalEquations(products[:, :d], products[:, d:], centre, offset)
+        floor = self.mean_unit * sqrt(total) * np.abs(centre)
+        return NormalEquations(products[:, :d], products[:, d:], floor, centre, offset)
 
 
 def has_moments(design: Design) -> bool:
@@ -75,7 +84,7 @@ def anchors(design: Design) -> Floats:
     n = design.shape[0]
     sample = _block(design, np.arange(0, n, -(-n // SAMPLE)))
     rest = np.abs(sample - sample.mean(axis=0))
-    return sample[np.argmin(rest, axis=0), np.arange(rest.shape[1])]
+    return sample[rest.argmin(axis=0), np.arange(rest.shape[1])]
 
 
 def moments(
@@ -115,7 +124,7 @@ def moments(
         if weights is not None:
             block *= np.sqrt(weights[some])[:, None]
         products += block.T @ block
-    return Moments(products, anchor, offset)
+    return Moments(products, anchor, offset, design.store.first.mean_unit)
 
 
 def _block(design: Design, rows: slice | Indices) -> Floats:

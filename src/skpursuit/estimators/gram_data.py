@@ -30,7 +30,8 @@ class GramData:
     def __init__(self, base: Design, y: Any, weights: Floats | None, fit_intercept: bool) -> None:
         self.base, self.given, self.weights, self.fit_intercept = base, y, weights, fit_intercept
         y = np.asarray(y, dtype=np.float64)
-        offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
+        mean = y.mean(axis=0) if weights is None else np.average(y, axis=0, weights=weights)
+        offset = mean if fit_intercept else np.zeros(y.shape[1:])
         self.y = centred_targets(y, offset).reshape(len(y), -1)
         self.anchor = anchors(base) if fit_intercept else np.zeros(base.shape[1])
         self.offset = np.atleast_1d(offset)
@@ -44,20 +45,13 @@ class GramData:
         """The normal equations of all rows."""
         return self.whole.normal_equations(self.fit_intercept)
 
-    @cached_property
-    def noise_floor(self) -> Floats:
-        """Norm below which a centred column is only rounding of its mean, one per column."""
-        root = None if self.weights is None else np.sqrt(self.weights)
-        view = self.base.view.then(centre=self.equations.centre, root=root)
-        return self.base.with_view(view).noise_floor(np.arange(self.base.shape[1]))
-
     def paths(self, k: int | None, tol: float | None) -> tuple[list[FactorPath], Floats, Any]:
         """The path of each target on all rows, and the means of X and y."""
         d = self.base.shape[1]
         y = self.y if self.weights is None else self.y * np.sqrt(self.weights)[:, None]
         energies = np.sum(y * y, axis=0)
         limits = [omp_limits(d if k is None else k, tol, energy) for energy in energies.tolist()]
-        paths = gram_paths(self.equations, limits, energies, self.noise_floor)
+        paths = gram_paths(self.equations, limits, energies)
         paths = [
             self._refined(path, t) if lost_digits(path, self.base) else path for t, path in enumerate(paths)
         ]
@@ -80,5 +74,5 @@ class GramData:
     def path_without(self, test: Any, most: int) -> tuple[FactorPath, Floats, Any]:
         """The path without the test rows, and the means of X and y on the others."""
         equations = self.whole.less(self._moments(np.asarray(test))).normal_equations(self.fit_intercept)
-        path = gram_omp(equations.gram, equations.xty[:, 0], most, noise_floor=self.noise_floor)
+        path = gram_omp(equations.gram, equations.xty[:, 0], most, noise_floor=equations.noise_floor)
         return path, equations.centre, equations.offset[0]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -126,17 +127,19 @@ class GramPursuit(SmallPursuit):
 
     def add(self, j: int) -> bool:
         size = len(self.support)
-        row, shadow, before = self.gram[j], self.V[:size, j], self.noise_floor[j]
-        pivot = float(row[j] - shadow @ shadow)
-        rounding = float(np.sum((self.shares[:size] * shadow) ** 2)) + before**2
-        if not pivot > max(16 * len(self.g) * EPS * row[j], rounding):
+        row, shadow, before = self.gram[j], self.V[:size, j], float(self.noise_floor[j])
+        square = float(row[j])
+        left = square - float(shadow @ shadow)
+        noise = self.shares[:size] * shadow
+        if not left > max(16 * len(self.g) * EPS * square, float(noise @ noise) + before * before):
             return False
-        pivot = np.sqrt(pivot)
-        direction = (row - shadow @ self.V[:size]) / pivot
-        step = self.g[j] / pivot
+        pivot = sqrt(left)
+        direction = np.subtract(row, shadow @ self.V[:size], out=self.V[size])
+        direction /= pivot
+        step = float(self.g[j]) / pivot
         self.g -= step * direction
-        self.energy -= float(step) * float(step)
-        self.V[size], self.half[size], self.shares[size] = direction, step, before / pivot
+        self.energy -= step * step
+        self.half[size], self.shares[size] = step, before / pivot
         return True
 
     def factor(self) -> tuple[Floats, Floats]:

@@ -37,6 +37,7 @@ from skpursuit.solvers.pursuit import OMP
 
 SHARP = 1e-2  # X^T X loses no digits while this fraction of a column's square is left by the others
 REFINEMENTS = 8
+NO_MEANS = np.zeros(0), np.zeros(0)
 PREMATURE = (
     "Orthogonal matching pursuit ended prematurely due to linear dependence in the dictionary. "
     "The requested precision might not have been met."
@@ -160,9 +161,9 @@ def orthogonal_mp_gram(
         )
     energies = _checked_energies(norms_squared, xty.shape[1])
     k = d if tol is not None else omp_sparsity(n_nonzero_coefs, d)
-    equations = NormalEquations(gram, xty, np.zeros(0), np.zeros(0))
+    equations = NormalEquations(gram, xty, np.zeros(d), *NO_MEANS)
     limits = [omp_limits(k, tol, energy) for energy in energies]
-    targets = gram_paths(equations, limits, energies, np.zeros(d))
+    targets = gram_paths(equations, limits, energies)
     warn_if_premature(targets)
     return _packed(targets, d, return_path, return_n_iter)
 
@@ -191,8 +192,8 @@ def pursue_targets(
                 ColumnPursuit(columns, column, k, floor).path(k, tol) for column, (k, tol) in zip(y.T, limits)
             ]
         xty = design.product(y)
-        equations = NormalEquations(gram_matrix(design), xty, np.zeros(0), np.zeros(0))
-        paths = gram_paths(equations, limits, energies, floor)
+        equations = NormalEquations(gram_matrix(design), xty, floor, *NO_MEANS)
+        paths = gram_paths(equations, limits, energies)
         return [
             refined(path, design, column) if lost_digits(path, design) else path
             for path, column in zip(paths, y.T)
@@ -200,11 +201,11 @@ def pursue_targets(
 
 
 def gram_paths(
-    equations: NormalEquations, limits: list[tuple[int, float | None]], energies: Floats, noise_floor: Floats
+    equations: NormalEquations, limits: list[tuple[int, float | None]], energies: Floats
 ) -> list[FactorPath]:
     """The path of each target from X^T X."""
-    columns = zip(equations.xty.T, limits, energies.tolist())
-    return [gram_omp(equations.gram, xty, k, tol, energy, noise_floor) for xty, (k, tol), energy in columns]
+    gram, floor, columns = equations.gram, equations.noise_floor, zip(equations.xty.T, limits, energies)
+    return [gram_omp(gram, xty, k, tol, float(energy), floor) for xty, (k, tol), energy in columns]
 
 
 def lost_digits(path: FactorPath, design: Design) -> bool:
