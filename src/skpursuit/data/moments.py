@@ -82,7 +82,7 @@ def has_moments(design: Design) -> bool:
 def anchors(design: Design) -> Floats:
     """For every column the entry, of a sample of rows, that is closest to the mean of the sample."""
     n = design.shape[0]
-    sample = _block(design, np.arange(0, n, -(-n // SAMPLE)))
+    sample = _block(design, np.arange(0, n, -(-n // SAMPLE))).astype(np.float64)
     rest = np.abs(sample - sample.mean(axis=0))
     return sample[rest.argmin(axis=0), np.arange(rest.shape[1])]
 
