@@ -60,7 +60,9 @@ class GramData:
 
     def _refined(self, path: FactorPath, target: int) -> FactorPath:
         """The path with its digits back."""
-        data = standardize(self.base, self.given, weights=self.weights, fit_intercept=self.fit_intercept)
+        data = standardize(
+            self.base, self.given, weights=self.weights, fit_intercept=self.fit_intercept
+        ).weighted()
         return refined(path, data.design, data.y.reshape(len(data.y), -1)[:, target])
 
     def is_complement(self, train: Any, test: Any) -> bool:

@@ -68,7 +68,7 @@ class OMPBase(LinearBase, RegressorMixin):
         if way is Way.GRAM and has_moments(base) and squares_fit(base):
             self._keep(base, *GramData(base, y, weights, self.fit_intercept).paths(k, tol))
             return
-        data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept)
+        data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept).weighted()
         columns = data.y.reshape(len(y), -1)
         paths = pursue_targets(data.design, columns, k, tol, precompute, self.selector)
         self._keep(base, paths, data.centre, data.offset)
@@ -241,7 +241,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
             path, centre, offset = grams.path_without(test, most)
         else:
             weighted = fold_weights(train, len(y), weights)
-            data = standardize(base, y, weights=weighted, fit_intercept=self.fit_intercept)
+            data = standardize(base, y, weights=weighted, fit_intercept=self.fit_intercept).weighted()
             path = pursue_targets(data.design, data.y[:, None], most, None, selector=self.selector)[0]
             centre, offset = data.centre, data.offset
         if path.premature:
