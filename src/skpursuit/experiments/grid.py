@@ -103,9 +103,7 @@ def _computed(
         yield from pool(work(experiment.run, name, cell, os.getpid()) for name, cell in todo.items())
 
 
-def _compute(
-    run: Callable[[Cell], Rows], name: str, cell: Cell, parent: int
-) -> tuple[str, Rows | Exception]:
+def _compute(run: Callable[[Cell], Rows], name: str, cell: Cell, parent: int) -> tuple[str, Rows | Exception]:
     if os.getpid() != parent:
         _end_with(parent)
     try:
