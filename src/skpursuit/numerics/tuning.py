@@ -41,6 +41,9 @@ RECOMPUTED = 8  # uncached columns recomputed per selection, by codes or in floa
 LOAD_KERNELS = 0.6  # seconds to import numba and load compiled kernels, when nothing has yet
 WAITING_SHARE = 0.2  # of the time a process has worked, that it may wait for kernels
 
+# X in files
+FILE_BYTE = 0.5e-9  # seconds to read a byte of a file that is not in the page cache
+
 # Threads of kernels, in multiply-adds
 WORTH = 6_000_000  # 2 ms: for less, waking a thread (0.02 to 0.05 ms, more on a busy machine) costs too much
 CHUNK = 1 << 25  # of one call of a kernel: about 10 ms, so that an interrupt is answered promptly
