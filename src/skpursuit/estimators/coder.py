@@ -26,11 +26,11 @@ from skpursuit.estimators.sklearn_types import (
     TransformerMixin,
 )
 from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.tuning import STREAM_PIECE
 from skpursuit.parameters import check_count, check_size, check_unmasked
 from skpursuit.problem import sparsity
 
 ProgressCallback = Callable[[int, int | None, float | None], None]
-STREAM_PIECE = 4096  # signals of one piece of a stream: enough for every thread, few enough to report often
 
 
 def code_sparsity(k: int | None, tol: float | None, shape: tuple[int, int]) -> int:

@@ -21,11 +21,11 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import NORMAL_EQUATIONS, remainder_unit
 from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
 from skpursuit.numerics.sums import row_norms
+from skpursuit.numerics.tuning import SCRATCH_NUMBERS
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
 
 DOUBT = 1e-8  # squared share of a unit column left over by the others, below which its Gram entry is noise
-MOST_SCRATCH = 2**21  # numbers: 16 MB
 SHARP = 1e-2  # above which plain normal equations lose no digits worth a refinement
 
 
@@ -128,7 +128,7 @@ _mine = threading.local()
 
 def scratch(rows: int, n: int) -> Floats | None:
     """Memory of this thread for columns that one step alone looks at; none where keeping it would be much."""
-    if rows * n > MOST_SCRATCH:
+    if rows * n > SCRATCH_NUMBERS:
         return None
     held = getattr(_mine, "held", None)
     if held is None or held.shape[1] != n or len(held) < rows:

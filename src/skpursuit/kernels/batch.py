@@ -24,7 +24,7 @@ from skpursuit.kernels.batch_select import (
 )
 from skpursuit.kernels.batch_types import Factor, Work
 
-COMPILED_WITH = "b22a83fc8a46"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "e6b65a2122b1"  # digest of these files: Numba notes changes of its own file only
 
 PENDING = -1
 DOUBT = 1e-4  # squared share of an atom left over by the others, below which it is computed from the atoms

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from skpursuit.data import check_finite, make_design
+from skpursuit.data import check_finite, make_design, with_target
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
 from skpursuit.loop.consistency import is_consistent
@@ -55,8 +55,10 @@ def minimize(
 
     Parameters
     ----------
-    X : array-like, sparse array, LinearOperator or Design of shape (n, d)
-    y : array-like of shape (n,) or (n, targets)
+    X : array-like, sparse array, LinearOperator, path or Design of shape (n, d)
+        See `as_design` for what it may be.
+    y : array-like of shape (n,) or (n, targets), or str
+        The name of a column of X on disk is left out of X.
     solver : str or Solver
         The outer algorithm: an object such as ``OMP(n_nonzero_coefs=50)``, or a name such as "omp" for
         default parameters. ``skpursuit info`` lists all names of solvers, selectors and losses.
@@ -112,6 +114,7 @@ def make_run(
 ) -> Run:
     """A run that is checked and ready to go; parameters as in `minimize`."""
     solver, chosen, seed = as_solver(solver), as_selector(selector), seed_of(random_state)
+    X, y = with_target(X, y)
     base = make_design(X, check=False).for_run()
     problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     try:
@@ -227,7 +230,7 @@ class Run:
         if self.units.y:
             record = self.units.record(record)
         if after.selector_memory or asking.memory:
-            after = replace(after, selector_memory=asking.memory)
+            after = after.remembering(asking.memory)
         self.state = after
         self.history.append(record)
         if self.watch is not None:
@@ -308,14 +311,19 @@ class Run:
 
 def make_record(iteration: int, state: State, answers: list[Selection], seconds: float) -> Record:
     """Sum up one iteration."""
+    selected, entries, nbytes, strength = [], 0, 0, 0
+    for answer in answers:
+        selected += answer.columns.tolist()
+        entries, nbytes = entries + answer.entries_read, nbytes + answer.bytes_read
+        strength = max(strength, STRENGTH.index(answer.certificate))
     gap = state.memory.get("gap")
     return Record(
-        iteration=iteration,
-        objective=state.objective,
-        selected=tuple(int(j) for answer in answers for j in answer.columns),
-        entries_read=sum(answer.entries_read for answer in answers),
-        bytes_read=sum(answer.bytes_read for answer in answers),
-        certificate=max((answer.certificate for answer in answers), key=STRENGTH.index, default="none"),
-        seconds=seconds,
-        gap=None if gap is None else float(np.asarray(gap)),
+        iteration,
+        state.objective,
+        tuple(selected),
+        entries,
+        nbytes,
+        STRENGTH[strength],
+        seconds,
+        None if gap is None else float(gap),
     )

@@ -13,7 +13,7 @@ whatever BLAS made of them. No other code decides.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isnan
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -22,7 +22,7 @@ import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
-from skpursuit.numerics.estimate import Estimate
+from skpursuit.numerics.estimate import EPS, Estimate
 from skpursuit.numerics.finite import (
     LEAST_ENTRY,
     MOST,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from skpursuit.selectors.column_sums import ColumnSums
 
 Memory = Mapping[str, np.ndarray]
+Round = tuple[float, Indices, Floats]
 
 NOTHING: Memory = {}
 LEAST_SIZE, MOST_SIZE = 1e-20, 1e20  # residuals in between are not the reason when sums left the float range
@@ -169,6 +170,9 @@ class Selector(ABC):
     """
 
     compiled: ClassVar[bool] = False  # whether it needs compiled kernels
+    #: a method (design, query) that yields the rounds in which columns compete, for `skpursuit.plots`: the
+    #: rows read so far, the columns that are left, and their estimates of X^T r; None where there are none
+    rounds: ClassVar[Callable[..., Iterator[Round]] | None] = None
 
     def select(self, design: Design, query: Query) -> Selection:
         """Answer a single query, on an X that is what it was when the design was made.
@@ -205,6 +209,11 @@ class Selector(ABC):
     def nbytes(self, design: Design) -> int:
         """Bytes kept beside X."""
         return 0
+
+    @property
+    def title(self) -> str:
+        """What stands above a picture of its rounds."""
+        return type(self).__name__
 
     def identity(self) -> str:
         """What a checkpoint compares: the parameters the caller gave."""
@@ -474,14 +483,25 @@ def sorted_out(scores: Floats, margin: Floats, count: int) -> tuple[Indices, Ind
 
 
 def candidates(scores: Floats, margin: Floats, k: int) -> Indices:
-    """Columns that could be among the top k, ascending."""
-    lower = scores - margin
-    if len(lower) == 0:
+    """Columns that could be among the top k, ascending.
+
+    Of a single winner only columns within two margins of the best can be one, and usually that is the best
+    alone, so that no intervals are needed.
+    """
+    if len(scores) == 0:
         return NO_COLUMNS
-    if k == 1:
-        cut = lower.max()
-        if isnan(cut):
-            raise NotFinite("some scores are NaN")
+    if k > 1:
+        cut = kth_largest(scores - margin, min(k, len(scores)))
+        return np.flatnonzero((scores + margin >= cut) & (scores > -np.inf))
+    best, widest = float(scores[scores.argmax()]), float(margin[margin.argmax()])  # NaN, if there is one
+    least = best - 2.5 * widest - 4 * EPS * abs(best)
+    if not isfinite(least):
+        close = np.flatnonzero(scores > -np.inf)
     else:
-        cut = kth_largest(lower, min(k, len(lower)))
-    return np.flatnonzero((scores + margin >= cut) & (scores > -np.inf))
+        close = np.flatnonzero(scores >= least)
+        if len(close) == 1:
+            return close
+    cut = float((scores[close] - margin[close]).max(initial=-inf))
+    if isnan(best) or isnan(widest) or isnan(cut):
+        raise NotFinite("some scores are NaN")
+    return close[scores[close] + margin[close] >= cut]
