@@ -1,4 +1,4 @@
-"""Pursuit on a Gram matrix, and which columns a pursuit may have overlooked; see `selectors/speculation.py`."""
+"""Pursuit on a Gram matrix, and which columns it may have overlooked; see `selectors/speculation.py`."""
 
 from typing import Any
 

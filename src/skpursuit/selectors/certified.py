@@ -79,7 +79,7 @@ class Certified(Selector):
         design.codes(fitted.codes.seed, fine)
         if expect.y is None or expect.roundings is None or self.delta or expect.asks_many:
             return Bound(fitted, design)
-        speculation = Speculation(design, expect.y) if expect.y.ndim == 1 else None
+        speculation = Speculation(design, expect) if expect.y.ndim == 1 else None
         pay = codes_pay(design, expect.targets, 0)
         sums = CodeSums(design, expect.y, expect.roundings) if pay else None
         return Bound(fitted, design, sums, speculation)

@@ -1,60 +1,55 @@
 """Speculate, then verify: the next atoms of a pursuit are guessed together and proven together.
 
-A pursuit by squared loss that asks for one column at a time reads the codes of X once a step, although
+A pursuit with squared loss that asks for one column at a time would read the codes of X once a step, although
 nearly all of its next atoms are among the hundred columns that score best now. So a round guesses them first.
-It runs orthogonal matching pursuit on those hundred alone, whose products with each other are cheap; gathers
-the atoms it found from X, all in one sweep; and repeats the pursuit among them exactly. That gives the
-residual before every step. All these residuals are multiplied with the codes of X in one pass, and one kernel
-(`kernels/pursue.py`) says for every step which columns could have won instead of the guess. Those few are
-computed too. The path is proven up to the first step where one of them wins; that step has its answer as
-well, and the next round begins behind it.
+It runs orthogonal matching pursuit on those hundred columns, decoded, as long as its winners stay clearly
+above all other columns; gathers the atoms from X in one sweep; and pursues once more among them exactly. That
+gives the residual before every step. One pass over the codes multiplies all these residuals, and one kernel
+(`kernels/pursue.py`) tells for every step which columns could have won instead of the guess. Those few are
+computed. The path is proven up to the first step where one of them wins. That step has its answer too, and
+the next round begins behind it.
 
-The solver knows nothing of this. It asks step by step, and an answer comes from the path as long as the
-residual is that of the path. The two are computed in different ways and differ by rounding: every proof holds
-for all residuals within a small distance of the path's (`Path.reach`), and the distance of the solver's is
-measured at each step. What may win at a step goes to `settle` with its bounds, so that close decisions are
-made by products in a fixed order, as everywhere. Nothing is remembered in the state: after a checkpoint the
-path is made again. Where guesses are poor, rounds end after few steps and the selector's other way goes on.
+The solver knows nothing of this. It asks step by step, and is answered from the path as long as its residual
+is that of the path. The two are computed in different ways and differ by rounding. So every proof holds for
+all residuals within a small distance of the path's (`Path.reach`), and the distance of the solver's is
+measured at each step. Whatever may win at a step goes to `settle` with its bounds: close decisions are made
+by products in a fixed order, as everywhere. A path is no memory of the state; after a checkpoint it is made
+again. Where guesses are poor, rounds end after few steps, and the selector goes on in its other way.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.estimate import Estimate, EPS
+from skpursuit.numerics.estimate import EPS, Estimate
 from skpursuit.numerics.finite import are_ordinary
 from skpursuit.numerics.sums import scaled_norm, scaled_norms
 from skpursuit.numerics.threads import over_ranges
+from skpursuit.numerics.tuning import ABOVE, FEW_STEPS, GUESSES, MOST_DOUBTS, PATIENCE, POOL
 from skpursuit.problem.score import Absolute, top
-from skpursuit.problem.state import State
-from skpursuit.selectors.base import Query, Selection, settle
-from skpursuit.selectors.following import FollowingCodes
+from skpursuit.selectors.base import Expect, Query, Selection, settle
+from skpursuit.selectors.following import FollowingCodes as Codes
 
-ORDINARY = 1e-15, 1e15  # norms of residuals that codes can follow
-NEAR = 2.0**-26  # distance from the path up to which it is proven, relative to the residual
-NEAR_Y = 2.0**-46  # and relative to y, whose rounding the solver's residuals carry
-ABOVE = 1.1  # guesses are made while they score so many times as high as the columns left out
-WIDTH = 96  # columns among which guesses are made
-MOST_GUESSES = 64  # in one round
-MOST_DOUBTS = 160  # columns of one round that are computed exactly because they could have won
-PATIENCE = 2  # rounds of few steps after which no more are made
-FEW_STEPS = 3
+NEAR = 2.0**-26  # the distance from the path within which it is proven, relative to the residual
+NEAR_Y = 2.0**-46  # and relative to y, whose rounding the solver's residual carries
+ORDINARY = 1e-15, 1e15  # entries of residuals that codes can follow
 
 
 class Path(NamedTuple):
-    """Answers to the next steps of a pursuit.
+    """Proven answers to the next steps of a pursuit.
 
     Attributes
     ----------
     taken : the columns that were excluded before the first step
-    atoms : those chosen, step by step
+    atoms : the guessed columns, one a step
     residuals : (steps, n), the residual before each step
-    reach : (steps,), the distance from it within which the answer is proven
-    contenders : for each step the columns that may win, ascending, all others being ruled out
+    reach : (steps,), the distance from that residual within which the answer is proven
+    contenders : for each step the columns that may win, ascending; usually the atom alone
     estimates : their products with the residual, with bounds that hold within that distance
     """
 
@@ -65,20 +60,22 @@ class Path(NamedTuple):
     contenders: list[Indices]
     estimates: list[Estimate]
 
-    def at(self, query: Query) -> int | None:
-        """The step that the query is at, if the path answers it."""
+    def step_of(self, query: Query) -> int | None:
+        """The step that answers a query: the same residual, and at least the columns excluded that were.
+
+        To win against more columns than are allowed is more than is asked for.
+        """
         step = len(query.exclude) - len(self.taken)
         if not 0 <= step < len(self.contenders):
             return None
         if scaled_norm(query.r - self.residuals[step]) > 0.99 * self.reach[step]:
             return None
         excluded = set(query.exclude.tolist())
-        follows = excluded.issuperset(self.taken) and excluded.issuperset(self.atoms[:step])
-        return step if follows else None
+        return step if excluded.issuperset(self.taken) and excluded.issuperset(self.atoms[:step]) else None
 
 
 class Guess(NamedTuple):
-    """Columns in the order a pursuit would take them, gathered, and the residual before each step."""
+    """The atoms of a pursuit, gathered, with the residual before each step and the score of its winner."""
 
     atoms: Indices
     lines: Floats
@@ -86,181 +83,226 @@ class Guess(NamedTuple):
     scores: Floats
 
 
+class Here(NamedTuple):
+    """Where the last round ended: a residual, its product with the codes to go on from, and scores."""
+
+    r: Floats
+    represented: Any
+    scores: Floats
+
+
 class Speculation:
-    """Answers of a pursuit, made in rounds.
+    """Answers to the steps of a pursuit, made in rounds; the only state is what makes them cheap.
 
     Parameters
     ----------
     design : Design
-    y : ndarray of shape (n,)
+    expect : Expect
+        With `y` of one target.
     """
 
-    def __init__(self, design: Design, y: Floats) -> None:
+    def __init__(self, design: Design, expect: Expect) -> None:
+        assert expect.y is not None
         self.design = design
-        self.size = scaled_norm(y)
-        self.codes: FollowingCodes | None = None
-        self.usable = are_ordinary(y[None], *ORDINARY)
-        self.path: Path | None = None
-        self.known: tuple | None = None  # what is represented, scores
-        self.most = MOST_GUESSES
+        self.steps = expect.steps
+        self.size_of_y = scaled_norm(expect.y)
+        self.most = GUESSES if expect.steps <= 4 * GUESSES else GUESSES // 4
         self.poor = 0
+        self.path: Path | None = None
+        self.here: Here | None = None
+        self.frames: Frames | None = None
 
     def answer(self, query: Query) -> Selection | None:
-        """The column that wins, proven; None where another way has to find it."""
-        step = None if self.path is None else self.path.at(query)
+        """The column that wins; None where another way has to find it."""
+        path = self.path
+        step = None if path is None else path.step_of(query)
         if step is None:
-            if not self._suits(query):
-                return None
-            self.path = self._proven(query)
-            step = None if self.path is None else self.path.at(query)
-        if step is None or self.path is None:
+            path = self.path = self._round(query) if self._serves(query) else None
+            step = None if path is None else path.step_of(query)
+        if path is None or step is None:
             return None
-        cols, estimate = self.path.contenders[step], self.path.estimates[step]
-        return settle(self.design, query, estimate, cols)
+        return settle(self.design, query, path.estimates[step], path.contenders[step])
 
-    def _suits(self, query: Query) -> bool:
-        """Whether a round may be made for a query."""
-        at = query.at
-        if at is None or at.factor is None or query.k > 1 or query.score != Absolute() or query.left == 0:
+    def _serves(self, query: Query) -> bool:
+        """Whether a round may be made for a query: of a solver that fits by least squares, and if it pays."""
+        if query.at is None or query.at.factor is None or query.k > 1 or query.score != Absolute():
             return False
-        if not self.usable or self.poor >= PATIENCE or not are_ordinary(query.r[None], *ORDINARY):
+        if self.poor >= PATIENCE or not are_ordinary(query.r[None], *ORDINARY):
             return False
-        if self.codes is None:
-            self.codes = FollowingCodes(self.design)
-            self.usable = self.codes.can_follow
-            if self.usable:
-                self._frames()
-        return self.usable
+        if self.frames is None or not self.frames.are_current():
+            self.frames, self.here = Frames(self.design), None
+        return self.frames.codes.can_follow
 
-    def _frames(self) -> None:
-        """What the codes lose, for the kernel: rounded up to float32, columns last."""
-        self.errors = single(self.codes.block_errors)
-        self.wide = single(self.codes.block_errors.sum(axis=0))
-        self.sizes = self.codes.sizes
-        self.factors = single(np.vstack([self.codes.factors.T, self.sizes]))
-
-    # -- a round --------------------------------------------------------------------------------------------
-
-    def _proven(self, query: Query) -> Path | None:
-        """A path from the residual of a query on, as far as it could be proven."""
+    def _round(self, query: Query) -> Path | None:
+        """Guess, multiply, verify; the path is None where the first step could not be proven."""
         guess = self._guess(query)
-        if guess is None or len(guess.atoms) == 0:
-            self.poor += 1
-            return None
-        steps = len(guess.atoms)
-        norms = scaled_norms(guess.residuals)
-        reach = NEAR * norms + NEAR_Y * self.size
-        followed = self.codes.following(guess.residuals, self.known[0])()
-        limits = guess.scores * (1.0 - 2.0**-20) - reach * self.sizes[guess.atoms]
-        first = self._overlooked(guess, followed, reach, limits)
-        first[query.exclude] = steps
-        first[guess.atoms] = steps
-        count = np.cumsum(np.bincount(first, minlength=steps + 1)[:steps])
-        doubted = int(np.searchsorted(count, MOST_DOUBTS, side="right"))
-        steps = max(1, min(steps, doubted))
-        if count[0] > 4 * MOST_DOUBTS:
-            self.poor += 1
-            return None
-        cols = np.flatnonzero(first < steps)
-        lines = self.design.columns(cols, keep=False) if len(cols) else guess.lines[:0]
-        path, values = self._decided(query, guess, cols, lines, reach, norms, limits, steps)
-        made = len(path.contenders)
-        last = max(0, made - 1)
-        scores = np.abs(followed.g[last].astype(np.float64))
-        scores[cols] = np.abs(values[len(guess.atoms) :, last])
-        self.known = followed.represented(last), guess.residuals[last], scores
-        self.poor = self.poor + 1 if made < min(FEW_STEPS, len(guess.atoms)) else 0
-        self.most = min(MOST_GUESSES, max(4, 2 * made)) if made < len(guess.atoms) else min(MOST_GUESSES, 2 * self.most)
-        return path if made else None
+        path = None if guess is None else self._verified(query, guess)
+        good, tried = (0, 0) if guess is None or path is None else (len(path.contenders), len(guess.atoms))
+        self.poor = 0 if good >= min(FEW_STEPS, tried) > 0 else self.poor + 1
+        self.most = min(GUESSES, 2 * max(good, 2) if good < tried else 2 * self.most)
+        return path if good else None
 
     def _guess(self, query: Query) -> Guess | None:
-        """Guess the next atoms, gather them, and pursue among them exactly."""
-        from skpursuit.kernels.pursue import pursue
-
-        r = query.r
-        if self.known is None or scaled_norm(r - self.known[1]) > 0.5 * scaled_norm(r):
-            followed = self.codes.following(r[None])()
-            self.known = followed.represented(0), r, np.abs(followed.g[0].astype(np.float64))
-        scores = self.known[2]
+        """The next atoms among the columns that score best, in the order of an exact pursuit among them."""
+        assert self.frames is not None
+        assert query.at is not None
+        r, codes, Q = query.r, self.frames.codes, query.at.factor.Q.rows
+        if self.here is None or scaled_norm(r - self.here.r) > 0.5 * scaled_norm(r):
+            first = codes.following(r[None])()
+            self.here = Here(r, first.represented(0), np.abs(first.g[0]))
+        scores = self.here.scores.copy()
         scores[query.exclude] = -np.inf
-        steps = min(self.most, query.left or self.most)
-        pool = top(scores, max(48, min(WIDTH, 2 * steps + 16)))
+        left = self.steps - len(query.at.support) if query.left is None else query.left
+        steps = max(1, min(self.most, left, self.steps))
+        pool = top(scores, min(POOL, 2 * steps + POOL // 4))
         if len(pool) == 0:
             return None
-        decoded = self.codes.decoded(pool)
-        Q = query.at.factor.Q.rows
-        gram, c, sizes = products_off(decoded, Q.astype(np.float32), r.astype(np.float32))
-        order, rows, amounts = np.empty(min(steps, len(pool)), np.intp), np.empty((steps, len(pool))), np.empty(steps)
-        least = ABOVE * float(scores[pool[-1]]) if len(pool) < self.design.shape[1] else 0.0
-        count = pursue(gram, c, sizes, least, order, rows, amounts)
-        atoms = pool[order[: max(1, count)]] if count else pool[:1]
+        single_r, single_Q = r.astype(np.float32), Q.astype(np.float32)
+        rough = pursued(codes.decoded(pool), single_Q, single_r, steps, ABOVE * float(scores[pool[-1]]))
+        atoms = pool[rough.order] if len(rough.order) else pool[:1]
         lines = self.design.columns(atoms)
-        gram, c, sizes = products_off(lines, Q, r)
-        steps = len(atoms)
-        order, rows, amounts = np.empty(steps, np.intp), np.empty((steps, steps)), np.empty(steps)
-        scores = np.empty(steps)
-        steps = pursue(gram, c, sizes, 0.0, order, rows, amounts)
-        order, amounts = order[:steps], amounts[:steps]
-        atoms, lines = atoms[order], lines[order]
-        scores = np.abs(amounts) * np.diagonal(rows[:steps, order])
-        return Guess(atoms, lines, residuals(lines, Q, r, rows[:steps, order], amounts), scores)
+        exact = pursued(lines, Q, r, len(atoms))
+        atoms, lines = atoms[exact.order], lines[exact.order]
+        return Guess(atoms, lines, exact.residuals(lines, Q, r), exact.scores) if len(atoms) else None
 
-    def _overlooked(self, guess, followed, reach, limits):
+    def _verified(self, query: Query, guess: Guess) -> Path | None:
+        """The path of a guess, up to the first step where another column wins or too many could."""
+        assert self.frames is not None
+        assert self.here is not None
+        frames, steps = self.frames, len(guess.atoms)
+        norms = scaled_norms(guess.residuals)
+        reach = NEAR * norms + NEAR_Y * self.size_of_y
+        limits = guess.scores * (1.0 - 2.0**-20) - reach * frames.sizes[guess.atoms]
+        followed = frames.codes.following(guess.residuals, self.here.represented)()
+        first = frames.overlooked(guess.residuals, followed, reach + frames.rounding * norms, limits)
+        first[query.exclude] = first[guess.atoms] = steps
+        doubts = np.cumsum(np.bincount(first, minlength=steps + 1)[:steps])
+        steps = int(np.searchsorted(doubts, MOST_DOUBTS, side="right"))
+        if steps == 0:
+            return None
+        cols = np.flatnonzero(first < steps)
+        lines = np.concatenate([guess.lines, self.design.columns(cols, keep=False)])
+        names, values = np.concatenate([guess.atoms, cols]), lines @ guess.residuals[:steps].T
+        errors = np.multiply.outer(frames.sizes[names], (reach + frames.rounding * norms)[:steps])
+        contenders, estimates = decided(names, values, errors, limits)
+        last = max(0, len(contenders) - 1)
+        scores = np.abs(followed.g[last])
+        scores[cols] = np.abs(values[len(guess.atoms) :, last])
+        self.here = Here(guess.residuals[last], followed.represented(last), scores)
+        taken = frozenset(query.exclude.tolist())
+        return Path(taken, guess.atoms.tolist(), guess.residuals, reach, contenders, estimates)
+
+
+class Frames:
+    """What the codes of a design may lose, as the kernel reads it: in float32, rounded up, columns last."""
+
+    def __init__(self, design: Design) -> None:
+        self.design, self.codes = design, Codes(design)
+        self.rounding = 4 * (design.shape[0] + 8) * EPS  # of a product in float64, in any order
+
+    def are_current(self) -> bool:
+        """Whether the design still has the codes that these are of."""
+        return self.codes.coded is self.design.store.kept.codes.get(None)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Upper bounds of the column norms."""
+        return self.codes.sizes
+
+    @cached_property
+    def _errors(self) -> tuple[Floats, Floats]:
+        errors = self.codes.block_errors
+        return single(errors), single(errors.sum(axis=0))
+
+    @cached_property
+    def _factors(self) -> Floats:
+        return single(np.vstack([self.codes.factors.T, self.sizes]))
+
+    def overlooked(self, residuals: Floats, followed: Any, reach: Floats, limits: Floats) -> Indices:
+        """For each column the first step at which it may score limits[t] within `reach` of the residual."""
         from skpursuit.kernels.pursue import overlooked
 
         steps, d = followed.g.shape
-        rounding = 4 * (len(guess.residuals[0]) + 8) * EPS
-        norms = self.codes.block_norms(guess.residuals)
-        sizes = scaled_norms(guess.residuals)
-        loss = np.column_stack([followed.loss, reach + rounding * sizes])
-        terms = norms.shape[1] + loss.shape[1] + 16
-        limits = (limits * (1.0 - terms * 2.0**-22)).astype(np.float32)
-        first = np.full(d, steps, np.int64)
-        args = (followed.g, single(norms), self.errors, self.wide, single(loss), self.factors, limits, first)
+        norms, loss = self.codes.block_norms(residuals), np.column_stack([followed.loss, reach])
+        terms = norms.shape[1] + loss.shape[1] + 16  # of sums in float32, whose rounding lowers the limits
+        lowered = (limits * (1.0 - terms * 2.0**-22)).astype(np.float32)
+        first = np.full(d, steps)
+        args = (followed.g, single(norms), *self._errors, single(loss), self._factors, lowered, first)
         over_ranges(overlooked, d, 256, 2 * steps * d, args)
         return first
 
-    def _decided(self, query, guess, cols, lines, reach, norms, limits, steps):
-        """The path: at each step the columns that may win."""
-        names = np.concatenate([guess.atoms, cols])
-        values = np.concatenate([guess.lines, lines]) @ guess.residuals[:steps].T
-        rounding = 4 * (len(query.r) + 8) * EPS
-        errors = np.multiply.outer(self.sizes[names], reach[:steps] + rounding * norms[:steps])
-        scores = np.abs(values)
-        contenders, estimates = [], []
-        for t in range(steps):
-            upper, lower = scores[t:, t] + errors[t:, t], scores[t:, t] - errors[t:, t]
-            best = lower.max()
-            if not best >= limits[t]:
-                break
-            near = t + np.flatnonzero(upper >= best)
-            near = near[np.argsort(names[near])]
-            contenders.append(names[near])
-            estimates.append(Estimate(values[near, t], errors[near, t]))
-            if t not in near:
-                break
-        made = len(contenders)
-        return Path(frozenset(query.exclude.tolist()), guess.atoms.tolist(), guess.residuals, reach, contenders, estimates), values
 
-
-def single(values: Floats) -> Floats:
+def single(bounds: Floats) -> Floats:
     """Bounds in float32, rounded up."""
-    return np.ascontiguousarray(values * (1.0 + 2.0**-22), dtype=np.float32)
+    return np.ascontiguousarray(bounds * (1.0 + 2.0**-22), dtype=np.float32)
 
 
-def products_off(lines: Floats, Q: Floats, r: Floats) -> tuple[Floats, Floats, Floats]:
-    """Products of lines with each other and with r beside what the orthonormal rows of Q span, and squares."""
-    gram, shadow = lines @ lines.T, lines @ Q.T
-    sizes = np.diagonal(gram).astype(np.float64)
-    return (gram - shadow @ shadow.T).astype(np.float64), (lines @ r).astype(np.float64), sizes
+def decided(
+    names: Indices, values: Floats, errors: Floats, limits: Floats
+) -> tuple[list[Indices], list[Estimate]]:
+    """For each step the columns that may win, with their products.
+
+    The t-th of `names` is the atom of step t and no longer allowed afterwards. Columns that are not named
+    score less than limits[t], so something must be certain to reach it. Ends behind a step whose atom loses.
+    """
+    contenders, estimates = [], []
+    scores = np.abs(values)
+    upper, lower = scores + errors, scores - errors
+    for t in range(values.shape[1]):
+        best = lower[t:, t].max()
+        if not best >= limits[t]:
+            break
+        near = t + np.flatnonzero(upper[t:, t] >= best)
+        near = near[np.argsort(names[near])]
+        contenders.append(names[near])
+        estimates.append(Estimate(values[near, t], errors[near, t]))
+        if t not in near:
+            break
+    return contenders, estimates
 
 
-def residuals(lines: Floats, Q: Floats, r: Floats, rows: Floats, amounts: Floats) -> Floats:
-    """The residual before each step of a pursuit; `rows` is its upper triangle."""
-    from scipy.linalg import solve_triangular
+class Pursued(NamedTuple):
+    """A pursuit among some columns.
 
-    steps = len(amounts)
-    inverse = solve_triangular(rows, np.eye(steps), trans=1, lower=False, check_finite=False)
-    weights = np.zeros((steps, steps))
-    weights[1:] = np.cumsum(inverse * amounts[:, None], axis=0)[:-1]
-    return r - (weights @ lines - (weights @ (lines @ Q.T)) @ Q)
+    Attributes
+    ----------
+    order : the columns, as they were taken
+    triangle : their products with its orthonormal directions
+    amounts : those of the residual with them
+    shadow : those of the columns with what was there before
+    """
+
+    order: Indices
+    triangle: Floats
+    amounts: Floats
+    shadow: Floats
+
+    @property
+    def scores(self) -> Floats:
+        """|x_j . r| of the winner of each step."""
+        return np.abs(self.amounts) * np.diagonal(self.triangle)
+
+    def residuals(self, lines: Floats, Q: Floats, r: Floats) -> Floats:
+        """The residual before each step, from the columns in their order."""
+        from scipy.linalg import solve_triangular
+
+        steps = len(self.order)
+        directions = solve_triangular(self.triangle, np.eye(steps), trans=1, check_finite=False)
+        weights = np.zeros((steps, steps))
+        np.cumsum(self.amounts[:-1, None] * directions[:-1], axis=0, out=weights[1:])
+        out = weights @ lines
+        out -= (weights @ self.shadow) @ Q
+        return np.subtract(r, out, out=out)
+
+
+def pursued(lines: Floats, Q: Floats, r: Floats, steps: int, least: float = 0.0) -> Pursued:
+    """Pursue r among lines, beside what the orthonormal rows of Q span, while winners score `least`."""
+    from skpursuit.kernels.pursue import pursue
+
+    shadow, whole = lines @ Q.T, lines @ lines.T
+    sizes, c = np.diagonal(whole).astype(np.float64), (lines @ r).astype(np.float64)
+    gram = (whole - shadow @ shadow.T).astype(np.float64, copy=False)
+    steps = min(steps, len(lines))
+    order, rows, amounts = np.empty(steps, np.intp), np.empty((steps, len(lines))), np.empty(steps)
+    order = order[: pursue(gram, c, sizes, least, order, rows, amounts)]
+    return Pursued(order, rows[: len(order), order], amounts[: len(order)], shadow[order])
