@@ -20,10 +20,11 @@ again. Where guesses are poor, rounds end after few steps, and the selector goes
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from skpursuit.data.codes import ORDINARY, Followed, Represented
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import EPS, Estimate
@@ -33,11 +34,9 @@ from skpursuit.numerics.threads import over_ranges
 from skpursuit.numerics.tuning import ABOVE, FEW_STEPS, GUESSES, MOST_DOUBTS, PATIENCE, POOL
 from skpursuit.problem.score import Absolute, top
 from skpursuit.selectors.base import Expect, Query, Selection, settle
-from skpursuit.selectors.following import FollowingCodes as Codes
 
 NEAR = 2.0**-26  # the distance from the path within which it is proven, relative to the residual
 NEAR_Y = 2.0**-46  # and relative to y, whose rounding the solver's residual carries
-ORDINARY = 1e-15, 1e15  # entries of residuals that codes can follow
 
 
 class Path(NamedTuple):
@@ -87,7 +86,7 @@ class Here(NamedTuple):
     """Where the last round ended: a residual, its product with the codes to go on from, and scores."""
 
     r: Floats
-    represented: Any
+    represented: Represented
     scores: Floats
 
 
@@ -125,7 +124,8 @@ class Speculation:
 
     def _serves(self, query: Query) -> bool:
         """Whether a round may be made for a query: of a solver that fits by least squares, and if it pays."""
-        if query.at is None or query.at.factor is None or query.k > 1 or query.score != Absolute():
+        factor = None if query.at is None else query.at.factor
+        if factor is None or factor.shrinkage is not None or query.k > 1 or query.score != Absolute():
             return False
         if self.poor >= PATIENCE or not are_ordinary(query.r[None], *ORDINARY):
             return False
@@ -197,7 +197,7 @@ class Frames:
     """What the codes of a design may lose, as the kernel reads it: in float32, rounded up, columns last."""
 
     def __init__(self, design: Design) -> None:
-        self.design, self.codes = design, Codes(design)
+        self.design, self.codes = design, design.codes()
         self.rounding = 4 * (design.shape[0] + 8) * EPS  # of a product in float64, in any order
 
     def are_current(self) -> bool:
@@ -218,7 +218,7 @@ class Frames:
     def _factors(self) -> Floats:
         return single(np.vstack([self.codes.factors.T, self.sizes]))
 
-    def overlooked(self, residuals: Floats, followed: Any, reach: Floats, limits: Floats) -> Indices:
+    def overlooked(self, residuals: Floats, followed: Followed, reach: Floats, limits: Floats) -> Indices:
         """For each column the first step at which it may score limits[t] within `reach` of the residual."""
         from skpursuit.kernels.pursue import overlooked
 
