@@ -233,6 +233,7 @@ def test_no_column_that_could_win_is_overlooked(family):
         design = as_design(X)
         R = np.cumsum(rng.standard_normal((5, len(X))) * 10.0 ** rng.uniform(-3, 0, (5, 1)), axis=0)
         frames = Frames(design)
+        assert frames.codes.can_follow
         followed = frames.codes.following(R)()
         scores = np.abs(R @ X)
         for share in (1.0, 0.9, 0.5):
