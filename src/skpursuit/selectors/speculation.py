@@ -20,11 +20,11 @@ again. Where guesses are poor, rounds end after few steps, and the selector goes
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpursuit.data.codes import ORDINARY, Followed, Represented
+from skpursuit.data.codes import ORDINARY
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import EPS, Estimate
@@ -86,7 +86,7 @@ class Here(NamedTuple):
     """Where the last round ended: a residual, its product with the codes to go on from, and scores."""
 
     r: Floats
-    represented: Represented
+    represented: Any
     scores: Floats
 
 
@@ -218,7 +218,7 @@ class Frames:
     def _factors(self) -> Floats:
         return single(np.vstack([self.codes.factors.T, self.sizes]))
 
-    def overlooked(self, residuals: Floats, followed: Followed, reach: Floats, limits: Floats) -> Indices:
+    def overlooked(self, residuals: Floats, followed: Any, reach: Floats, limits: Floats) -> Indices:
         """For each column the first step at which it may score limits[t] within `reach` of the residual."""
         from skpursuit.kernels.pursue import overlooked
 
