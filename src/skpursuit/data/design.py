@@ -236,7 +236,7 @@ class Design:
         cols = np.asarray(cols)
         if likely is not None:
             self._sweep(self._real(cols), likely)
-        if not keep:
+        if not keep and not self.columns_are_dear:
             return self._gather(cols, self.reads.add)
         lines, fresh, gathered = self._lines(cols)
         if len(fresh) == len(lines):

@@ -19,6 +19,7 @@ import numpy as np
 
 from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.memory import MemoryLimit
+from skpursuit.data.progress import Meter
 from skpursuit.data.reads import Reads
 from skpursuit.data.recipes import Recipe, Stamp, check_same, naming
 from skpursuit.data.spill import Spill, Spilled
@@ -146,6 +147,7 @@ class FileStore(TileStore):
         """The tiles at these places, each as long as it is in hand: its buffer is used again."""
         recipes = [self.recipes[place.number] for place in places]
         stopped = False
+        meter = Meter(sum(recipe.file_bytes for recipe in recipes), self.listener)
         buffers = [self._buffer(max((recipe.nbytes for recipe in recipes), default=0)) for _ in range(2)]
         with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-reader") as reader:
             try:
@@ -153,6 +155,7 @@ class FileStore(TileStore):
                 for k, recipe in enumerate(recipes):
                     tile = ahead.pop().result()
                     self.loaded_bytes += recipe.file_bytes
+                    meter.add(recipe.file_bytes)
                     for following in recipes[k + 1 : k + 2]:
                         ahead.append(reader.submit(following.load, buffers[(k + 1) % 2], lambda: stopped))
                     yield tile

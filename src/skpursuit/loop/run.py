@@ -19,13 +19,14 @@ from typing import Any, cast
 import numpy as np
 
 from skpursuit.data import check_finite, make_design, with_target
+from skpursuit.data.progress import show
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
 from skpursuit.loop.consistency import is_consistent
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.finite import NotFinite
-from skpursuit.parameters import check_function, check_seed, check_size
+from skpursuit.parameters import check_flag, check_function, check_seed, check_size
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
 from skpursuit.problem.state import Record, Result, State, Status, dtype_for
@@ -50,6 +51,7 @@ def minimize(
     callback: Callable[[Record], Any] | None = None,
     time_limit: float | None = None,
     checkpoint: str | Path | Checkpoint | None = None,
+    verbose: bool = False,
 ) -> Result:
     """Find a sparse w that makes sum_i loss(y_i, x_i . w) small.
 
@@ -72,11 +74,16 @@ def minimize(
     random_state : int, Generator or None
         Seed of randomised selectors and solvers.
     callback : callable, optional
-        Called with the `Record` of each iteration; the run stops when it returns True.
+        Called with the `Record` of each iteration; the run stops when it returns True. If it has a method
+        `progress`, that is called with a `Progress` (bytes done and in all, speed, seconds left) every half
+        second of a pass over X on disk that takes longer than two seconds.
     time_limit : float, optional
         Seconds after which the run stops with what it has.
     checkpoint : str, Path or Checkpoint, optional
-        File to save the run to, on Ctrl-C too, and to go on from if it exists.
+        File to save the run to, on Ctrl-C too, and to go on from if it exists. Codes of X on disk are kept
+        beside it.
+    verbose : bool
+        Whether to show on the standard error stream how far passes over X on disk are.
 
     Returns
     -------
@@ -92,10 +99,12 @@ def minimize(
     """
     check_size("time_limit", time_limit)
     check_function("callback", callback)
+    check_flag("verbose", verbose)
     if not (checkpoint is None or isinstance(checkpoint, Checkpoint)):
         checkpoint = Checkpoint(checkpoint)
     X, y = with_target(X, y)
     X = make_design(X, check=False)
+    X.store.listener = show if verbose else getattr(callback, "progress", None)
     if checkpoint is not None:
         X.store.keep_codes_beside(checkpoint.path)
     run = make_run(X, y, solver, selector, loss, sample_weight, random_state)
