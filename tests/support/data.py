@@ -140,7 +140,7 @@ def entries(design, rows, cols):
 
 def gram_column(design, j):
     """Products of all columns with one."""
-    return grams.gram_column(design, j, lambda: np.empty(0, dtype=np.intp))
+    return grams.gram_column(design, j, lambda count: np.empty(0, dtype=np.intp))
 
 
 def gram_matrix(design):

@@ -65,5 +65,5 @@ class Meter:
 def show(progress: Progress) -> None:
     """Write a report over the last one, to the standard error stream: what `verbose` does."""
     end = "\n" if progress.done >= progress.total else ""
-    sys.stderr.write(f"\r{str(progress):<70}{end}")
+    sys.stderr.write(f"\r{progress!s:<70}{end}")
     sys.stderr.flush()

@@ -17,7 +17,6 @@ So exchanges end.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -101,7 +100,7 @@ def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
         if pair is None or not pair.gain > 2 * least:
             break
         support = np.append(np.delete(support, pair.gone), pair.come)
-        new = gram_column(design, pair.come, partial(np.asarray, pair.likely))
+        new = gram_column(design, pair.come, lambda count: np.asarray(pair.likely)[:count])
         rows = np.vstack([np.delete(rows, pair.gone, axis=0), new])
         coef = np.linalg.solve(rows[:, support] + np.diag(penalties[support]), problem.xty[support])
     if support is state.support:
@@ -116,10 +115,10 @@ def _gram_rows(problem: Problem, support: Indices, z: Floats) -> Floats:
     """The Gram columns of the support; missing ones are made with those that may come next."""
     design = problem.design
 
-    def likely() -> Indices:
+    def likely(count: int) -> Indices:
         scores = problem.score.of(design.product(problem.residual(z)))
         scores[list(design.kept.gram_columns.held)] = -np.inf
-        return np.append(support, top(scores, GRAM_WIDTH))
+        return np.append(support, top(scores, count))
 
     return np.stack([gram_column(design, j, likely) for j in support.tolist()])
 

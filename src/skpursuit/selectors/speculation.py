@@ -160,7 +160,9 @@ class Speculation:
         single_r, single_Q = r.astype(np.float32), Q.astype(np.float32)
         rough = pursued(codes.decoded(pool), single_Q, single_r, steps, ABOVE * float(scores[pool[-1]]))
         atoms = pool[rough.order] if len(rough.order) else pool[:1]
-        lines = self.design.columns(atoms)
+        # Where a column costs a pass over X, those that score high are gathered too.
+        likely = (lambda count: top(scores, count)) if self.design.columns_are_dear else None
+        lines = self.design.columns(atoms, likely=likely)
         exact = pursued(lines, Q, r, len(atoms))
         atoms, lines = atoms[exact.order], lines[exact.order]
         return Guess(atoms, lines, exact.residuals(lines, Q, r), exact.scores) if len(atoms) else None
