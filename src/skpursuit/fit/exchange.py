@@ -17,7 +17,8 @@ So exchanges end.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -100,7 +101,7 @@ def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
         if pair is None or not pair.gain > 2 * least:
             break
         support = np.append(np.delete(support, pair.gone), pair.come)
-        new = gram_column(design, pair.come, lambda count: np.asarray(pair.likely)[:count])
+        new = gram_column(design, pair.come, partial(_first, pair.likely))
         rows = np.vstack([np.delete(rows, pair.gone, axis=0), new])
         coef = np.linalg.solve(rows[:, support] + np.diag(penalties[support]), problem.xty[support])
     if support is state.support:
@@ -109,6 +110,11 @@ def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
     if after is None or not _value(problem, after) < _value(problem, state):
         return state
     return replace(after, memory=state.memory, status=state.status)
+
+
+def _first(columns: Any, count: int) -> Indices:
+    """The first of some columns."""
+    return np.asarray(columns)[:count]
 
 
 def _gram_rows(problem: Problem, support: Indices, z: Floats) -> Floats:
