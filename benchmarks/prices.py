@@ -82,6 +82,7 @@ def codes_of_x():
     design = as_design(X)
     design.codes()
     build = seconds(lambda: as_design(X, check=False).codes())
+    fine = seconds(lambda: as_design(X, check=False).codes(fine=True)) - build
     sketch_build = seconds(lambda: BitCodes(as_design(X, check=False)))
     codes = seconds(lambda: design.codes().estimate(y))
     several = X[:, :8].copy()
@@ -92,6 +93,7 @@ def codes_of_x():
     per_entry = 1e9 / X.size
     return {
         "build": build * per_entry,
+        "fine": fine * per_entry,
         "codes": codes * per_entry,
         "ahead": ahead * per_entry,
         "sketch_build": sketch_build * per_entry,

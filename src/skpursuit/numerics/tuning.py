@@ -23,6 +23,7 @@ class Prices:
     several: float = 1.8  # a product with several residuals, in products with one
     each: float = 0.1  # and for each residual
     build: float = 1.2  # of the codes
+    fine: float = 4.7  # of second bytes made with them
     codes: float = 0.044  # of an estimate by codes, per residual
     ahead: float = 0.026  # of a product of codes made in a group, guesses in vain included
     sketch_build: float = 0.6
