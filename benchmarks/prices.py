@@ -23,8 +23,9 @@ FILE = Path(tuning.__file__)
 NUMBER = r"[0-9][0-9_.]*(?:e[+-]?[0-9]+)?"
 RANKED = 4  # steps of a pursuit for each time that the sketch ranks all columns
 LOADING = (
-    "import skpursuit, numpy, scipy.sparse, time; began = time.perf_counter();"
-    "import skpursuit.kernels.quantized, skpursuit.kernels.encode; print(time.perf_counter() - began)"
+    "import numpy, time; from skpursuit import OMP, minimize; X = numpy.eye(64);"
+    "minimize(X, X[0], OMP(1), 'exact'); began = time.perf_counter();"
+    "minimize(X, X[0], OMP(1), 'certified'); print(time.perf_counter() - began)"
 )
 
 
