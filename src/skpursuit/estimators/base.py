@@ -42,18 +42,19 @@ def some_rows(X: Any, rows: Indices) -> Any:
 
 
 class Samples(NamedTuple):
-    """Checked samples with a weight above zero; `kept` marks the rows of the X given that they are."""
+    """Checked samples with a weight above zero; `kept` marks the rows of X, the whole of it, that they are."""
 
     base: Design
     y: Any
     weights: Floats | None
     kept: NDArray[np.bool_]
+    X: Any
 
     def weighted(self, weights: Floats) -> Samples:
         """The samples with these weights; those of weight zero are left out."""
         kept = self.kept.copy()
         kept[kept] = weights > 0
-        return Samples(*rows_that_count(self.base, self.y, weights), kept)
+        return Samples(*rows_that_count(self.base, self.y, weights), kept, self.X)
 
 
 class Problems(NamedTuple):
@@ -84,7 +85,7 @@ class LinearBase:
             **checks,
         )
         design = make_design(X)
-        samples = Samples(design, y, None, np.ones(design.shape[0], dtype=bool))
+        samples = Samples(design, y, None, np.ones(design.shape[0], dtype=bool), X)
         if sample_weight is None:
             return samples
         if isinstance(sample_weight, Real):
@@ -154,7 +155,7 @@ class PursuitBase(LinearBase):
         sample_weight : array-like of shape (n_samples,), optional
         """
         check_parameters(self)
-        base, y, weights, _ = self._read(X, y, sample_weight)
+        base, y, weights, *_ = self._read(X, y, sample_weight)
         problems = self._problems(y)
         starts = self._starts(problems, base.shape[1])
         fits = [

@@ -276,7 +276,7 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     (True, True)
     """
 
-    solver: str | Solver = "omp"
+    solver: Any = "auto"
     selector: str | Selector = "auto"
     loss: str | Loss = "logistic"
     max_nonzero_coefs: int | None = None
@@ -284,11 +284,16 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     cv: Any = None
     scoring: Any = None
     fit_intercept: bool = True
-    normalize: bool = False
+    normalize: bool | None = None
     max_iter: int | None = None
     multi_class: str = "ovr"
     shared_support: bool = False
     ridge: float | None = None
+    ridges: Any = "auto"
+    scale: str = "auto"
+    selection: str = "best"
+    null_guard: Any = "auto"
+    cv_repeats: Any = "auto"
     class_weight: Any = None
     n_jobs: int | None = None
     random_state: Any = None

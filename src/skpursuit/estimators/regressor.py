@@ -203,7 +203,7 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     5
     """
 
-    solver: str | Solver = "omp"
+    solver: Any = "auto"
     selector: str | Selector = "auto"
     loss: str | Loss = "squared"
     max_nonzero_coefs: int | None = None
@@ -211,8 +211,13 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     cv: Any = None
     scoring: Any = None
     fit_intercept: bool = True
-    normalize: bool = False
+    normalize: bool | None = None
     max_iter: int | None = None
     ridge: float | None = None
+    ridges: Any = "auto"
+    scale: str = "auto"
+    selection: str = "best"
+    null_guard: Any = "auto"
+    cv_repeats: Any = "auto"
     n_jobs: int | None = None
     random_state: Any = None
