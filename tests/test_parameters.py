@@ -37,6 +37,7 @@ RIGHT = {
     "eps": {"inf", "huge"},
     "forced": {"list"},
     "n_jobs": {"negative"},
+    "ridges": {"list", "repeated", "floats"},
     "random_state": {"huge"},
     "feature_names": {"list", "repeated", "floats"},
     "score_name": {"text"},

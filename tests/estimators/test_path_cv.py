@@ -23,6 +23,12 @@ from skpursuit import (
     datasets,
 )
 
+PLAIN = {
+    "solver": "omp",
+    "scale": "none",
+    "null_guard": None,
+}  # every number of columns, as a pursuit finds them
+
 
 @pytest.fixture
 def signal():
@@ -38,7 +44,7 @@ def classes():
 @pytest.mark.parametrize("solver", ["omp", "mp", "cosamp"])
 def test_scores_are_those_of_a_fit_for_each_fold_and_number(signal, solver):
     X, y = signal
-    model = PursuitRegressorCV(solver=solver, max_nonzero_coefs=5, max_iter=40).fit(X, y)
+    model = PursuitRegressorCV(**PLAIN | {"solver": solver}, max_nonzero_coefs=5, max_iter=40).fit(X, y)
     assert model.scores_.shape == (5, 5)
     for i, (train, test) in enumerate(KFold(5).split(X)):
         for k in range(1, 6):
@@ -52,7 +58,7 @@ def test_scores_are_those_of_a_fit_for_each_fold_and_number(signal, solver):
 
 def test_the_chosen_model_is_a_fit_of_that_size(signal):
     X, y = signal
-    model = PursuitRegressorCV().fit(X, y)
+    model = PursuitRegressorCV(**PLAIN).fit(X, y)
     single = PursuitRegressor(n_nonzero_coefs=model.n_nonzero_coefs_).fit(X, y)
     np.testing.assert_allclose(model.coef_, single.coef_, atol=1e-10)
     assert model.intercept_ == pytest.approx(single.intercept_)
@@ -64,16 +70,16 @@ def test_the_chosen_model_is_a_fit_of_that_size(signal):
 
 def test_the_choice_is_that_of_the_drop_in(signal):
     X, y = signal
-    ours = PursuitRegressorCV(max_nonzero_coefs=8).fit(X, y)
+    ours = PursuitRegressorCV(**PLAIN, max_nonzero_coefs=8).fit(X, y)
     assert ours.n_nonzero_coefs_ == OrthogonalMatchingPursuitCV(max_iter=8).fit(X, y).n_nonzero_coefs_
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
 def test_log_loss_of_a_classifier_on_its_folds(classes, multi_class):
     X, y = classes
-    model = PursuitClassifierCV(multi_class=multi_class, scoring="neg_log_loss", max_nonzero_coefs=4).fit(
-        X, y
-    )
+    model = PursuitClassifierCV(
+        **PLAIN, multi_class=multi_class, scoring="neg_log_loss", max_nonzero_coefs=4
+    ).fit(X, y)
     for i, (train, test) in enumerate(StratifiedKFold(5).split(X, y)):
         single = PursuitClassifier(multi_class=multi_class, n_nonzero_coefs=4).fit(X[train], y[train])
         expected = -log_loss(y[test], single.predict_proba(X[test]))
@@ -82,18 +88,18 @@ def test_log_loss_of_a_classifier_on_its_folds(classes, multi_class):
     np.testing.assert_allclose(model.coef_, chosen.coef_, atol=1e-6)
     assert model.coef_path_.shape == (4, 3, len(model.path_features_))
     if multi_class == "multinomial":
-        loss = PursuitClassifierCV(multi_class=multi_class, max_nonzero_coefs=4).fit(X, y)
+        loss = PursuitClassifierCV(**PLAIN, multi_class=multi_class, max_nonzero_coefs=4).fit(X, y)
         np.testing.assert_allclose(loss.scores_, model.scores_, rtol=1e-5)
 
 
 def test_scorers_see_predictions_of_each_kind(signal, classes):
     X, y = signal
-    by_name = PursuitRegressorCV(scoring="neg_mean_squared_error", max_nonzero_coefs=4).fit(X, y)
-    plain = PursuitRegressorCV(max_nonzero_coefs=4).fit(X, y)
+    by_name = PursuitRegressorCV(**PLAIN, scoring="neg_mean_squared_error", max_nonzero_coefs=4).fit(X, y)
+    plain = PursuitRegressorCV(**PLAIN, max_nonzero_coefs=4).fit(X, y)
     np.testing.assert_allclose(by_name.scores_, 2 * plain.scores_)
     X, y = classes
     for target, scoring in ((y, "accuracy"), (y == 0, "roc_auc")):
-        model = PursuitClassifierCV(scoring=scoring, max_nonzero_coefs=3, cv=3).fit(X, target)
+        model = PursuitClassifierCV(**PLAIN, scoring=scoring, max_nonzero_coefs=3, cv=3).fit(X, target)
         assert ((model.scores_ > 0.3) & (model.scores_ <= 1)).all()
 
 
@@ -101,7 +107,7 @@ def test_scorers_see_predictions_of_each_kind(signal, classes):
 def test_information_criteria_against_their_definition(signal, criterion):
     X, y = signal
     n, d = X.shape
-    model = PursuitRegressorCV(criterion=criterion, max_nonzero_coefs=6).fit(X, y)
+    model = PursuitRegressorCV(**PLAIN, criterion=criterion, max_nonzero_coefs=6).fit(X, y)
     from math import comb, log
 
     for k in range(1, 7):
@@ -123,8 +129,11 @@ def test_bic_of_a_classifier_is_a_likelihood():
 def test_threads_and_sparse_X_change_nothing(signal):
     X, y = signal
     X = np.where(np.abs(X - 1) > 0.1, X, 0.0)
-    one = PursuitRegressorCV().fit(X, y)
-    for other in (PursuitRegressorCV(n_jobs=2).fit(X, y), PursuitRegressorCV().fit(sparse.csr_array(X), y)):
+    one = PursuitRegressorCV(**PLAIN).fit(X, y)
+    for other in (
+        PursuitRegressorCV(**PLAIN, n_jobs=2).fit(X, y),
+        PursuitRegressorCV(**PLAIN).fit(sparse.csr_array(X), y),
+    ):
         np.testing.assert_allclose(other.scores_, one.scores_, rtol=1e-10)
         assert other.n_nonzero_coefs_ == one.n_nonzero_coefs_
 
@@ -136,8 +145,10 @@ def test_weights_are_repeated_samples(signal):
     splits = [(np.arange(60), np.arange(60, 120)), (np.arange(60, 120), np.arange(60))]
     repeated = [(np.flatnonzero(np.isin(rows, a)), np.flatnonzero(np.isin(rows, b))) for a, b in splits]
     for criterion in ("cv", "ebic"):
-        weighted = PursuitRegressorCV(criterion=criterion, cv=splits).fit(X, y, sample_weight=weights)
-        plain = PursuitRegressorCV(criterion=criterion, cv=repeated).fit(X[rows], y[rows])
+        weighted = PursuitRegressorCV(**PLAIN, criterion=criterion, cv=splits).fit(
+            X, y, sample_weight=weights
+        )
+        plain = PursuitRegressorCV(**PLAIN, criterion=criterion, cv=repeated).fit(X[rows], y[rows])
         np.testing.assert_allclose(weighted.scores_, plain.scores_, rtol=1e-8)
 
 

@@ -42,7 +42,7 @@ def some_rows(X: Any, rows: Indices) -> Any:
 
 
 class Samples(NamedTuple):
-    """Checked samples with a weight above zero; `kept` marks the rows of X, the whole of it, that they are."""
+    """Checked samples with a weight above zero; `kept` marks those rows of X, which has all rows."""
 
     base: Design
     y: Any

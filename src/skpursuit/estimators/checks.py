@@ -59,7 +59,7 @@ def check_solver(name: str, value: Any) -> None:
 
 
 def check_path_solvers(name: str, value: Any) -> None:
-    """"auto", or one or several solvers that can be told their number of coefficients."""
+    """The word "auto", or one or several solvers that can be told their number of coefficients."""
     if isinstance(value, (list, tuple)):
         if not value:
             raise ValueError(f"{name} must name at least one solver, got {shown(value)}")
@@ -87,8 +87,8 @@ def check_optional_flag(name: str, value: Any) -> None:
 
 
 def check_ridges(name: str, value: Any) -> None:
-    """"auto", or some numbers of at least 0."""
-    if isinstance(value, str) or not isinstance(value, (Iterable, np.ndarray)):
+    """The word "auto", or some numbers of at least 0."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         return check_choice(name, value, ("auto",))
     if len(list(value)) == 0:
         raise ValueError(f"{name} must have at least one number, got {shown(value)}")
@@ -97,14 +97,14 @@ def check_ridges(name: str, value: Any) -> None:
 
 
 def check_auto_count(name: str, value: Any) -> None:
-    """"auto", or a whole number of at least 1."""
+    """The word "auto", or a whole number of at least 1."""
     if isinstance(value, str):
         return check_choice(name, value, ("auto",))
     check_count(name, value, optional=False)
 
 
 def check_guard(name: str, value: Any) -> None:
-    """"auto", None, or a number of at least 0."""
+    """The word "auto", None, or a number of at least 0."""
     if isinstance(value, str):
         return check_choice(name, value, ("auto",))
     check_size(name, value)

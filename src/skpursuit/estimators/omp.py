@@ -127,7 +127,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
         """
         check_parameters(self)
-        base, y, weights, _ = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
+        base, y, weights, *_ = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
         k = None if self.tol is not None else omp_sparsity(self.n_nonzero_coefs, base.shape[1])
         self.n_nonzero_coefs_ = k
         self._fit_design(base, y, weights, k, self.tol, self.precompute)
@@ -197,7 +197,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
             For the splitter; needs scikit-learn's metadata routing.
         """
         check_parameters(self, max_iter=partial(check_count, least=0))
-        base, y, weights, kept = self._check_samples(
+        base, y, weights, kept, _ = self._check_samples(
             X, y, sample_weight, y_numeric=True, ensure_min_features=2
         )
         d = base.shape[1]

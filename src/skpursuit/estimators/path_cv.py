@@ -1,6 +1,6 @@
 """Choosing a model by cross-validation or a criterion: what both cross-validated pursuit estimators share.
 
-Models of all sizes, ridges and solvers are judged on the same folds (`choice/`), by their loss or by a scorer,
+Models of all sizes, ridges and solvers are judged on the same folds (`choice/`), by their loss or a scorer,
 and the chosen one is fitted on all samples. An information criterion needs no folds: it judges the models of
 one run on all samples.
 
@@ -143,8 +143,9 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
 
     def _limit(self, samples: Samples) -> int:
         """The largest number of coefficients that solvers by name try."""
-        n, d = samples.base.shape
+        d, weights = samples.base.shape[1], samples.weights
         if self.max_nonzero_coefs is None:
+            n = samples.base.shape[0] if weights is None else int(effective_rows(weights))
             return sparsity.for_pursuit_cv(n, d, self.criterion)
         return sparsity.clipped("max_nonzero_coefs", self.max_nonzero_coefs, d)
 
@@ -167,7 +168,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         if self.random_state is not None:
             seed = seed_of(self.random_state)
         seeds = [(seed + r) % 2**32 for r in range(repeats)]
-        return sum((find(kind(number, shuffle=True, random_state=one)) for one in seeds), [])
+        splitters = [kind(number, shuffle=True, random_state=one) for one in seeds]
+        return [split for splitter in splitters for split in find(splitter)]
 
     def _repeats(self, rows: float) -> int:
         """How often folds are drawn by default: with few samples one drawing is a matter of luck."""
@@ -327,7 +329,9 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         scores = np.array(self._information(data, paths))
         finite = np.isfinite(scores)
         if not finite.any():
-            raise ValueError("no number of coefficients has a finite criterion; divide y by its largest entry")
+            raise ValueError(
+                "no number of coefficients has a finite criterion; divide y by its largest entry"
+            )
         best = int(np.argmax(np.where(finite, scores, -np.inf)))
         self.scores_ = scores[None]
         self.n_nonzero_coefs_ = best + 1

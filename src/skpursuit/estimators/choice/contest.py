@@ -1,8 +1,8 @@
 """Models of several families compete on the same folds, and one is chosen.
 
 A path of models, from small to large, is followed until its held-out loss has clearly turned. The smallest
-mean loss alone is a poor judge of different families: it favours small greedy models by luck where a signal is
-weak. So a model with few columns must beat the best boosted one by a paired test, and any model must beat
+mean loss alone is a poor judge of different families: where a signal is weak it favours small greedy models
+by luck. So a model with few columns must beat the best boosted one by a paired test, and any model must beat
 "nothing" by another. Both thresholds were fixed on data that no reported figure comes from.
 """
 
@@ -31,8 +31,14 @@ class Arena(Protocol):
     folds: Folds
     most: int  # the largest number of columns that was tried
     limited: bool  # whether that is a limit of ours, which a user may raise
-    loss_unit: float  # what the losses are to be multiplied with
-    entries_read: int
+
+    @property
+    def loss_unit(self) -> float:
+        """What the losses are to be multiplied with."""
+
+    @property
+    def entries_read(self) -> int:
+        """Entries of X that were read."""
 
     def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
         """Paths of all families; `ridges` is "auto" or a list of those to try."""

@@ -26,9 +26,7 @@ def scaled_data(samples: Samples, y: Any, scale: str, fit_intercept: bool) -> Sc
     table = table[:, None] if table.ndim == 1 else table
     offset = np.average(table, axis=0, weights=samples.weights) if fit_intercept else np.zeros(table.shape[1])
     centre = np.zeros(d) if issparse(X) else means
-    return ScaledData(
-        X, table - offset, centre, column_scale(samples, means, scale), fit_intercept, offset
-    )
+    return ScaledData(X, table - offset, centre, column_scale(samples, means, scale), fit_intercept, offset)
 
 
 def column_scale(samples: Samples, means: Floats, scale: str) -> Floats:

@@ -83,7 +83,7 @@ def padded_support(coef: Floats) -> Indices:
 
 def greedy(folds: SquaredFolds, ridge: float, most: int, normalised: bool = True) -> Models:
     """Ridge models on growing supports; unless `normalised`, columns compete by their gradient alone."""
-    n_folds, d, _ = folds.shape
+    n_folds = folds.shape[0]
     lines = np.arange(n_folds)[:, None]
     penalty = folds.weight[:, None] * ridge
     left = _Left(folds, penalty)

@@ -1,9 +1,9 @@
 """Folds as row weights, and the paired test between two models on held-out rows.
 
 Every model is judged on the same rows, so two models are compared by the differences of their losses row by
-row. Their mean, divided by its standard error, is t. It ignores that models of different folds share training
-rows, so t is too large as a test of significance; the thresholds on it were chosen by experiment. Of many rows
-a sample tells the standard error well enough; the mean is always that of all rows.
+row. Their mean, divided by its standard error, is t. It ignores that models of different folds share their
+training rows, so t is too large as a test of significance; the thresholds on it were chosen by experiment. Of
+many rows a sample tells the standard error well enough; the mean is always that of all rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy as np
 
 from skpursuit.estimators.folds import fold_weights
 from skpursuit.numerics.arrays import Floats, Indices
-
 
 SAMPLED = 20_000  # rows of which the spread of differences is found
 

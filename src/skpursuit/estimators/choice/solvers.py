@@ -1,4 +1,4 @@
-"""The contest of solvers by name: each runs on every fold, for each ridge, and all sizes of its path compete."""
+"""The contest of solvers by name: each runs on every fold, for each ridge, and all its sizes compete."""
 
 from __future__ import annotations
 

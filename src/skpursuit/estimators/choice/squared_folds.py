@@ -2,7 +2,7 @@
 
 Columns of X are centred and scaled over all rows; each fold then centres them again by its own training rows,
 in formulas. `GramFolds` keeps the Gram matrix of every fold's training and test rows. One pass over X gives
-those of the test rows, and the training ones by subtraction; the held-out error of any model follows from them
+those of the test rows, and the training ones by subtraction; they give the held-out error of any model
 without X. Where X is wide `ColumnFolds` keeps a scaled copy of X and the Gram columns that were asked for:
 those of all folds come from one product.
 
