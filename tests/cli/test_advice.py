@@ -102,6 +102,7 @@ CASES = {
         ({"rows": 100, "rare": True}, ["--target", "töwn", "--test-share", "0.9"]),
     ],
     "selector": [({}, [*PRICE, "--selector", "magic"])],
+    "loss": [({}, [*PRICE, "--loss", "logistic"])],
     "solver": [({}, [*PRICE, "--solver", "fw"])],
 }
 

@@ -120,6 +120,25 @@ def test_solvers_without_a_number_of_coefficients_are_neither_offered_nor_taken(
     assert "--solver 'fw' is not known; use one of omp, mp, cosamp, grasp" in done.output
 
 
+def test_losses_are_offered_and_tell_what_a_prediction_means(tmp_path, table):
+    assert "[squared|logistic|huber|poisson|quantile]" in invoke("fit", "--help").output
+    model = tmp_path / "model.json"
+    done = invoke("fit", table, "--target", "price", "--loss", "poisson", "-k", 2, "--json", "--out", model)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["loss"] == "poisson"
+    done = invoke("predict", model, table, "--json")
+    predicted = np.array([row["prediction"] for row in json.loads(done.stdout)])
+    actual = np.array([float(row["price"]) for row in csv.DictReader(table.read_text().splitlines())])
+    assert predicted.min() > 0
+    assert np.abs(predicted - actual).mean() < 0.5 * np.abs(actual - actual.mean()).mean()
+
+
+def test_a_loss_that_does_not_fit_the_task_is_refused(table):
+    done = invoke("fit", table, "--target", "price", "--loss", "logistic")
+    assert done.exit_code == 2
+    assert "--loss 'logistic' is not known; use one of squared, huber, poisson, quantile" in done.output
+
+
 def test_every_format(tmp_path, table):
     rows = list(csv.DictReader(table.read_text().splitlines()))
     X = np.array([[float(row["area"]), float(row["noise"])] for row in rows])

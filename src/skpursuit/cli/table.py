@@ -80,6 +80,21 @@ class SelectorName(SolverName):
         """Names given beforehand are not used."""
 
 
+class LossName(SolverName):
+    """The losses that a table can be fitted by, looked up in the same way."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Their names."""
+        from skpursuit.problem.losses import LOSSES
+
+        return tuple(name for name, loss in LOSSES.items() if not loss.couples_targets)
+
+    @choices.setter
+    def choices(self, names: tuple[str, ...]) -> None:
+        """Names given beforehand are not used."""
+
+
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add FILE and the options on how it is read; the command gets these as ``read``."""
 
@@ -176,6 +191,7 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
 @click.option("--impute/--no-impute", default=True, help="Fill missing values, or refuse them.")
 @click.option("--schema", type=FILE, help="Take columns for what this file says.")
 @click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
+@click.option("--loss", type=LossName(()), help="What is minimised.  [default: squared; classes: logistic]")
 @click.option("--solver", type=SolverName(()), default="omp", help="How the model grows.")
 @click.option("--selector", type=SelectorName(()), default="auto", help="How features are found.")
 @click.option("--normalize/--no-normalize", default=True, help="Do features compete as if of one spread?")
@@ -216,7 +232,7 @@ def _read(path: Path, options: ReadOptions, given: dict[str, Any], meter: Meter)
 def _fit(file: Path, table: Table, given: dict[str, Any], meter: Meter) -> Outcome:
     from skpursuit.models.fitting import FitOptions, fit_table
 
-    names = ("k", "most", "task", "solver", "selector", "normalize", "test_share", "seed")
+    names = ("k", "most", "task", "loss", "solver", "selector", "normalize", "test_share", "seed")
     reported = given["page"] is not None
     options = FitOptions(
         **{name: given[name] for name in names},

@@ -10,8 +10,9 @@ prove nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,48 +23,131 @@ from skpursuit.numerics.sums import EPS
 
 if TYPE_CHECKING:
     from skpursuit.data.design import Design
-    from skpursuit.data.store import TileStore
+    from skpursuit.data.store import Place, TileStore
 
 Bounded = tuple[Floats, Floats]  # an estimate and a bound on its error
+COST_VERBS = ("estimate_cost", "refine_cost", "rows_cost")
+ORDINARY = 1e-15, 1e15  # norms of columns and residuals whose products are within the range of float32
 PANEL_ENTRIES = 2**24  # entries of some rows of X that are copied together to be packed into bits
 
 
-class CodedX:
-    """The quantised tiles of X."""
+class Represented(NamedTuple):
+    """A residual of X that products of codes stand for, to go on from.
 
-    def __init__(self, store: TileStore, seed: int | None, fine: bool, steps: bool) -> None:
+    Attributes
+    ----------
+    u : (rows of X,), the residual
+    g : (columns of X,), products of the decoded columns with it
+    loss : (p,), |g[j] - <decoded x_j, u>| <= loss . factors[j]
+    """
+
+    u: Floats
+    g: Floats
+    loss: Floats
+
+
+class Followed(NamedTuple):
+    """Products of the decoded columns with the residuals of consecutive steps.
+
+    Attributes
+    ----------
+    g : (steps, columns) float32, behind the view
+    loss : (steps, p), |g[t, j] - <decoded x_j, R[t]>| <= loss[t] . factors[j]
+    represented : function of t that gives what `Codes.following` can go on from after step t
+    """
+
+    g: Any
+    loss: Floats
+    represented: Callable[[int], Represented]
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How a tile is encoded: rounded to nearest or, with a seed, at random, and with which second bytes."""
+
+    seed: int | None
+    fine: bool
+    steps: bool
+
+    def __call__(self, tile: Any, number: int) -> Any:
         from skpursuit.data.quantized import QuantizedTile
 
+        rng = None if self.seed is None else np.random.default_rng(self.seed)
+        if rng is not None and number > 0:
+            rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number - 1,)))
+        return QuantizedTile.build(tile.X, rng, self.fine, self.steps)
+
+
+class CodeFacts(NamedTuple):
+    """What is asked of the codes of a tile beside products: a few numbers a column."""
+
+    plain: bool
+    peak: float
+    row_squares: Floats | None
+    costs: dict[str, tuple[tuple[int, int], tuple[int, int]]]  # of no line and of one, by verb
+
+    def cost(self, verb: str, lines: int) -> tuple[int, int]:
+        """Entries and bytes that a verb reads for so many columns, or rows."""
+        none, one = self.costs[verb]
+        return none[0] + lines * (one[0] - none[0]), none[1] + lines * (one[1] - none[1])
+
+
+def facts_of(coded: Any) -> CodeFacts:
+    """The facts of one quantised tile."""
+    costs = {verb: (getattr(coded, verb)(0), getattr(coded, verb)(1)) for verb in COST_VERBS}
+    return CodeFacts(coded.plain, coded.peak, coded.row_squares, costs)
+
+
+def itself(coded: Any) -> Any:
+    """What is kept of a tile in memory."""
+    return coded
+
+
+def multiplied(coded: Any, u: Floats) -> Bounded:
+    """Products of the decoded columns of a tile with those of u, begun and ended."""
+    return coded.multiplying(u)()
+
+
+def block_errors(coded: Any) -> Floats:
+    """What the codes of a tile lose in each block of rows."""
+    return coded.block_errors
+
+
+def measured(coded: Any) -> tuple[Floats, Floats]:
+    """What bounds of products are made of."""
+    return coded.factors, coded.sizes
+
+
+class CodedX:
+    """The quantised tiles of X, which the store keeps."""
+
+    def __init__(self, store: TileStore, seed: int | None, fine: bool, steps: bool) -> None:
         self.store = store
         self.has_fine, self.has_steps = fine, steps
-        rngs = iter(() if seed is None else np.random.default_rng(seed).spawn(len(list(store.parts())) - 1))
-
-        def encoded(tile: Any, is_first: bool) -> QuantizedTile:
-            rng = None if seed is None else np.random.default_rng(seed) if is_first else next(rngs)
-            return QuantizedTile.build(tile.X, rng, fine, steps)
-
-        self.grid = [[encoded(tile, tile is store.first) for tile in row] for row in store.grid]
-        self.only = self.grid[0][0]
+        self.keep = Encoding(seed, fine, steps)
+        if store.is_one_tile:
+            self.only = next(iter(store.run(itself, keep=self.keep)))[1]
+            self.facts = [[facts_of(self.only)]]
+        else:
+            facts = [found for _, found in store.run(facts_of, keep=self.keep)]
+            width = len(store.grid[0])
+            self.facts = [facts[i : i + width] for i in range(0, len(facts), width)]
         self._factors: Floats | None = None
         self._sizes: Floats | None = None
-
-    def tiles(self) -> Iterator[Any]:
-        """All quantised tiles."""
-        return (tile for row in self.grid for tile in row)
 
     @property
     def plain(self) -> bool:
         """True if no column needs rescaling, so that decoded columns can be multiplied."""
-        return all(tile.plain for tile in self.tiles())
+        return all(facts.plain for row in self.facts for facts in row)
 
     @property
     def peak(self) -> float:
         """A number with peak <= the largest |entry| <= 2^80 peak."""
-        return max(tile.peak for tile in self.tiles())
+        return max(facts.peak for row in self.facts for facts in row)
 
     def row_squares(self) -> Floats | None:
         """Sums of squares of the rows, where they came with the codes."""
-        return self.only.row_squares if self.store.is_one_tile else None
+        return self.facts[0][0].row_squares if self.store.is_one_tile else None
 
     def cost(self, verb: str, cols: Indices | None = None) -> tuple[int, int]:
         """What a verb of all columns or some reads."""
@@ -71,9 +155,9 @@ class CodedX:
             return getattr(self.only, verb)(None if cols is None else len(cols))
         asked = np.arange(self.store.shape[1]) if cols is None else cols
         return added(
-            getattr(row[j], verb)(len(local))
+            row[j].cost(verb, len(local))
             for j, _, local in self.store.split(asked, self.store.col_edges)
-            for row in self.grid
+            for row in self.facts
         )
 
     def rows_cost(self, rows: Indices) -> tuple[int, int]:
@@ -81,47 +165,46 @@ class CodedX:
         if self.store.is_one_tile:
             return self.only.rows_cost(len(rows))
         found = self.store.split(rows, self.store.row_edges)
-        return added(tile.rows_cost(len(local)) for i, _, local in found for tile in self.grid[i])
+        return added(tile.cost("rows_cost", len(local)) for i, _, local in found for tile in self.facts[i])
 
     def estimate(self, u: Floats, log_delta: float | None, cols: Indices | None) -> Bounded:
         """X^T u or its entries at `cols`, from one byte an entry; see `QuantizedTile.estimate`."""
         if self.store.is_one_tile:
             return self.only.estimate(u, log_delta, cols)
-        each = None if log_delta is None else log_delta - log(len(self.grid))  # one chance for each sum
+        each = None if log_delta is None else log_delta - log(len(self.facts))  # one chance for each sum
         asked = np.arange(self.store.shape[1]) if cols is None else cols
-        return self._summed(u, asked, lambda tile, part, local: tile.estimate(part, each, local))
+        return self._summed("estimate", u, asked, each)
 
     def refine(self, u: Floats, cols: Indices) -> Bounded:
         """Entries of X^T u at `cols` from two bytes an entry."""
-        if self.store.is_one_tile:
-            return self.only.refine(u, cols)
-        return self._summed(u, cols, lambda tile, part, local: tile.refine(part, local))
+        return self.only.refine(u, cols) if self.store.is_one_tile else self._summed("refine", u, cols)
 
-    def _summed(self, u: Floats, cols: Indices, ask: Callable[..., Bounded]) -> Bounded:
+    def _summed(self, verb: str, u: Floats, cols: Indices, *more: Any) -> Bounded:
         """Estimates of tiles, added over rows and joined over columns."""
-        sums = TileSums((len(cols), *u.shape[1:]))
-        for i, part in enumerate(self._pieces(u)):
-            for j, places, local in self.store.split(cols, self.store.col_edges):
-                sums.add(places, *ask(self.grid[i][j], part, local))
-        return sums.total(len(self.grid))
+        asked = {j: (places, local) for j, places, local in self.store.split(cols, self.store.col_edges)}
 
-    def _pieces(self, u: Floats) -> list[Floats]:
-        """The rows of u that belong to each row of tiles."""
-        return [np.ascontiguousarray(part) for part in np.split(u, self.store.row_edges[1:-1])]
+        def args(at: Place) -> tuple[Any, ...] | None:
+            return (np.ascontiguousarray(u[at.rows]), *more, asked[at.j][1]) if at.j in asked else None
+
+        sums = TileSums((len(cols), *u.shape[1:]))
+        for place, known in self.store.run(verb, args, self.keep):
+            sums.add(asked[place.j][0], *known)
+        return sums.total(len(self.facts))
 
     def rows(self, u: Floats, parts: list[Indices]) -> Bounded:
         """Sums over the rows up to the end of each part, from two bytes an entry."""
         if self.store.is_one_tile:
             return self.only.estimate_rows(u, parts)
+
+        def args(at: Place) -> tuple[Any, ...] | None:
+            inside = [part[(part >= at.rows.start) & (part < at.rows.stop)] for part in parts]
+            local = [part - at.rows.start for part in inside]
+            return (np.ascontiguousarray(u[at.rows]), local) if any(map(len, local)) else None
+
         sums = TileSums((len(parts), self.store.shape[1], *u.shape[1:]))
-        edges = self.store.row_edges
-        for i, piece in enumerate(self._pieces(u)):
-            here = [part[(part >= edges[i]) & (part < edges[i + 1])] - edges[i] for part in parts]
-            if any(len(part) for part in here):
-                for j, tile in enumerate(self.grid[i]):
-                    there = slice(None), slice(*self.store.col_edges[j : j + 2])
-                    sums.add(there, *tile.estimate_rows(piece, here))
-        return sums.total(len(self.grid))
+        for place, known in self.store.run("estimate_rows", args, self.keep):
+            sums.add((slice(None), place.cols), *known)
+        return sums.total(len(self.facts))
 
     # -- products of decoded columns, which can be added up -------------------------------------------------
 
@@ -130,18 +213,16 @@ class CodedX:
 
         Losses and factors of several tiles join by Cauchy-Schwarz.
         """
-        if self.store.is_one_tile:
-            return self.only.multiplying(u)
-        ends = [[tile.multiplying(part) for tile in row] for row, part in zip(self.grid, self._pieces(u))]
+        return self.only.multiplying(u) if self.store.is_one_tile else lambda: self._multiplied(u)
 
-        def finish() -> Bounded:
-            made = [[end() for end in row] for row in ends]
-            g = np.sum([np.concatenate([part for part, _ in row], axis=1) for row in made], axis=0)
-            squares = np.sum([row[0][1] ** 2 for row in made], axis=0)  # the loss is that of the residual
-            rounding = 2 * len(ends) * EPS * np.stack([norms_of(u), np.abs(u).sum(axis=0)], axis=1)
-            return g, np.sqrt(squares) * (1.0 + 2 * len(ends) * EPS) + rounding
-
-        return finish
+    def _multiplied(self, u: Floats) -> Bounded:
+        g, squares, terms = np.zeros((u.shape[1], self.store.shape[1])), 0.0, len(self.facts)
+        for place, (part, loss) in self.store.run(multiplied, lambda at: (u[at.rows],), self.keep):
+            g[:, place.cols] += part
+            if place.j == 0:  # the loss is that of the residual
+                squares = squares + loss**2
+        rounding = 2 * terms * EPS * np.stack([norms_of(u), np.abs(u).sum(axis=0)], axis=1)
+        return g, np.sqrt(squares) * (1.0 + 2 * terms * EPS) + rounding
 
     def measure(self, reads: Reads) -> None:
         """Read the codes once for `factors` and `sizes`."""
@@ -149,12 +230,15 @@ class CodedX:
             return
         reads.prepare(*self.cost("estimate_cost"))
         if self.store.is_one_tile:
-            self._factors, self._sizes = self.only.factors, self.only.sizes
+            self._factors, self._sizes = measured(self.only)
             return
-        wider = 1.0 + 8 * len(self.grid) * EPS
-        factors = [np.concatenate([tile.factors for tile in row]) for row in self.grid]
-        sizes = [np.concatenate([tile.sizes for tile in row]) for row in self.grid]
-        self._factors, self._sizes = (np.linalg.norm(some, axis=0) * wider for some in (factors, sizes))
+        d = self.store.shape[1]
+        factors, sizes = np.zeros((d, 2)), np.zeros(d)
+        for place, (factor, size) in self.store.run(measured, keep=self.keep):
+            factors[place.cols] += factor**2
+            sizes[place.cols] += size**2
+        wider = 1.0 + 8 * len(self.facts) * EPS
+        self._factors, self._sizes = np.sqrt(factors) * wider, np.sqrt(sizes) * wider
 
     @property
     def factors(self) -> Floats:
@@ -168,13 +252,35 @@ class CodedX:
         assert self._sizes is not None
         return self._sizes
 
+    def block_errors(self) -> Floats:
+        """(blocks, columns): upper bounds of the 2-norm of what the codes lose in a block of rows."""
+        rows: list[list[Floats]] = [[] for _ in self.facts]
+        for place, part in self.store.run(block_errors, keep=self.keep):
+            rows[place.i].append(part)
+        return np.concatenate([np.concatenate(row, axis=1) for row in rows])
+
+    def block_norms(self, u: Floats) -> Floats:
+        """(blocks, vectors): upper bounds of the norms of the columns of u in the same blocks."""
+        args = lambda at: (u[at.rows],) if at.j == 0 else None  # noqa: E731
+        return np.concatenate([part for _, part in self.store.run("block_norms", args, self.keep)])
+
+    def decoded(self, cols: Indices) -> Floats:
+        """Columns as the codes have them, the rows of a float32 array."""
+        asked = {j: (places, local) for j, places, local in self.store.split(cols, self.store.col_edges)}
+        out = np.empty((len(cols), self.store.shape[0]), np.float32)
+        args = lambda at: asked[at.j][1:] if at.j in asked else None  # noqa: E731
+        for place, part in self.store.run("decoded", args, self.keep):
+            out[asked[place.j][0], place.rows] = part
+        return out
+
     def code_loss(self, u: Floats) -> Floats:
         """Upper bounds of what the codes lose of a product with u."""
         if self.store.is_one_tile:
             return self.only.code_loss(u)
-        rows = zip(self.grid, self._pieces(u))
-        losses = [np.concatenate([tile.code_loss(part) for tile in row]) for row, part in rows]
-        return np.sum(losses, axis=0) * (1.0 + len(self.grid) * EPS)
+        losses = np.zeros((self.store.shape[1], *u.shape[1:]))
+        for place, part in self.store.run("code_loss", lambda at: (u[at.rows],), self.keep):
+            losses[place.cols] += part
+        return losses * (1.0 + len(self.facts) * EPS)
 
 
 class TileSums:
@@ -292,6 +398,46 @@ class Codes:
         return finish
 
     @property
+    def can_follow(self) -> bool:
+        """Whether products can be float32 numbers: `can_multiply`, and columns of ordinary size."""
+        if not self.can_multiply:
+            return False
+        sizes = self.sizes
+        return bool(((sizes == 0.0) | ((sizes > ORDINARY[0]) & (sizes < ORDINARY[1]))).all())
+
+    def following(self, R: Floats, before: Represented | None = None) -> Callable[[], Followed]:
+        """Begin with products of the decoded columns with R, the residuals of consecutive steps as rows.
+
+        `before` is what an earlier call represents: then only the way from there is multiplied. What ends it
+        returns a `Followed`. Norms of R should be within `ORDINARY`, or zero.
+        """
+        end = self.multiplying(R.T)
+
+        def finish() -> Followed:
+            g, loss = end()
+            single = g.astype(np.float32)
+            loss = loss + 2.0**-23 * np.abs(self._down(R.T)).sum(axis=0)[:, None]  # of float32
+            return Followed(single, loss, lambda t: Represented(R[t], single[t], loss[t]))
+
+        return finish
+
+    def decoded(self, cols: Indices) -> Floats:
+        """Columns of the view as the codes have them: the rows of a float32 array, without bounds."""
+        return self.view.columns(self.coded.decoded(cols), cols)
+
+    @property
+    def block_errors(self) -> Floats:
+        """(blocks, columns) E with |<x_j - decoded x_j, r_t>| <= sum over b of M[t, b] E[b, j].
+
+        M is what `block_norms` makes of the residuals. Blocks are those of X, 512 rows or fewer.
+        """
+        return self.view.bound_per_scale(self.coded.block_errors().T).T
+
+    def block_norms(self, R: Floats) -> Floats:
+        """(steps, blocks) M: norms of the rows of R in the blocks of rows of X; see `block_errors`."""
+        return self.coded.block_norms(self._down(R.T)).T * (1.0 + self._unit)
+
+    @property
     def _unit(self) -> float:
         return 4 * (self.design.shape[0] + 8) * EPS
 
@@ -325,9 +471,11 @@ def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps:
     reads.prepare(*store.cost())
     if held is not None:  # it keeps the bytes it has
         fine, steps = fine or held.has_fine, steps or held.has_steps
-    elif seed is not None:  # one at a time is kept
-        for other in [name for name in codes if name is not None]:
-            codes.pop(other, None)  # another thread may have been faster
+    others = [seed] if seed is None else [name for name in codes if name is not None]
+    for other in others:  # one of each kind is kept
+        gone = codes.pop(other, None)  # another thread may have been faster
+        if gone is not None:
+            store.forget(gone.keep)
     made = codes[seed] = CodedX(store, seed, fine, steps)
     squares = made.row_squares()
     if squares is not None:  # came along for next to nothing

@@ -16,7 +16,7 @@ from skpursuit.data.tile import Cost, Tile
 from skpursuit.data.witness import DenseWitness
 from skpursuit.kernels import loaded
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.sums import EPS, PIECE, add_piece_squares, as_precision
+from skpursuit.numerics.sums import EPS, PIECE, as_precision, piece_squares
 from skpursuit.numerics.threads import share
 from skpursuit.numerics.tuning import (
     BLOCK_ENTRIES,
@@ -190,48 +190,59 @@ class DenseTile(Tile):
 
     # -- norms and means ------------------------------------------------------------------------------------
 
-    def add_squares(self, axis: int, out: Floats, unit: Floats | None = None) -> None:
+    def squares(self, axis: int, unit: Floats | None = None) -> Floats:
+        length, count = self.shape[axis], self.shape[1 - axis]
         if axis == self.fast_axis and self.blas_ready:  # lines read from end to end: twice as fast as blocks
-            step = max(1, LINE_BLOCK // self.shape[axis])
-            for start in range(0, len(out), step):
+            out, step = np.empty((-(-length // PIECE), count)), max(1, LINE_BLOCK // length)
+            for start in range(0, count, step):
                 lines = self.X[start : start + step] if axis == 1 else self.X[:, start : start + step].T
-                add_piece_squares(lines.astype(np.float64, copy=False), out[start : start + step])
-            return
-        for block, part in self._blocks(axis, out):
+                out[:, start : start + step] = piece_squares(lines.astype(np.float64, copy=False))
+            return out
+        step = self._block_shape(axis)[axis]
+        out = np.empty((-(-length // step), count))
+        for block, first, some in self._blocks(axis):
             lines = block.astype(np.float64, copy=False)
             lines = as_several(lines).T if axis == 0 else lines
             with np.errstate(over="ignore", invalid="ignore"):
-                part += np.einsum("ij,ij->i", lines, lines)[: len(part)]
+                out[first // step, some] = np.einsum("ij,ij->i", lines, lines)[: block.shape[1 - axis]]
+        return out
 
     def largest(self, axis: int) -> Floats:
         out = np.zeros(self.shape[1 - axis])
-        for block, part in self._blocks(axis, out):
-            np.maximum(part, np.maximum(block.max(axis=axis), -block.min(axis=axis)), out=part)
+        for block, _, some in self._blocks(axis):
+            np.maximum(out[some], np.maximum(block.max(axis=axis), -block.min(axis=axis)), out=out[some])
         return out
 
-    def _blocks(self, axis: int, out: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Blocks of X in memory order, and the entries of `out` for their columns or rows."""
+    def _block_shape(self, axis: int) -> tuple[int, int]:
+        """Rows and columns of the blocks in which lines along an axis are looked at."""
         tall, wide = BLOCK if self.fast_axis == 1 else BLOCK[::-1]
         if axis == self.fast_axis and self.dtype == np.float64:  # whole lines stream, nothing is kept
-            tall, wide = (tall, self.shape[1]) if axis == 1 else (self.shape[0], wide)
+            return (tall, self.shape[1]) if axis == 1 else (self.shape[0], wide)
+        return tall, wide
+
+    def _blocks(self, axis: int) -> Iterator[tuple[Floats, int, slice]]:
+        """Blocks of X in memory order, where they begin along the axis, and the lines they have parts of."""
+        tall, wide = self._block_shape(axis)
         for i in range(0, self.shape[0], tall):
             for j in range(0, self.shape[1], wide):
-                start = j if axis == 0 else i
+                first, line = (i, j) if axis == 0 else (j, i)
                 block = self.X[i : i + tall, j : j + wide]
-                yield block, out[start : start + block.shape[1 - axis]]
+                yield block, first, slice(line, line + block.shape[1 - axis])
 
-    def add_sums(self, weights: Floats, out: np.ndarray) -> None:
-        """Sums of short pieces, added with more digits: a centred column may be small beside its mean."""
+    def sums(self, weights: Floats) -> Floats:
+        """Sums of short pieces: a centred column may be small beside its mean."""
         step = MEAN_ROWS[self.fast_axis]
-        for start in range(0, self.shape[0], step):
+        out = np.empty((-(-self.shape[0] // step), self.shape[1]))
+        for k, start in enumerate(range(0, self.shape[0], step)):
             block = self.X[start : start + step]
             block = block if self.blas_ready else np.ascontiguousarray(block)
             part, w = block.astype(np.float64, copy=False), weights[start : start + step]
             # Not by BLAS, whose sums of equal columns differ.
             if self.fast_axis == 0:
-                out += np.vecdot(part.T, w)
+                out[k] = np.vecdot(part.T, w)
             else:
-                out += np.einsum("i,ij->j", w, as_several(part))[: len(out)]
+                out[k] = np.einsum("i,ij->j", w, as_several(part))[: self.shape[1]]
+        return out
 
     # -- identity -------------------------------------------------------------------------------------------
 

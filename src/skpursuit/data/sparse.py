@@ -106,11 +106,12 @@ class SparseTile(Tile):
             return np.empty(0)
         return np.asarray(self.layout("rows")[rows, cols], dtype=np.float64).ravel()
 
-    def add_squares(self, axis: int, out: Floats, unit: Floats | None = None) -> None:
+    def squares(self, axis: int, unit: Floats | None = None) -> Floats:
         """Squares of the entries, each divided by the unit of its line."""
         lines, values = self._line_of_entry(axis), np.abs(self.matrix.data.astype(np.float64, copy=False))
         values = values if unit is None else values / unit[lines]
-        out += np.bincount(lines, weights=values**2, minlength=len(out))
+        sums = np.bincount(lines, weights=values**2, minlength=self.shape[1 - axis])
+        return np.asarray(sums, dtype=np.float64)[None]
 
     def largest(self, axis: int) -> Floats:
         top = np.zeros(self.shape[1 - axis])
@@ -125,14 +126,14 @@ class SparseTile(Tile):
             return np.repeat(np.arange(len(self.matrix.indptr) - 1), np.diff(self.matrix.indptr))
         return self.matrix.indices
 
-    def add_sums(self, weights: Floats, out: np.ndarray) -> None:
+    def sums(self, weights: Floats) -> Floats:
         sums = np.asarray(self.transposed @ weights, dtype=np.float64)
         full = np.flatnonzero(2 * self.stored("columns") > self.shape[0])
         step = max(1, GATHERED_ENTRIES // self.shape[0])
         for start in range(0, len(full), step):  # those whose mean may be large beside what it leaves
             some = full[start : start + step]
             sums[some] = (self.take(some) * weights).sum(axis=1)
-        out += sums
+        return sums[None]
 
     def digest(self, digest: Any, beside: list[Any]) -> Cost:
         made = self.prepare("rows")

@@ -4,14 +4,21 @@ An array in memory is one tile, so that nothing is slower there. Row edges lie a
 whatever decides something (norms, means, gathered columns) is added up per piece of 512 rows or less, never
 per tile: an array and the pieces it was cut into give the same bits. The store also owns what is kept of X
 itself, which every view of it can use.
+
+`TileStore.run` is the one way to the tiles: it calls a function with each tile, or with what is kept of each
+tile, in tile order. Verbs below it are written once, for tiles in memory, on disk or in other processes. A
+store that has its tiles elsewhere overrides `run` and `held`, and its grid holds blank tiles, which know the
+shape, dtype and cost of the real ones but no entries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
+from itertools import pairwise
+from itertools import product as pairs
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,25 +33,102 @@ from skpursuit.numerics.tuning import SWEEP
 WIDTH = 64  # lines of an operator that are asked for in one call
 
 
+class Place(NamedTuple):
+    """A tile by its number in tile order, its row and column in the grid, and its rows and columns in X."""
+
+    number: int
+    i: int
+    j: int
+    rows: slice
+    cols: slice
+
+
+class Keep(Hashable, Protocol):
+    """Makes what is kept of a tile: a pure function of the tile and its number, and a small value itself."""
+
+    def __call__(self, tile: Any, number: int) -> Any: ...
+
+
+class Prices(NamedTuple):
+    """What it costs to bring X to the processor: seconds a byte, and bytes brought for a column or a row."""
+
+    byte: float = 0.0
+    column: int = 0
+    row: int = 0
+
+
+Arguments = Callable[[Place], tuple[Any, ...] | None]
+
+
+def no_arguments(place: Place) -> tuple[Any, ...]:
+    """For functions of a tile alone."""
+    return ()
+
+
+def call(fn: str | Callable[..., Any], thing: Any, arguments: tuple[Any, ...]) -> Any:
+    """A verb of a tile by its name, or a function of the tile."""
+    return getattr(thing, fn)(*arguments) if isinstance(fn, str) else fn(thing, *arguments)
+
+
 class TileStore:
     """X as a grid of tiles, one list for each range of rows, and what is kept of it."""
+
+    prices = Prices()
+    in_memory = True  # whether tiles are at hand, so that layouts of them can be kept
 
     def __init__(self, grid: list[list[Tile]]) -> None:
         self.grid = grid
         self.first = grid[0][0]
-        self.is_one_tile = len(grid) == 1 and len(grid[0]) == 1
+        self.is_one_tile = self.in_memory and len(grid) == 1 and len(grid[0]) == 1
         self.row_edges = np.cumsum([0, *(row[0].shape[0] for row in grid)])
         self.col_edges = np.cumsum([0, *(tile.shape[1] for tile in grid[0])])
         self.shape = int(self.row_edges[-1]), int(self.col_edges[-1])
         self.dtype = np.result_type(*(tile.dtype for row in grid for tile in row))
-        self.kept = Kept()
+        ranges = [[slice(*pair) for pair in pairwise(e.tolist())] for e in (self.row_edges, self.col_edges)]
+        corners = pairs(enumerate(ranges[0]), enumerate(ranges[1]))
+        self.places = [Place(k, i, j, rows, cols) for k, ((i, rows), (j, cols)) in enumerate(corners)]
+        self.names: list[str] | None = None  # of the columns, where the source has them
+        self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
+        self.kept = self.new_kept()
         self.witnesses: list[Any] = []
+        self._held: dict[tuple[Keep, int], Any] = {}
 
-    def parts(self) -> Iterator[tuple[Tile, slice, slice]]:
-        """Every tile with its rows and columns, row by row."""
-        for i, row in enumerate(self.grid):
-            for j, tile in enumerate(row):
-                yield tile, slice(*self.row_edges[i : i + 2]), slice(*self.col_edges[j : j + 2])
+    def run(
+        self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
+    ) -> Iterator[tuple[Place, Any]]:
+        """Call a function with every tile in tile order; yields (place, result).
+
+        Parameters
+        ----------
+        fn : str or function
+            The name of a verb of tiles, or a function that can be sent to another process.
+        args : function
+            The arguments after the tile, for a place: small ones, such as the part of r that belongs to its
+            rows. None: the tile is not needed. They do not depend on results.
+        keep : Keep, optional
+            The function gets what this makes of a tile instead of the tile. It is made once and kept.
+        """
+        for place in self.places:
+            arguments = args(place)
+            if arguments is not None:
+                tile = self.grid[place.i][place.j]
+                yield place, call(fn, tile if keep is None else self._kept_of(tile, place, keep), arguments)
+
+    def _kept_of(self, tile: Tile, place: Place, keep: Keep) -> Any:
+        key = keep, place.number
+        found = self._held.get(key)
+        if found is None:
+            found = self._held[key] = keep(tile, place.number)
+        return found
+
+    def forget(self, keep: Keep) -> None:
+        """Drop what is kept of the tiles by this."""
+        for place in self.places:
+            self._held.pop((keep, place.number), None)
+
+    def new_kept(self) -> Kept:
+        """Empty caches for X or a view of it."""
+        return Kept()
 
     def split(self, lines: Indices, edges: np.ndarray) -> Iterator[tuple[int, Indices, Indices]]:
         """Which of some rows or columns lie in which range: (range, places in `lines`, numbers within it)."""
@@ -60,7 +144,7 @@ class TileStore:
         """Bound on the rounding of `product`, relative to ||x_j|| ||r||: that of the tiles and their sums."""
         if self.is_one_tile:
             return self.first.unit
-        return max(tile.unit for tile, _, _ in self.parts()) + 2 * len(self.grid) * EPS
+        return max(tile.unit for row in self.grid for tile in row) + 2 * len(self.grid) * EPS
 
     def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
         """Entries and bytes touched when reading these rows and columns."""
@@ -87,21 +171,25 @@ class TileStore:
         """X^T r as float64, in any order of summation."""
         if self.is_one_tile:
             return self.first.product(r, rows)
+        some = dict(self._ranges(rows, self.row_edges))
+
+        def args(place: Place) -> tuple[Any, ...] | None:
+            part = np.ascontiguousarray(r[place.rows])
+            return (part, some[place.i]) if place.i in some else None
+
         out = np.zeros((*r.shape[1:], self.shape[1])).T
-        for i, some in self._ranges(rows, self.row_edges):
-            part = np.ascontiguousarray(r[self.row_edges[i] : self.row_edges[i + 1]])
-            for j, tile in enumerate(self.grid[i]):
-                out[self.col_edges[j] : self.col_edges[j + 1]] += tile.product(part, some)
+        for place, part in self.run("product", args):
+            out[place.cols] += part
         return out
 
     def take(self, cols: Indices) -> Floats:
         """Columns as the rows of a new float64 array."""
         if self.is_one_tile:
             return self.first.take(cols)
+        asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
         out = np.empty((len(cols), self.shape[0]))
-        for j, places, local in self.split(cols, self.col_edges):
-            for i, row in enumerate(self.grid):
-                out[places, self.row_edges[i] : self.row_edges[i + 1]] = row[j].take(local)
+        for place, part in self.run("take", lambda at: asked[at.j][1:] if at.j in asked else None):
+            out[asked[place.j][0], place.rows] = part
         return out
 
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
@@ -110,21 +198,31 @@ class TileStore:
             self.first.add_rows(rows, weights, out, cols)
             return
         asked = np.arange(self.shape[1]) if cols is None else cols
-        for j, there, local_cols in self.split(asked, self.col_edges):
-            for i, here, local_rows in self.split(rows, self.row_edges):
-                part = np.zeros((*out.shape[1:], len(there))).T
-                whole = cols is None
-                self.grid[i][j].add_rows(local_rows, weights[here], part, None if whole else local_cols)
-                out[there] += part
+        there = {j: (places, local) for j, places, local in self.split(asked, self.col_edges)}
+        here = {i: (places, local) for i, places, local in self.split(rows, self.row_edges)}
+
+        def args(place: Place) -> tuple[Any, ...] | None:
+            if place.i not in here or place.j not in there:
+                return None
+            places, local = here[place.i]
+            return local, weights[places], None if cols is None else there[place.j][1]
+
+        for place, part in self.run(added_rows, args):
+            out[there[place.j][0]] += part
 
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         """Single entries X[rows[i], cols[i]]."""
         if self.is_one_tile:
             return self.first.entries(rows, cols)
+        corners = {
+            (i, j): (here[there], local_rows[there], local_cols)
+            for i, here, local_rows in self.split(rows, self.row_edges)
+            for j, there, local_cols in self.split(cols[here], self.col_edges)
+        }
         out = np.empty(len(rows))
-        for i, here, local_rows in self.split(rows, self.row_edges):
-            for j, there, local_cols in self.split(cols[here], self.col_edges):
-                out[here[there]] = self.grid[i][j].entries(local_rows[there], local_cols)
+        args = lambda at: corners[at.i, at.j][1:] if (at.i, at.j) in corners else None  # noqa: E731
+        for place, part in self.run("entries", args):
+            out[corners[place.i, place.j][0]] = part
         return out
 
     def sums(self, weights: Floats) -> Floats:
@@ -132,21 +230,21 @@ class TileStore:
         if not self.first.has_entries:
             return self.product(weights)
         total = np.zeros(self.shape[1], dtype=np.longdouble)
-        for tile, here, there in self.parts():
-            tile.add_sums(weights[here], total[there])
+        for place, parts in self.run("sums", lambda at: (weights[at.rows],)):
+            add_in_order(parts, total[place.cols])
         return total.astype(np.float64)
 
     def prepare(self, what: str, reads: Reads) -> None:
         """Make the layouts that reading "rows" or "columns" needs, where X has none."""
         if self.is_one_tile:
             reads.prepare(*self.first.prepare(what))
-            return
-        for tile, _, _ in self.parts():
-            reads.prepare(*tile.prepare(what))
+        elif self.in_memory:
+            for _, read in self.run("prepare", lambda at: (what,)):
+                reads.prepare(*read)
 
     def layout_bytes(self, what: str) -> int:
         """Bytes of the layouts that `prepare` keeps beside X."""
-        return sum(tile.layout_bytes(what) for tile, _, _ in self.parts())
+        return sum(tile.layout_bytes(what) for row in self.grid for tile in row) if self.in_memory else 0
 
     # -- what is kept of X ----------------------------------------------------------------------------
 
@@ -182,16 +280,19 @@ class TileStore:
     def _largest(self, axis: int) -> Floats:
         """The largest |entry| of each column or row."""
         out = np.zeros(self.shape[1 - axis])
-        for tile, here, there in self.parts():
-            lines = there if axis == 0 else here
-            out[lines] = np.maximum(out[lines], tile.largest(axis))
+        for place, part in self.run("largest", lambda at: (axis,)):
+            lines = place.cols if axis == 0 else place.rows
+            out[lines] = np.maximum(out[lines], part)
         return out
 
     def _squares(self, axis: int, unit: Floats | None = None) -> Floats:
         out = np.zeros(self.shape[1 - axis])
-        for tile, here, there in self.parts():
-            lines = there if axis == 0 else here
-            tile.add_squares(axis, out[lines], None if unit is None else unit[lines])
+
+        def args(place: Place) -> tuple[Any, ...]:
+            return axis, None if unit is None else unit[place.cols if axis == 0 else place.rows]
+
+        for place, parts in self.run("squares", args):
+            add_in_order(parts, out[place.cols if axis == 0 else place.rows])
         return out
 
     def _euclidean_norms(self, axis: int) -> Floats:
@@ -300,14 +401,19 @@ class TileStore:
                 raise ValueError(
                     f"column {j} of X is too large: its norm overflows; divide it by its largest entry"
                 )
-            raise ValueError(f"X contains NaN or infinity, first in column {j}; impute or drop those entries")
+            where = f"column {j}{self._where_not_finite(j)}"
+            raise ValueError(f"X contains NaN or infinity, first in {where}; impute or drop those entries")
         self.kept.finite = True
+
+    def _where_not_finite(self, column: int) -> str:
+        """Which part of X it is that has the first entry of a column that is no number, for a message."""
+        return ""
 
     # -- whether X is what it was ---------------------------------------------------------------------
 
     def watch(self) -> None:
         """Remember one entry of every row and of every column; an operator has none to look at."""
-        found = [(tile.witness(), here.start, there.start) for tile, here, there in self.parts()]
+        found = [(witness, at.rows.start, at.cols.start) for at, witness in self.run("witness")]
         self.witnesses = [some for some in found if some[0] is not None]
 
     def check_unchanged(self) -> None:
@@ -319,3 +425,17 @@ class TileStore:
         """Feed all of X to a digest."""
         for tile, *beside in self.grid:
             reads.prepare(*tile.digest(digest, beside))
+
+
+def added_rows(tile: Tile, rows: Indices, weights: Floats, cols: Indices | None) -> Floats:
+    """Sum over rows of weights[i] * X[rows[i], j] for the columns of a tile, or some of them."""
+    out = np.zeros((*weights.shape[1:], tile.shape[1] if cols is None else len(cols))).T
+    tile.add_rows(rows, weights, out, cols)
+    return out
+
+
+def add_in_order(parts: Floats, out: np.ndarray) -> None:
+    """Add partial sums, one row for each piece of a tile, one after the other."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        for part in parts:
+            out += part

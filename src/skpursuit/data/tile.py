@@ -2,9 +2,9 @@
 
 X is a grid of tiles, and one law holds for all of them: *sum over row edges, join over column edges.* A tile
 multiplies, hands out columns and rows, adds up squares and sums, and can be encoded. It counts nothing, keeps
-nothing but a second memory layout of itself, and knows nothing of centring or weights. What is summed over
-rows is added to the caller's totals piece after piece, so that X cut between pieces of 512 rows gives the
-same bits as X in one array.
+nothing but a second memory layout of itself, and knows nothing of centring or weights. What decides
+something is summed over pieces of rows, which the caller adds one after the other, so that X cut between
+pieces of 512 rows gives the same bits as X in one array.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Tile(ABC):
         """Single entries X[rows[i], cols[i]]."""
         raise NotImplementedError
 
-    def add_squares(self, axis: int, out: Floats, unit: Floats | None = None) -> None:
-        """Add the squares of the entries of each column (axis 0) or row (axis 1) to `out`.
+    def squares(self, axis: int, unit: Floats | None = None) -> Floats:
+        """Sums of squares of each column (axis 0) or row (axis 1), one row of them for each piece of it.
 
-        Sparse tiles divide the entries by the `unit` of their line first.
+        Pieces are to be added one after the other. Sparse tiles divide by the `unit` of a line first.
         """
         raise NotImplementedError
 
@@ -70,8 +70,8 @@ class Tile(ABC):
         """The largest |entry| of each column (axis 0) or row (axis 1)."""
         raise NotImplementedError
 
-    def add_sums(self, weights: Floats, out: np.ndarray) -> None:
-        """Add sum_i weights[i] X[i, j] to out[j], with more digits than a product has."""
+    def sums(self, weights: Floats) -> Floats:
+        """sum_i weights[i] X[i, j], a row for each piece, to be added with more digits than a product has."""
         raise NotImplementedError
 
     # -- layouts and identity -----------------------------------------------------------------------------

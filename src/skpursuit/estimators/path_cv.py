@@ -183,7 +183,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         samples, (config, targets, _) = data.samples, data.problems
         folds = Folds.of(data.splits, samples.base.shape[0], samples.weights)
         plain = isinstance(self.selector, str) and self.selector == "auto"
-        if self._is_auto() and plain and config.loss.quadratic and len(targets) == 1:
+        held = self._is_auto() and plain and samples.X is not None
+        if held and config.loss.quadratic and len(targets) == 1:
             scaled = scaled_data(samples, targets[0], self._scaling(), self.fit_intercept)
             most = None if self.max_nonzero_coefs is None else self._limit(samples)
             return SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)

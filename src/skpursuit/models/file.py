@@ -21,6 +21,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 
 from skpursuit._files import FileError, write_atomically
+from skpursuit.problem.losses import as_loss
 from skpursuit.tables import Encoding, Table
 
 FORMAT = "skpursuit linear model"
@@ -43,7 +44,8 @@ class LinearModel:
     encoding: Encoding
     #: the class labels, numbers or strings; None for regression
     classes: tuple[float | str, ...] | None = None
-    #: what else is worth keeping, as JSON; ``residuals`` holds their quantiles, which intervals are made of
+    #: what else is worth keeping, as JSON; ``residuals`` holds their quantiles, which intervals are made of,
+    #: ``loss`` the name of the loss, which tells what a prediction means
     info: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)  # what the model was fitted with
 
@@ -56,6 +58,7 @@ class LinearModel:
         unknown = set(self.features) - set(self.encoding.features)
         if unknown or len(set(self.features)) < len(self.features):
             raise ValueError("features must be different features of the encoding")
+        as_loss(self.info.get("loss", "squared"))  # it raises if there is none of that name
 
     def decision(self, table: Table) -> np.ndarray:
         """Return X w + b for the rows of an encoded table, of shape (rows, outputs)."""
@@ -68,7 +71,7 @@ class LinearModel:
         """Return the predicted numbers, or the predicted class labels."""
         scores = self.decision(table)
         if self.classes is None:
-            return scores[:, 0]
+            return as_loss(self.info.get("loss", "squared")).mean(scores[:, 0])
         winner = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else np.argmax(scores, axis=1)
         return np.asarray(self.classes)[winner]
 

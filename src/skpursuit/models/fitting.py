@@ -27,6 +27,7 @@ from sklearn.utils import resample
 
 import skpursuit
 from skpursuit.models.file import LinearModel, linear_model
+from skpursuit.problem.losses import LOSSES
 from skpursuit.selectors import NAMES
 from skpursuit.solvers import solver_names
 from skpursuit.tables import Table
@@ -49,6 +50,7 @@ class FitOptions:
     k: int | None = None  # features in the model; None chooses by cross-validation
     most: int | None = None  # the largest number that cross-validation tries
     task: str = "auto"  # what the target is
+    loss: str | None = None  # what is minimised; None: that of the task
     solver: str = "omp"  # see `PursuitRegressor`, as for the next
     selector: str = "auto"
     normalize: bool = True  # whether features compete as if all had the same spread
@@ -108,6 +110,13 @@ def task_of(y: np.ndarray) -> str:
     return "classification" if y.dtype.kind not in "fiub" or len(np.unique(y)) == 2 else "regression"
 
 
+def losses_of(task: str) -> list[str]:
+    """The losses that can fit a task, its own first: classes need one that gives their probabilities."""
+    classes = task == "classification"
+    alone = {name: loss for name, loss in LOSSES.items() if not loss.couples_targets}
+    return [name for name, loss in alone.items() if loss.gives_probability == classes]
+
+
 def fit_table(table: Table, options: FitOptions) -> Outcome:
     """Fit a sparse model to a table and judge it.
 
@@ -120,6 +129,7 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     if options.task == "auto":
         options = replace(options, task=task_of(y))
     regression = options.task == "regression"
+    options = replace(options, loss=options.loss or losses_of(options.task)[0])
     with naming(table.path):
         _check(y, options)
         train, test = _split(y, options)
@@ -127,7 +137,8 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     judged = _judge(X_train, y[train], options)
     k = min(options.k or judged.choice, table.X.shape[1])
     options.progress("fitting", 0.0)
-    score = _fitted(X_train, y[train], k, options).score(X_test, y[test])
+    known = judged.path is not None and options.k is None  # the path ends in the model of that size
+    score = (judged.path if known else _fitted(X_train, y[train], k, options)).score(X_test, y[test])
     if not np.isfinite(score):
         problem = "its numbers are too large to compute with"
         raise TableError(table.path, problem, "give columns in larger units")
@@ -139,6 +150,7 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     info: dict[str, Any] = {
         "rows": len(y),
         "k": k,
+        "loss": options.loss,
         "solver": options.solver,
         "selector": options.selector,
         "held_out_score": float(score),
@@ -174,7 +186,8 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
 
 def _check(y: np.ndarray, options: FitOptions) -> None:
     """Refuse what no model can be fitted to."""
-    for option, names in (("selector", NAMES), ("solver", solver_names(lambda kind: kind.has_sparsity))):
+    able = solver_names(lambda kind: kind.has_sparsity)
+    for option, names in (("selector", NAMES), ("solver", able), ("loss", losses_of(options.task))):
         if (given := getattr(options, option)) not in names:
             problem, remedy = f"--{option} {given!r} is not known", f"use one of {', '.join(names)}"
             raise Refused(problem, remedy, Advice(option, instead_of=f"--{option}"))
@@ -291,7 +304,7 @@ def _judge(X: Any, y: np.ndarray, options: FitOptions) -> _Judged:
 
 
 def _common(options: FitOptions) -> dict[str, Any]:
-    how = {name: getattr(options, name) for name in ("solver", "selector", "normalize")}
+    how = {name: getattr(options, name) for name in ("loss", "solver", "selector", "normalize")}
     return {**how, "random_state": options.seed}
 
 

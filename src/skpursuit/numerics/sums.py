@@ -49,15 +49,16 @@ def dot(a: Floats, b: Floats) -> float:
     return float(sums.cumsum()[-1] + np.dot(a[whole:], b[whole:]))
 
 
-def add_piece_squares(lines: Floats, out: Floats) -> None:
-    """Add the sums of squares of contiguous lines to `out`, piece after piece as in `dot`."""
+def piece_squares(lines: Floats) -> Floats:
+    """Sums of squares of contiguous lines, one row for each piece; `dot` adds them one after the other."""
     whole = lines.shape[1] - lines.shape[1] % PIECE
     body, rest = lines[:, :whole].reshape(len(lines), -1, PIECE), lines[:, whole:]
+    out = np.empty((-(-lines.shape[1] // PIECE), len(lines)))
     with np.errstate(over="ignore", invalid="ignore"):
-        if whole:
-            out[:] = np.hstack([out[:, None], np.vecdot(body, body)]).cumsum(axis=1)[:, -1]
+        out[: body.shape[1]] = np.vecdot(body, body).T
         if rest.size:
-            out += np.vecdot(rest, rest)
+            out[-1] = np.vecdot(rest, rest)
+    return out
 
 
 def scaled_norms(lines: Floats) -> Floats:

@@ -33,6 +33,7 @@ ADVICE = {
     "task": "a target that does not fit the task",
     "test share": "too few rows held out, or left",
     "selector": "a selector that is unknown",
+    "loss": "a loss that is unknown, or does not fit the task",
     "solver": "a solver that is unknown, or takes no number of features",
 }
 
