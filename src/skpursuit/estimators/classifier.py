@@ -293,6 +293,15 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when X has column names.
 
+    Notes
+    -----
+    ``solver="auto"`` scales the features (`scale`) and grows models on all folds together: the features with
+    the largest gradients join, one by one up to 10 and then more at a time, and a few Newton steps with a
+    ridge fit their coefficients. Ridges are tried from 0.1 downwards while the held-out loss falls, else
+    upwards. A path ends once that loss has clearly turned. The model with the smallest loss is taken, and
+    fitted on all samples by the same steps. Folds are drawn in the same way at every fit; a number for
+    `random_state` draws others.
+
     See Also
     --------
     PathDisplay : Draws the path, the scores and the choice.
@@ -302,7 +311,7 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from skpursuit import PursuitClassifierCV
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = PursuitClassifierCV(max_nonzero_coefs=8).fit(X, y)
+    >>> model = PursuitClassifierCV().fit(X, y)
     >>> model.n_nonzero_coefs_ == len(model.support_), model.score(X, y) > 0.95
     (True, True)
     """
@@ -328,3 +337,9 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     class_weight: Any = None
     n_jobs: int | None = None
     random_state: Any = None
+
+    def _repeats(self, rows: float) -> int:
+        return 3 if rows <= 150 else 2 if rows <= 500 else 1
+
+    def _guard(self) -> float:
+        return 2.0

@@ -15,11 +15,10 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -30,6 +29,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows
 from skpursuit.estimators.checks import check_optional_flag, check_parameters, check_path_solvers
+from skpursuit.estimators.choice.classes import ClassArena
 from skpursuit.estimators.choice.contest import Arena, Candidate, Choice, choose, least_loss
 from skpursuit.estimators.choice.data import scaled_data
 from skpursuit.estimators.choice.folds import Folds, effective_rows
@@ -45,17 +45,15 @@ from skpursuit.numerics.threads import limited
 from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
 
-REPEATED_ROWS = 1000  # samples up to which the folds are drawn twice
-NULL_GUARD = 1.6
 
-
-class ChosenResult(NamedTuple):
+@dataclass(frozen=True)
+class ChosenResult:
     """What is known of a model that no single run has made."""
 
     n_iter: int
     entries_read: int
     status: Status = Status.COMPLETE
-    history: Sequence[Any] = ()
+    history: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -173,7 +171,11 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
 
     def _repeats(self, rows: float) -> int:
         """How often folds are drawn by default: with few samples one drawing is a matter of luck."""
-        return 2 if rows <= REPEATED_ROWS else 1
+        return 2 if rows <= 1000 else 1
+
+    def _guard(self) -> float:
+        """How many standard errors better than nothing a model must be by default."""
+        return 1.6
 
     def _is_auto(self) -> bool:
         return isinstance(self.solver, str) and self.solver == "auto"
@@ -183,11 +185,14 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         samples, (config, targets, _) = data.samples, data.problems
         folds = Folds.of(data.splits, samples.base.shape[0], samples.weights)
         plain = isinstance(self.selector, str) and self.selector == "auto"
-        held = self._is_auto() and plain and samples.X is not None
-        if held and config.loss.quadratic and len(targets) == 1:
-            scaled = scaled_data(samples, targets[0], self._scaling(), self.fit_intercept)
+        if self._is_auto() and plain and samples.X is not None:
             most = None if self.max_nonzero_coefs is None else self._limit(samples)
-            return SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)
+            if config.loss.quadratic and len(targets) == 1:
+                scaled = scaled_data(samples, targets[0], self._scaling(), self.fit_intercept)
+                return SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)
+            if config.loss.gives_probability:
+                scaled = scaled_data(samples, targets[0], self._scaling(), self.fit_intercept)
+                return ClassArena(scaled, config.loss, targets, folds, most)
         configs = [replace(config, solver=solver) for solver in solvers]
         most = self._limit(samples)
         ours = self.max_nonzero_coefs is None and most < samples.base.shape[1]
@@ -213,7 +218,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             )
         null = arena.null()
         nothing = Candidate(arena, "null", 0.0, 0, null, arena.fold_losses(null))
-        guard = NULL_GUARD if self.null_guard == "auto" else float(self.null_guard or 0.0)
+        guard = self._guard() if self.null_guard == "auto" else float(self.null_guard or 0.0)
         choice = choose(candidates, nothing, self.selection, 0.0 if scorer is not None else guard)
         path = next(path for path in paths if (choice.candidate or best) in path)
         fits = arena.refit(path)

@@ -93,7 +93,7 @@ def greedy(folds: SquaredFolds, ridge: float, most: int, normalised: bool = True
         if normalised and size <= SINGLE:
             score = score / left.norms()
         score[lines, support] = -1.0
-        new = _best(score, size - support.shape[1])
+        new = np.array([best_columns(line, size - support.shape[1]) for line in score])
         support = np.hstack([support, new])
         matrix = folds.blocks(support)
         places = np.arange(size)
@@ -106,11 +106,13 @@ def greedy(folds: SquaredFolds, ridge: float, most: int, normalised: bool = True
                 left.take(new[:, 0])
 
 
-def _best(score: Floats, count: int) -> Indices:
-    """The best columns of each fold, the first of equals."""
+def best_columns(score: Floats, count: int) -> Indices:
+    """The columns with the largest scores, in order of their number; the first of equals."""
     if count == 1:
-        return score.argmax(axis=1)[:, None]
-    return np.argsort(-score, axis=1, kind="stable")[:, :count]
+        return np.array([score.argmax()])
+    least = np.partition(score, len(score) - count)[len(score) - count]
+    above, equal = np.flatnonzero(score > least), np.flatnonzero(score == least)
+    return np.sort(np.concatenate([above, equal[: count - len(above)]]))
 
 
 class _Left:
