@@ -258,9 +258,11 @@ def _tell_columns(file: Path, table: Table, out: Output) -> None:
 
 
 def _tell(outcome: Outcome, asked: int | None, out: Output) -> None:
+    from skpursuit.pages import number
+
     classes = outcome.model.classes if len(outcome.model.coef) > 1 else None
     effects = [
-        [effect.feature, f"{effect.standardised:.4g}", f"{effect.raw[effect.output]:.5g}"]
+        [effect.feature, number(effect.standardised, 4), number(effect.raw[effect.output], 5)]
         + ([] if classes is None else [str(classes[effect.output])])
         for effect in outcome.effects[:SHOWN]
     ]

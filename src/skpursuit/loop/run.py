@@ -227,7 +227,7 @@ class Run:
         if self.units.y:
             record = self.units.record(record)
         if after.selector_memory or asking.memory:
-            after = replace(after, selector_memory=asking.memory)
+            after = after.remembering(asking.memory)
         self.state = after
         self.history.append(record)
         if self.watch is not None:
@@ -307,14 +307,19 @@ class Run:
 
 def make_record(iteration: int, state: State, answers: list[Selection], seconds: float) -> Record:
     """Sum up one iteration."""
+    selected, entries, nbytes, strength = [], 0, 0, 0
+    for answer in answers:
+        selected += answer.columns.tolist()
+        entries, nbytes = entries + answer.entries_read, nbytes + answer.bytes_read
+        strength = max(strength, STRENGTH.index(answer.certificate))
     gap = state.memory.get("gap")
     return Record(
-        iteration=iteration,
-        objective=state.objective,
-        selected=tuple(int(j) for answer in answers for j in answer.columns),
-        entries_read=sum(answer.entries_read for answer in answers),
-        bytes_read=sum(answer.bytes_read for answer in answers),
-        certificate=max((answer.certificate for answer in answers), key=STRENGTH.index, default="none"),
-        seconds=seconds,
-        gap=None if gap is None else float(np.asarray(gap)),
+        iteration,
+        state.objective,
+        tuple(selected),
+        entries,
+        nbytes,
+        STRENGTH[strength],
+        seconds,
+        None if gap is None else float(gap),
     )

@@ -22,12 +22,14 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
 from .columns import Column, Columns, ReadOptions, different, trailing_totals
+from .delimited import split_header
 from .errors import Advice, Refused, listing, show
 from .source import TextFile, examine
 from .spelling import parse_number
 
 PANDAS_INDEX = "__index_level_"  # what pandas calls its row index in a file
 MIDNIGHT = datetime.time()
+HEAD = 50  # rows of a sheet that are looked at for the header
 _CSR = ("data", "indices", "indptr", "shape")
 _NPZ_REMEDY = "store X and y, or the CSR parts data, indices, indptr, shape and y (numpy.savez)"
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+|inf|nan)(?:e[+-]?\d+)?"
@@ -80,15 +82,10 @@ def _plain(column: Any) -> Any:
 def read_excel(path: Path, options: ReadOptions) -> Columns:
     """Read one sheet of a workbook; a column of cells of one type keeps that type, any other is text."""
     rows = [row for row in _sheet(path, options) if any(cell != "" for cell in row)]
-    width = max((_filled(row) for row in rows[:50]), default=0)
-    while len(rows) > 2 and options.header and _filled(rows[0]) < 0.5 * width:
-        title = " ".join(str(cell) for cell in rows[0] if cell != "")
-        options.told(f"the row above the header is left out: {show(title)}")
-        rows = rows[1:]
-    if len(rows) < 1 + options.header:
+    heads, above = split_header([list(map(str, row)) for row in rows[:HEAD]], options) if rows else ([], 0)
+    data = rows[above:]
+    if not data:
         raise Refused("there are no rows in the sheet", "give a sheet with data below the header")
-    heads = rows[0] if options.header else [f"c{j + 1}" for j in range(len(rows[0]))]
-    data = rows[options.header :]
     totals = trailing_totals(data, data[1:], options)
     return Columns.of(path, heads, map(_typed, zip(*data[: len(data) - totals])))
 
@@ -104,7 +101,7 @@ def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
         book = python_calamine.CalamineWorkbook.from_path(str(path))
         names = book.sheet_names
         sheet = options.sheet or names[0]
-        rows = book.get_sheet_by_name(sheet).to_python(skip_empty_area=True) if sheet in names else None
+        rows = _unmerged(book.get_sheet_by_name(sheet)) if sheet in names else None
     except Exception:  # calamine raises whatever the bytes lead to
         remedy = "the file is damaged or something else: save it again as .xlsx"
         raise Refused("this cannot be read as a workbook", remedy) from None
@@ -116,8 +113,14 @@ def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
     return rows
 
 
-def _filled(row: list[Any]) -> int:
-    return sum(cell != "" for cell in row)
+def _unmerged(sheet: Any) -> list[list[Any]]:
+    """Return the cells of a sheet; what is merged over several rows of a column stands in each of them."""
+    rows: list[list[Any]] = sheet.to_python(skip_empty_area=False)
+    for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
+        for row in rows[top + 1 : bottom + 1] if left == right else ():
+            row[left] = rows[top][left]
+    used = [j for j, column in enumerate(zip(*rows)) if any(cell != "" for cell in column)]
+    return [row[used[0] : used[-1] + 1] for row in rows] if used else []
 
 
 def _typed(cells: tuple[Any, ...]) -> Any:
