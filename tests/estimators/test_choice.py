@@ -65,7 +65,7 @@ def test_greedy_and_swapped_models_are_ridge_fits_of_their_supports(ridge):
     folds = Folds.of([(np.arange(40), np.arange(40, 60))], 60, None)
     data = scaled(X, y)
     known = squared_folds.GramFolds(data, folds)
-    for models in (families.greedy(known, ridge, 6), families.swap(known, ridge, 6)):
+    for models in (families.greedy(known, ridge, [1, 2, 3, 4, 6]), families.swap(known, ridge, 6)):
         for size, support, coef in models:
             columns = X[:40][:, support[0]] / 2.0
             plain = Ridge(alpha=40 * ridge, tol=1e-10).fit(columns, y[:40, 0])
@@ -199,3 +199,14 @@ def test_the_edge_of_what_was_tried_is_told_once():
     with pytest.warns(RuntimeWarning, match="raise max_nonzero_coefs") as told:
         PursuitRegressorCV(solver="omp").fit(X, y)
     assert len(told) == 1
+
+
+def test_pursuits_of_a_tall_X_by_gram_matrices_are_those_of_the_solver(monkeypatch):
+    from skpursuit.estimators import path_cv
+
+    X, y = problem(11, n=400, d=7)
+    plain = PursuitRegressorCV(solver="omp", scale="none").fit(X, y[:, 0])
+    monkeypatch.setattr(path_cv, "LARGE", 0)
+    by_gram = PursuitRegressorCV(solver="omp", scale="none").fit(X, y[:, 0])
+    np.testing.assert_allclose(by_gram.scores_, plain.scores_, rtol=1e-7)
+    np.testing.assert_allclose(by_gram.coef_, plain.coef_)

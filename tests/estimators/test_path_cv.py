@@ -22,6 +22,7 @@ from skpursuit import (
     PursuitRegressorCV,
     datasets,
 )
+from skpursuit.estimators.summary import html_table
 
 PLAIN = {
     "solver": "omp",
@@ -176,31 +177,78 @@ def test_wrong_parameters_are_refused(signal):
 def test_the_display_draws_the_path_the_scores_and_the_choice(signal):
     X, y = signal
     names = [f"gene {j}" for j in range(40)]
-    model = PursuitRegressorCV().fit(pd.DataFrame(X, columns=names), y)
+    model = PursuitRegressorCV(**PLAIN).fit(pd.DataFrame(X, columns=names), y)
     display = PathDisplay.from_estimator(model, n_labels=3)
     top, bottom = display.axes_
     assert len(display.lines_) == len(model.path_features_)
-    np.testing.assert_allclose(display.mean_line_.get_ydata(), model.scores_.mean(axis=0))
+    np.testing.assert_allclose(display.mean_line_.get_ydata(), -2 * model.scores_.mean(axis=0))
     assert [line.get_xdata()[0] for line in display.choice_lines_] == [model.n_nonzero_coefs_] * 2
-    labels = [text.get_text() for text in top.get_legend().get_texts()]
+    labels = [text.get_text() for text in display.names_]
     assert len(labels) == 3
     assert set(labels) <= {names[j] for j in model.support_}
-    assert bottom.get_ylabel() == "minus mean loss"
+    assert bottom.get_ylabel() == "mean squared error"
+    assert display.one_se_ <= model.n_nonzero_coefs_
     drawn = np.nan_to_num([line.get_ydata() for line in display.lines_])
-    np.testing.assert_allclose(drawn.T, model.coef_path_)
+    np.testing.assert_allclose(drawn.T, model.coef_path_ * X.std(axis=0)[model.path_features_])
     again = display.plot(plt.subplots(2)[1])
     assert again is display
     assert display.axes_[0] is not top
-    with pytest.raises(ValueError, match="axes must be two Axes"):
-        display.plot(plt.subplots()[1])
+    one = plt.subplots()[1]
+    assert display.plot(one).axes_[0].figure is one.figure
+    with pytest.raises(ValueError, match="ax must be one or two Axes"):
+        display.plot(plt.subplots(3)[1])
     plt.close("all")
+
+
+def test_the_display_of_a_default_model_and_of_the_drop_in(signal):
+    X, y = signal
+    rng = np.random.default_rng(0)
+    for model in (
+        PursuitRegressorCV().fit(X, y),
+        PursuitRegressorCV().fit(X, rng.standard_normal(120)),
+        OrthogonalMatchingPursuitCV(max_iter=8).fit(X, y),
+        PursuitClassifierCV(scoring="accuracy").fit(X, y > 3),
+    ):
+        display = PathDisplay.from_estimator(model)
+        sizes = display.mean_line_.get_xdata()
+        assert len(set(sizes)) == len(sizes)
+        assert (display.mean_line_.get_ydata() >= 0).all()
+        display.figure_.canvas.draw()
+    plt.close("all")
+
+
+def test_names_at_line_ends_do_not_overlap():
+    from skpursuit.estimators.display import APART, _spread
+
+    placed = _spread([0.1, 0.1, 0.1, 0.5, 0.51])
+    assert (np.diff(placed) >= APART - 1e-6).all()
+
+
+def test_a_summary_names_the_features_and_escapes_them(signal, classes):
+    X, y = signal
+    names = [f"<b>{j}</b>" for j in range(40)]
+    model = PursuitRegressorCV().fit(pd.DataFrame(X, columns=names), y)
+    text, page = model.summary(), html_table(model)
+    largest = model.path_features_[np.argmax(np.abs(model.coef_[model.path_features_] * model.path_scales_))]
+    assert text.splitlines()[0] == "PursuitRegressorCV"
+    assert text.split("-\n")[-1].startswith(names[largest])
+    assert "<b>" not in page
+    assert f"&lt;b&gt;{largest}" in page
+    assert "and" in model.summary(1).splitlines()[-1]
+    assert "x3" in PursuitRegressor(n_nonzero_coefs=40).fit(X, y).summary(40)
+    three = PursuitClassifierCV(multi_class="multinomial").fit(*classes)
+    assert "[1]" in three.summary()
+    nothing = PursuitRegressorCV().fit(X, np.random.default_rng(3).standard_normal(120))
+    assert "no feature predicts better" in nothing.summary()
+    assert "standardised" in model._repr_html_()
+    assert "standardised" not in PursuitRegressor()._repr_html_()
 
 
 def test_the_display_of_many_classes(classes):
     X, y = classes
     model = PursuitClassifierCV(criterion="bic", max_nonzero_coefs=4).fit(X, y)
     display = PathDisplay.from_estimator(model)
-    assert display.axes_[1].get_ylabel() == "minus BIC"
+    assert display.axes_[1].get_ylabel() == "BIC"
     assert len(display.lines_) == len(model.path_features_)
     plt.close("all")
 

@@ -19,6 +19,7 @@ from skpursuit.data import Design, is_elsewhere, make_design, rows_that_count, w
 from skpursuit.data.sparse_input import compressed
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, full_coefs
+from skpursuit.estimators.summary import SummaryMixin
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_unmasked
@@ -68,7 +69,7 @@ class Problems(NamedTuple):
     joint: bool
 
 
-class LinearBase:
+class LinearBase(SummaryMixin):
     """Predictions X w + b of a model with `coef_` and `intercept_`; sparse X is welcome."""
 
     coef_: Floats

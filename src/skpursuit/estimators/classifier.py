@@ -286,7 +286,9 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     path_features_ : ndarray of int
         All features that occur on the path of the whole data.
     coef_path_ : ndarray of shape (n_path, n_path_features) or (n_path, n_classes, n_path_features)
-        Their coefficients for each number.
+        Their coefficients in each model of the path.
+    path_scales_ : ndarray of shape (n_path_features,)
+        Their standard deviations.
     n_iter_, status_, entries_read_, history_
         As in `PursuitClassifier`, of the runs on all samples.
     n_features_in_ : int

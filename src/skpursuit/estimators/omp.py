@@ -176,6 +176,14 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     intercept_ : float
     n_nonzero_coefs_ : int
         The number of coefficients with the smallest mean squared error over the folds.
+    scores_ : ndarray of shape (n_folds, n_sizes)
+        Minus the mean squared error on each fold of the models with 1, 2, ... coefficients.
+    path_features_ : ndarray of int
+        The features of the model, in order of selection.
+    coef_path_ : ndarray of shape (n_path_features, n_path_features)
+        Their coefficients in the models with 1, 2, ... of them.
+    path_scales_ : ndarray of shape (n_path_features,)
+        Their standard deviations.
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -226,13 +234,21 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
                 for split in splits
             )
         shortest = min(len(fold) for fold in errors)
-        mean = np.mean([fold[:shortest] for fold in errors], axis=0)
-        self.n_nonzero_coefs_ = np.argmin(mean) + 1
+        self.scores_ = -np.array([fold[:shortest] for fold in errors])
+        self.n_nonzero_coefs_ = np.argmax(self.scores_.mean(axis=0)) + 1
         if grams is None:
             self._fit_design(base, y, weights, int(self.n_nonzero_coefs_))
         else:
             self._keep(base, *grams.paths(int(self.n_nonzero_coefs_), None))
         return self
+
+    def _keep(self, base: Design, paths: list[FactorPath], centre: Floats, offset: Any) -> None:
+        super()._keep(base, paths, centre, offset)
+        (path,) = paths
+        self.path_features_, self.coef_path_ = path.support, np.zeros((len(path), len(path)))
+        for k, line in enumerate(self.coef_path_, start=1):
+            line[:k] = path.fit(k).coef
+        self.path_scales_ = base.columns(path.support).std(axis=1)
 
     def _errors(self, base: Design, y: Floats, weights: Floats | None, split: Any, most: int) -> Floats:
         """Mean squared error on the test part, for 1, 2, ... coefficients."""

@@ -31,7 +31,7 @@ from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows
 from skpursuit.estimators.checks import check_optional_flag, check_parameters, check_path_solvers
 from skpursuit.estimators.choice.classes import ClassArena
 from skpursuit.estimators.choice.contest import Arena, Candidate, Choice, choose, least_loss
-from skpursuit.estimators.choice.data import scaled_data
+from skpursuit.estimators.choice.data import column_spreads, scaled_data
 from skpursuit.estimators.choice.folds import Folds, effective_rows
 from skpursuit.estimators.choice.solvers import SolverArena
 from skpursuit.estimators.choice.squared import SquaredArena
@@ -44,6 +44,8 @@ from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.threads import limited
 from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
+
+TALL, LARGE = 50, 2e6  # rows per column and entries of X from which "omp" takes Gram matrices of the folds
 
 
 @dataclass(frozen=True)
@@ -194,9 +196,14 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
                 scaled = scaled_data(samples, targets[0], self._scaling(), self.fit_intercept)
                 return ClassArena(scaled, config.loss, targets, folds, most)
         configs = [replace(config, solver=solver) for solver in solvers]
-        most = self._limit(samples)
+        grams, most = None, self._limit(samples)
+        n, d = samples.base.shape
+        if plain and config.loss.quadratic and samples.X is not None and n >= TALL * d and n * d >= LARGE:
+            scaling = "column" if config.normalize else "none"
+            scaled = scaled_data(samples, targets[0], scaling, self.fit_intercept)
+            grams = SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)
         ours = self.max_nonzero_coefs is None and most < samples.base.shape[1]
-        return SolverArena(samples.base, configs, targets, folds, most, ours, self.n_jobs)
+        return SolverArena(samples.base, configs, targets, folds, most, ours, self.n_jobs, grams)
 
     # -- choosing -----------------------------------------------------------------------------------------
 
@@ -223,6 +230,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         path = next(path for path in paths if (choice.candidate or best) in path)
         fits = arena.refit(path)
         self._keep_choice(choice, arena, path, fits, data, nothing)
+        self._keep_scales(data.samples)
         self._keep_losses(candidates)
 
     def _keep_choice(
@@ -264,6 +272,11 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
                 RuntimeWarning,
                 stacklevel=4,
             )
+
+    def _keep_scales(self, samples: Samples) -> None:
+        """Standard deviations of the features of the path."""
+        means = samples.base.means(samples.weights)
+        self.path_scales_ = column_spreads(samples.base, means, samples.weights)[self.path_features_]
 
     def _keep_losses(self, candidates: list[Candidate]) -> None:
         """A table of all models that competed."""
@@ -343,6 +356,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         self.n_nonzero_coefs_ = best + 1
         self._keep([path.at(best + 1) for path in paths], samples.base, joint)
         self._keep_path([[path.at(k + 1) for path in paths] for k in range(len(scores))], joint)
+        self._keep_scales(samples)
         name = config.solver if isinstance(config.solver, str) else type(config.solver).__name__
         self.choice_ = {"family": name, "ridge": config.ridge or 0.0, "k": self.n_nonzero_coefs_}
 

@@ -212,6 +212,8 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         All features that occur on the path of the whole data.
     coef_path_ : ndarray of shape (n_path, n_path_features) or (n_path, n_targets, n_path_features)
         Their coefficients in each model of the path.
+    path_scales_ : ndarray of shape (n_path_features,)
+        Their standard deviations.
     n_iter_, status_, entries_read_, history_
         As in `PursuitRegressor`, of the run on all samples.
     n_features_in_ : int

@@ -174,7 +174,10 @@ class _Newton:
                 break
             bent = self._bent(curvature, self.times(ahead) + ahead_b)
             turn, turn_b = self.back(bent) + self.ridge * ahead, bent.sum(axis=0) * self.model.fit_intercept
-            length = size / float((ahead * turn).sum() + ahead_b @ turn_b)
+            bend = float((ahead * turn).sum() + ahead_b @ turn_b)
+            if bend <= 0:  # one constant for all classes changes no probability
+                break
+            length = size / bend
             move, move_b = move + length * ahead, move_b + length * ahead_b
             left, left_b = left - length * turn, left_b - length * turn_b
             scaled, scaled_b = left / diagonal, left_b / diagonal_b

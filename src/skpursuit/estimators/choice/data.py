@@ -37,14 +37,14 @@ def column_scale(samples: Samples, means: Floats, scale: str) -> Floats:
     d = len(means)
     if scale == "none":
         return np.ones(d)
-    spreads = _spreads(samples.base, means, samples.weights)
+    spreads = column_spreads(samples.base, means, samples.weights)
     if scale == "auto" and issparse(samples.X):
         used = spreads[spreads > 0]
         return np.full(d, np.sqrt(np.mean(used**2)) if len(used) else 1.0)
     return np.where(spreads > 0, spreads, 1.0)
 
 
-def _spreads(base: Design, means: Floats, weights: Floats | None) -> Floats:
+def column_spreads(base: Design, means: Floats, weights: Floats | None) -> Floats:
     """Root mean squares of the centred columns, 0 for those that are constant to working precision."""
     total = base.shape[0] if weights is None else weights.sum()
     root = None if weights is None else np.sqrt(weights)

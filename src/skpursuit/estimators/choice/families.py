@@ -81,14 +81,19 @@ def padded_support(coef: Floats) -> Indices:
     return np.argsort(~taken, axis=1, kind="stable")[:, :most]
 
 
-def greedy(folds: SquaredFolds, ridge: float, most: int, normalised: bool = True) -> Models:
-    """Ridge models on growing supports; unless `normalised`, columns compete by their gradient alone."""
+def greedy(
+    folds: SquaredFolds, ridge: float, sizes: list[int], normalised: bool = True, jitter: float = JITTER
+) -> Models:
+    """Ridge models on growing supports; unless `normalised`, columns compete by their gradient alone.
+
+    With every size, no ridge and no jitter the latter are those of orthogonal matching pursuit.
+    """
     n_folds = folds.shape[0]
     lines = np.arange(n_folds)[:, None]
     penalty = folds.weight[:, None] * ridge
     left = _Left(folds, penalty)
     support, g = np.empty((n_folds, 0), dtype=np.intp), folds.xy
-    for size in greedy_sizes(most):
+    for size in sizes:
         score = row_norms(g)
         if normalised and size <= SINGLE:
             score = score / left.norms()
@@ -97,10 +102,10 @@ def greedy(folds: SquaredFolds, ridge: float, most: int, normalised: bool = True
         support = np.hstack([support, new])
         matrix = folds.blocks(support)
         places = np.arange(size)
-        matrix[:, places, places] += penalty + JITTER * folds.weight[:, None]
+        matrix[:, places, places] += penalty + jitter * folds.weight[:, None]
         coef = np.linalg.solve(matrix, folds.xy[lines, support])
         yield size, support, coef
-        if size < most:
+        if size < sizes[-1]:
             g = folds.gradient(support, coef)
             if normalised and size < SINGLE:
                 left.take(new[:, 0])

@@ -11,11 +11,15 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
 from skpursuit.estimators.choice.contest import Candidate
+from skpursuit.estimators.choice.families import greedy
 from skpursuit.estimators.choice.folds import Folds
+from skpursuit.estimators.choice.squared import SquaredArena
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, predictions
 from skpursuit.estimators.path import CoefficientPath
 from skpursuit.estimators.shifted_loss import best_constant
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats
+
+TINY = 1e-10  # share of a column that keeps dependent ones solvable
 
 Model = list[list[LinearFit]]  # for each fold the models of all problems
 
@@ -37,6 +41,8 @@ class SolverArena:
         Whether that is a limit of ours.
     n_jobs : int, optional
         Folds fitted at once.
+    grams : SquaredArena, optional
+        Gram matrices of the folds, which give the models of "omp" without further reading of X.
     """
 
     loss_unit = 1.0
@@ -51,9 +57,11 @@ class SolverArena:
         most: int,
         limited: bool,
         n_jobs: int | None,
+        grams: SquaredArena | None = None,
     ) -> None:
         self.base, self.configs, self.targets, self.folds = base, configs, targets, folds
         self.most, self.limited, self.n_jobs = most, limited, n_jobs
+        self.grams = grams
         self.tests = [np.flatnonzero(test) for test in folds.test]
 
     def _paths_of(self, config: FitConfig, base: Design, weights: Floats | None) -> list[CoefficientPath]:
@@ -82,6 +90,8 @@ class SolverArena:
                 yield self._path(replace(config, ridge=ridge))
 
     def _path(self, config: FitConfig) -> list[Candidate]:
+        if self.grams is not None and isinstance(config.solver, str) and config.solver == "omp":
+            return self._path_of_grams(config, self.grams)
         found = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
             delayed(self._one_fold)(config, f) for f in range(len(self.tests))
         )
@@ -92,6 +102,15 @@ class SolverArena:
             losses = np.array([losses[k] for _, losses in found])
             model = [models[k] for models, _ in found]
             path.append(Candidate(self, name, config.ridge or 0.0, k + 1, model, losses, config=config))
+        return path
+
+    def _path_of_grams(self, config: FitConfig, grams: SquaredArena) -> list[Candidate]:
+        ridge, sizes = config.ridge or 0.0, list(range(1, self.most + 1))
+        path = []
+        for size, support, coef in greedy(grams.squared, ridge, sizes, normalised=False, jitter=TINY):
+            model = support, coef
+            losses = grams.fold_losses(model) * grams.loss_unit
+            path.append(Candidate(self, "omp", ridge, size, grams.fits(model), losses, config=config))
         return path
 
     def fold_losses(self, model: Model) -> Floats:

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from skpursuit.estimators.choice.contest import Candidate, follow, search_ridges
-from skpursuit.estimators.choice.families import MOST_COLUMNS, boost, greedy, swap, swap_sizes
+from skpursuit.estimators.choice.families import (
+    MOST_COLUMNS,
+    boost,
+    greedy,
+    greedy_sizes,
+    swap,
+    swap_sizes,
+)
 from skpursuit.estimators.choice.folds import Folds
 from skpursuit.estimators.choice.squared_folds import ScaledData, SquaredFolds, squared_folds
 from skpursuit.estimators.linear_fit import LinearFit
@@ -105,7 +112,7 @@ class SquaredArena:
         if family == "boost":
             models = boost(folds, self.most)
         elif family == "greedy":
-            models = greedy(folds, ridge, self.most, normalised=not self.sparse_x)
+            models = greedy(folds, ridge, greedy_sizes(self.most), normalised=not self.sparse_x)
         else:
             models = swap(folds, ridge, swap_sizes(self.folds.rows, folds.shape[1], self.most))
         return ((size, (support, coef)) for size, support, coef in models)
