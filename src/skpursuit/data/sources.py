@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard
 
-from skpursuit.data import array_source, operator_source, sparse_source, stacked_source
+from skpursuit.data import array_source, dask_source, operator_source, sparse_source, stacked_source
 from skpursuit.data.design import Design
 from skpursuit.data.store import TileStore
 from skpursuit.parameters import check_flag
 
 # Each has `takes(X)`, whether it knows this kind of X, and `tiles(X)`, X checked and as a grid of tiles.
-SOURCES: list[Any] = [sparse_source, operator_source, stacked_source, array_source]
+SOURCES: list[Any] = [dask_source, sparse_source, operator_source, stacked_source, array_source]
 
 
 def as_design(X: Any, check: bool = True) -> Design:
@@ -79,7 +79,7 @@ def make_design(X: Any, check: bool = True) -> Design:
         X.store.check_unchanged()
         return X
     source = next(source for source in SOURCES if source.takes(X))
-    design = Design(TileStore(source.tiles(X)))
+    design = Design(source.store(X) if source is dask_source else TileStore(source.tiles(X)))
     if check:
         check_finite(design)
     return design
