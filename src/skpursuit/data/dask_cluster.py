@@ -1,34 +1,39 @@
-"""Trips to a Dask cluster, or to Dask's own scheduler in this process, that end.
+"""Trips to a Dask cluster, or to Dask's scheduler in this process, that end.
 
-Dask recovers from a worker that dies: tasks are made again from what they were made of, by themselves. But it
-waits without end for a cluster that has no workers, and for a worker that no longer answers. So every trip
-has a deadline of its own: an error is raised once no task has ended for `skpursuit.deadline` seconds, or there
-has been no worker for `skpursuit.no-workers` seconds. Both can be set as any setting of Dask, by
-`dask.config.set` or by the environment (DASK_SKPURSUIT__DEADLINE).
+Dask recovers from a worker that dies: it makes what was lost again, by the same tasks. But it waits without
+end for a cluster that has no workers, and for a worker that no longer answers. So every trip has deadlines of
+its own: an error is raised once no task has ended for `skpursuit.deadline` seconds, or there has been no
+worker for `skpursuit.no-workers` seconds. Both are settings of Dask: set them by `dask.config.set` or by the
+environment (DASK_SKPURSUIT__DEADLINE).
 
-Results are brought to the driver in tile order and a few at a time, so that it never holds all of them.
+Results are brought to the driver in order and a few at a time, so that it never holds all of them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import dask
-from dask.delayed import Delayed, delayed
+import dask.threaded
+from dask.base import get_scheduler
+from dask.optimization import cull
 from dask.sizeof import sizeof
 
 DEADLINE = 120.0  # seconds in which at least one task must end
 NO_WORKERS = 30.0  # seconds without a worker
 LOOK = 0.5  # seconds between two looks at the cluster
 BATCH_BYTES = 2**23  # results that are brought at a time
-PERSISTED_SHARE = 0.4  # of the workers' memory that X may take
+KEPT_SHARE = 0.4  # of the workers' memory that X may take
+GO_ON = "A run with a checkpoint goes on from it when it is started again"
+
+Graph = dict[Any, Any]  # tasks by their keys, as Dask knows them
 
 
 class ClusterError(RuntimeError):
-    """The cluster cannot go on; a run with a checkpoint can be taken up where it was."""
+    """The cluster cannot go on."""
 
 
 class Cluster:
@@ -49,86 +54,55 @@ class Cluster:
         """Bytes of X that the workers can keep in memory beside their work; 0 without a cluster."""
         if self.client is None:
             return 0.0
-        workers = self._asked(self.client.scheduler_info, n_workers=-1)["workers"].values()
-        limits = [worker["memory_limit"] or float("inf") for worker in workers]
-        return PERSISTED_SHARE * sum(limits)
+        limits = [worker["memory_limit"] or float("inf") for worker in workers(self.client).values()]
+        return KEPT_SHARE * sum(limits)
 
-    def keep(self, tasks: list[Delayed]) -> list[Delayed]:
-        """The same tasks, whose results stay where they are made until these are dropped."""
-        if self.client is None:
-            return list(dask.persist(*tasks))
-        return self.client.persist(tasks)
+    def keep(self, graph: Graph, keys: list[Any]) -> Graph:
+        """A graph of these tasks alone, whose results stay where they are made as long as it is held."""
+        return dict(zip(keys, self._start(graph, keys)))
 
-    def results(self, tasks: list[Delayed]) -> Iterator[Any]:
+    def results(self, graph: Graph, keys: list[Any]) -> Iterator[Any]:
         """Results of tasks in their order."""
         self.trips += 1
-        if self.client is None:
-            yield from dask.compute(*tasks)
+        if not keys:
             return
+        begun = self._start(graph, keys)
+        yield from begun if self.client is None else self._brought(begun)
+
+    def _start(self, graph: Graph, keys: list[Any]) -> list[Any]:
+        """Futures of these tasks; without a client their results."""
+        graph = cull(graph, keys)[0]
+        if self.client is None:
+            get = get_scheduler() or dask.threaded.get
+            return list(get(graph, keys))
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-            futures = self.client.compute(tasks)
-        try:
-            yield from self._brought(futures)
-        except BaseException:
-            self._drop(futures)
-            raise
+            return list(self.client.get(graph, keys, sync=False))
 
     def _brought(self, futures: list[Any]) -> Iterator[Any]:
-        """Results in order; the size of the first says how many are brought at a time."""
-        watch, at, count = Watch(self.client, futures), 0, 1
+        """Results in order; the size of the largest so far says how many are brought at a time."""
+        watch, largest, at = Watch(self.client, futures), BATCH_BYTES, 0
         while at < len(futures):
-            batch = futures[at : at + count]
-            found = self._asked(partial(watch.bring, batch))
-            for k in range(at, at + len(batch)):
-                futures[k].release()
+            batch = futures[at : at + max(1, BATCH_BYTES // largest)]
+            with told():
+                found = watch.bring(batch)
+            futures[at : at + len(batch)] = [None] * len(batch)  # not needed any more where it was made
             at += len(batch)
-            count = max(1, BATCH_BYTES // max(1, *(sizeof(part) for part in found)))
+            largest = max(1 if largest == BATCH_BYTES else largest, *(sizeof(part) for part in found))
             yield from found
-
-    def _asked(self, call: Callable[..., Any], **options: Any) -> Any:
-        """What a call gives, with errors of the cluster told in words."""
-        from distributed import KilledWorker
-        from distributed.client import FutureCancelledError
-        from distributed.comm import CommClosedError
-
-        try:
-            return call(**options)
-        except KilledWorker as error:
-            raise ClusterError(
-                f"workers died again and again while they ran {error.task!r}, most likely for want of memory; "
-                f"give them more memory, or X smaller chunks. {GO_ON}"
-            ) from error
-        except (FutureCancelledError, CommClosedError, OSError) as error:
-            if self._is_alive() and isinstance(error, OSError) and not isinstance(error, CommClosedError):
-                raise  # a file that a worker could not read
-            raise ClusterError(f"the Dask scheduler has gone away ({error}). {GO_ON}") from error
-        except ModuleNotFoundError as error:
-            raise ClusterError(f"a worker lacks a package ({error}); install skpursuit on the workers") from error
-
-    def _is_alive(self) -> bool:
-        return self.client is not None and self.client.status == "running"
-
-    def _drop(self, futures: list[Any]) -> None:
-        """Tell a scheduler that is there that results are not wanted."""
-        for future in futures:
-            future.release()
-
-
-GO_ON = "A run with a checkpoint goes on from it when it is started again."
 
 
 class Watch:
-    """Looks at the tasks of a trip while their results are waited for."""
+    """Brings results of a trip, and looks at its tasks meanwhile."""
 
     def __init__(self, client: Any, futures: list[Any]) -> None:
         self.client, self.futures = client, futures
         self.deadline = float(dask.config.get("skpursuit.deadline", DEADLINE))
-        self.no_workers = float(dask.config.get("skpursuit.no-workers", NO_WORKERS))
+        self.patience = float(dask.config.get("skpursuit.no-workers", NO_WORKERS))
         self.moved = self.manned = time.monotonic()
-        self.ended = 0
+        self.left = len(futures)
 
     def bring(self, batch: list[Any]) -> list[Any]:
-        """Results of some tasks."""
+        """Results of some tasks, which are waited for."""
         from distributed import wait
 
         while not all(future.done() for future in batch):
@@ -136,10 +110,12 @@ class Watch:
                 wait(batch, timeout=LOOK)
             except TimeoutError:
                 self.look()
+
         async def gather() -> Any:
             return await self.client.gather(batch, asynchronous=True)
+
         try:
-            found = self.client.sync(gather, callback_timeout=self.deadline)
+            found = within(self.client, gather, self.deadline)
         except TimeoutError:
             raise self.stuck() from None
         self.moved = time.monotonic()
@@ -147,23 +123,60 @@ class Watch:
 
     def look(self) -> None:
         """Raise ClusterError if nothing has moved for too long."""
-        now, ended = time.monotonic(), sum(future.done() for future in self.futures)
-        if ended > self.ended:
-            self.ended, self.moved = ended, now
-        if self.client.scheduler_info().get("workers"):
+        now, left = time.monotonic(), sum(f is not None and not f.done() for f in self.futures)
+        if left < self.left:
+            self.left, self.moved = left, now
+        if workers(self.client):
             self.manned = now
-        if now - self.manned > self.no_workers:
-            raise ClusterError(f"the Dask cluster has had no workers for {self.no_workers:g} s; start some. {GO_ON}")
+        if now - self.manned > self.patience:
+            raise ClusterError(
+                f"the Dask cluster has had no workers for {self.patience:g} s; start some. {GO_ON}"
+            )
         if now - self.moved > self.deadline:
             raise self.stuck()
 
     def stuck(self) -> ClusterError:
         """The error for a cluster that does not answer."""
         return ClusterError(
-            f"no task of the Dask cluster has ended for {self.deadline:g} s: a worker hangs, or a chunk needs "
-            "longer; for the latter raise the deadline, dask.config.set({'skpursuit.deadline': seconds}). "
+            f"no task on the Dask cluster has ended for {self.deadline:g} s: a worker hangs, or a chunk takes "
+            "longer than that; raise dask.config.set({'skpursuit.deadline': seconds}) for the latter. "
             f"{GO_ON}"
         )
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Tell what happened to the cluster in words."""
+    from distributed import KilledWorker
+    from distributed.client import FutureCancelledError
+    from distributed.comm import CommClosedError
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise ClusterError(
+            f"workers died again and again at {error.task!r}, most likely for want of memory; give them more, "
+            f"or X smaller chunks. {GO_ON}"
+        ) from error
+    except (FutureCancelledError, CommClosedError) as error:
+        raise ClusterError(f"the Dask scheduler has gone away ({error}); start one. {GO_ON}") from error
+
+
+def within(client: Any, function: Callable[[], Awaitable[Any]], seconds: float) -> Any:
+    """What an asynchronous function of the client gives; TimeoutError where it takes longer."""
+    return client.sync(function, callback_timeout=seconds)
+
+
+def workers(client: Any) -> dict[str, Any]:
+    """The workers of a client by address; none where the scheduler does not answer."""
+
+    async def ask() -> Any:
+        return await client.scheduler.identity(n_workers=-1)
+
+    try:
+        return within(client, ask, 10.0)["workers"]
+    except (TimeoutError, OSError):
+        return {}
 
 
 def current_client() -> Any:
@@ -172,14 +185,7 @@ def current_client() -> Any:
         return None
     try:
         from distributed import get_client
-    except ImportError:
-        return None
-    try:
+
         return get_client()
-    except ValueError:
+    except (ImportError, ValueError):
         return None
-
-
-def task(name: str, function: Callable[..., Any], key: str, *arguments: Any) -> Delayed:
-    """A task that a dashboard shows by its name; arguments that are tasks themselves are its dependencies."""
-    return delayed(function, name=f"{name}-of", pure=False)(*arguments, dask_key_name=f"{name}-{key}")

@@ -24,14 +24,14 @@ from scipy.sparse import block_array, issparse
 
 from skpursuit.data import sparse_source
 from skpursuit.data.array_source import checked_array
-from skpursuit.data.dask_cluster import Cluster, task
+from skpursuit.data.dask_cluster import Cluster, Graph
 from skpursuit.data.dense import DenseTile
 from skpursuit.data.kept import ColumnCache
 from skpursuit.data.reads import Reads
 from skpursuit.data.sparse import SparseTile
 from skpursuit.data.store import Arguments, Keep, Place, TileStore, call, no_arguments
-from skpursuit.data.tile import Tile
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.data.tile import Cost, Tile
+from skpursuit.numerics.arrays import Indices
 from skpursuit.numerics.sums import PIECE
 
 TILE_BYTES = 2**25, 2**28  # the least and the most that chunks are joined to
@@ -61,65 +61,67 @@ class DaskStore(TileStore):
 
     def __init__(self, X: Any) -> None:
         self.cluster = Cluster()
-        self.name = uuid4().hex[:12]
+        self.name = uuid4().hex[:12]  # keys are used once: a scheduler may remember the results of old ones
         edges = tile_edges(X.chunks, X.dtype.itemsize)
-        self.tiles = self._tasks(X, edges)
+        self.graph, self.tiles = self._tasks(X, edges)
         if X.nbytes <= self.cluster.room():
-            self.tiles = self.cluster.keep(self.tiles)
-        self._made: dict[Keep, list[Any]] = {}
+            self.graph = self.cluster.keep(self.graph, self.tiles)
+        self._made: dict[Keep, Graph] = {}
         super().__init__(self._blank_grid(edges))
         self.kept.columns = ColumnCache(COLUMN_BYTES)
 
-    def _tasks(self, X: Any, edges: tuple[list[int], list[int]]) -> list[Any]:
-        """One task for each tile, in tile order."""
-        chunks, tasks = X.to_delayed(), []
+    def _tasks(self, X: Any, edges: tuple[list[int], list[int]]) -> tuple[Graph, list[Any]]:
+        """What tiles are made of, with one task for each tile; and the keys of those, in tile order."""
+        given, tasks = X.__dask_graph__(), dict[Any, Any]()
         for rows in cuts(X.chunks[0], edges[0]):
             for cols in cuts(X.chunks[1], edges[1]):
-                parts = [[chunks[above.chunk, beside.chunk] for beside in cols] for above in rows]
-                tasks.append(task("skpursuit_tile", Joining(rows, cols), f"{self.name}-{len(tasks)}", parts))
-        return tasks
+                parts = [(X.name, above.chunk, beside.chunk) for above in rows for beside in cols]
+                tasks[f"skpursuit_tile-{self.name}-{len(tasks)}"] = Joining(rows, cols), *parts
+        # Optimising drops chunks that are on the workers already: those are as they were given.
+        chunks = {**given, **X.__dask_optimize__(given, X.__dask_keys__())}
+        return {**chunks, **tasks}, list(tasks)
 
     def _blank_grid(self, edges: tuple[list[int], list[int]]) -> list[list[Tile]]:
-        """Tiles without entries; those of the same shape are one."""
+        """Tiles without entries; dense ones of the same shape are one."""
         heights, widths = np.diff(edges[0]).tolist(), np.diff(edges[1]).tolist()
-        asked = [task("skpursuit_look", look, f"{self.name}-0", self.tiles[0])]
-        dtype, by_columns, is_sparse = next(self.cluster.results(asked))
-        if is_sparse:
-            return self._blank_sparse(heights, widths)
-        order = "F" if by_columns else "C"
-        blanks = {
-            shape: DenseTile(np.empty(shape, dtype, order), by_columns)
-            for shape in {(n, d) for n in heights for d in widths}
-        }
+        blank = next(self._looked(self.tiles[:1]))
+        if not blank.can_encode:
+            found = self._looked(self.tiles)
+            return [[next(found) for _ in widths] for _ in heights]
+        shapes = {(n, d) for n in heights for d in widths}
+        order = "F" if blank.fast_axis == 0 else "C"
+        blanks = {shape: DenseTile(np.empty(shape, blank.dtype, order), order == "F") for shape in shapes}
         return [[blanks[n, d] for d in widths] for n in heights]
+
+    def _looked(self, tiles: list[Any]) -> Iterator[Tile]:
+        """Tiles without entries of these tasks."""
+        name = f"skpursuit_look-{self.name}-{self.cluster.trips}"
+        tasks = {f"{name}-{k}": (look, tile) for k, tile in enumerate(tiles)}
+        return self.cluster.results({**self.graph, **tasks}, list(tasks))
 
     # -- trips ----------------------------------------------------------------------------------------
 
     def run(
         self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
     ) -> Iterator[tuple[Place, Any]]:
-        things = self.tiles if keep is None else self._kept_tasks(keep)
-        made = as_tile if keep is None else itself
+        graph, made = (self.graph, as_tile) if keep is None else (self._kept_graph(keep), itself)
+        things = self.tiles if keep is None else list(graph)
         name = fn if isinstance(fn, str) else fn.__name__
-        name, trip = f"skpursuit_{NAMES.get(name, name)}", self.cluster.trips
-        asked, tasks = [], []
+        name = f"skpursuit_{NAMES.get(name, name)}-{self.name}-{self.cluster.trips}"
+        asked, tasks = [], {}
         for place in self.places:
             arguments = args(place)
             if arguments is not None:
                 asked.append(place)
-                key = f"{self.name}-{trip}-{place.number}"
-                tasks.append(task(name, Call(fn, made, arguments), key, things[place.number]))
-        yield from zip(asked, self.cluster.results(tasks))
+                tasks[f"{name}-{place.number}"] = Call(fn, made, arguments), things[place.number]
+        yield from zip(asked, self.cluster.results({**graph, **tasks}, list(tasks)))
 
-    def _kept_tasks(self, keep: Keep) -> list[Any]:
-        """Tasks that make what is kept of the tiles, begun when they are first asked for."""
+    def _kept_graph(self, keep: Keep) -> Graph:
+        """What is kept of the tiles; it is begun with when it is first asked for."""
         if keep not in self._made:
-            name, trip = f"skpursuit_{type(keep).__name__.lower()}", self.cluster.trips
-            tasks = [
-                task(name, Making(keep, k), f"{self.name}-{trip}-{k}", tile)
-                for k, tile in enumerate(self.tiles)
-            ]
-            self._made[keep] = self.cluster.keep(tasks)
+            name = f"skpursuit_{type(keep).__name__.lower()}-{self.name}-{self.cluster.trips}"
+            tasks = {f"{name}-{k}": (Making(keep, k), tile) for k, tile in enumerate(self.tiles)}
+            self._made[keep] = self.cluster.keep({**self.graph, **tasks}, list(tasks))
         return self._made[keep]
 
     def forget(self, keep: Keep) -> None:
@@ -149,10 +151,11 @@ class Joining:
     def __init__(self, rows: list[Cut], cols: list[Cut]) -> None:
         self.rows, self.cols = rows, cols
 
-    def __call__(self, chunks: list[list[Any]]) -> Any:
+    def __call__(self, *chunks: Any) -> Any:
+        given = iter(chunks)
         parts = [
-            [checked_chunk(chunk, above, beside)[above.part][:, beside.part] for chunk, beside in zip(line, self.cols)]
-            for line, above in zip(chunks, self.rows)
+            [checked_chunk(next(given), above, beside)[above.part][:, beside.part] for beside in self.cols]
+            for above in self.rows
         ]
         if len(parts) == 1 and len(parts[0]) == 1:
             return parts[0][0]
@@ -205,10 +208,27 @@ def itself(thing: Any) -> Any:
     return thing
 
 
-def look(block: Any) -> tuple[np.dtype[Any], bool, bool]:
-    """Dtype, whether columns are contiguous, whether it is sparse."""
+def look(block: Any) -> Tile:
+    """What the driver has to know of a tile: it has no entries, a dense one no shape either."""
     tile = as_tile(block)
-    return tile.dtype, tile.fast_axis == 0, issparse(block)
+    return BlankSparse(tile) if isinstance(tile, SparseTile) else DenseTile(tile.X[:2, :2].copy("K"))
+
+
+class BlankSparse(SparseTile):
+    """A sparse tile without its entries: it knows how many there are in each row and column."""
+
+    def __init__(self, tile: SparseTile) -> None:
+        self.shape, self.dtype, self.fixed_order = tile.shape, tile.dtype, tile.fixed_order
+        self.counts = {what: tile.stored(what) for what in ("rows", "columns")}
+        self.entry_bytes = tile.cost()[1] // max(1, tile.cost()[0])
+
+    def stored(self, what: str) -> Indices:
+        return self.counts[what]
+
+    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
+        what, lines = ("columns", cols) if rows is None else ("rows", rows)
+        entries = int(self.counts[what][slice(None) if lines is None else lines].sum())
+        return entries, entries * self.entry_bytes
 
 
 def checksum(tile: Any) -> int:
