@@ -246,6 +246,31 @@ def test_products_of_the_codes_of_tiles_and_what_they_lose(seed):
         assert (bound <= 8 * (lone.factors @ lone.multiplying(r)()[1].T + lone.code_loss(r))).all()
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_products_with_consecutive_residuals_and_their_intervals(seed):
+    rng = np.random.default_rng(seed)
+    below, _ = hard_problem(rng)
+    design = hard_view(below, rng)
+    codes = design.codes()
+    if not codes.can_follow:
+        return
+    steps = rng.standard_normal((7, design.shape[0])) * 0.5 ** np.arange(7)[:, None]
+    R = np.cumsum(steps[::-1], axis=0)[::-1] * 10.0 ** rng.integers(-6, 7)
+    first = codes.following(R[:3])()
+    for begin, followed in ((0, first), (2, codes.following(R[2:], first.represented(1))())):
+        some = R[begin : begin + len(followed.g)]
+        bound = followed.loss @ codes.factors.T + codes.block_norms(some) @ codes.block_errors
+        assert (np.abs(followed.g - exact(design, some.T).T) <= bound).all()
+        np.testing.assert_allclose(
+            codes.block_norms(some) @ codes.block_errors, codes.code_loss(some.T).T, rtol=1e-9
+        )
+    cols = rng.permutation(design.shape[1])[:3]
+    lines = codes.decoded(cols)
+    assert lines.shape == (len(cols), design.shape[0])
+    error = np.abs(lines - data.dense(design)[:, cols].T).max(axis=1)
+    assert (error <= 2.0 * (codes.block_errors.sum(axis=0) + 1e-6 * codes.sizes)[cols]).all()
+
+
 def test_intervals_of_tiles_with_random_rounding_hold_with_their_chance():
     X, _ = problem(n=1100, d=10)
     r = np.random.default_rng(3).standard_normal(1100)

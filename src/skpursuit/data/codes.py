@@ -27,7 +27,38 @@ if TYPE_CHECKING:
 
 Bounded = tuple[Floats, Floats]  # an estimate and a bound on its error
 COST_VERBS = ("estimate_cost", "refine_cost", "rows_cost")
+ORDINARY = 1e-15, 1e15  # norms of columns and residuals whose products are within the range of float32
 PANEL_ENTRIES = 2**24  # entries of some rows of X that are copied together to be packed into bits
+
+
+class Represented(NamedTuple):
+    """A residual of X that products of codes stand for, to go on from.
+
+    Attributes
+    ----------
+    u : (rows of X,), the residual
+    g : (columns of X,), products of the decoded columns with it
+    loss : (p,), |g[j] - <decoded x_j, u>| <= loss . factors[j]
+    """
+
+    u: Floats
+    g: Floats
+    loss: Floats
+
+
+class Followed(NamedTuple):
+    """Products of the decoded columns with the residuals of consecutive steps.
+
+    Attributes
+    ----------
+    g : (steps, columns) float32, behind the view
+    loss : (steps, p), |g[t, j] - <decoded x_j, R[t]>| <= loss[t] . factors[j]
+    represented : function of t that gives what `Codes.following` can go on from after step t
+    """
+
+    g: Any
+    loss: Floats
+    represented: Callable[[int], Represented]
 
 
 @dataclass(frozen=True)
@@ -75,6 +106,11 @@ def itself(coded: Any) -> Any:
 def multiplied(coded: Any, u: Floats) -> Bounded:
     """Products of the decoded columns of a tile with those of u, begun and ended."""
     return coded.multiplying(u)()
+
+
+def block_errors(coded: Any) -> Floats:
+    """What the codes of a tile lose in each block of rows."""
+    return coded.block_errors
 
 
 def measured(coded: Any) -> tuple[Floats, Floats]:
@@ -216,6 +252,27 @@ class CodedX:
         assert self._sizes is not None
         return self._sizes
 
+    def block_errors(self) -> Floats:
+        """(blocks, columns): upper bounds of the 2-norm of what the codes lose in a block of rows."""
+        rows: list[list[Floats]] = [[] for _ in self.facts]
+        for place, part in self.store.run(block_errors, keep=self.keep):
+            rows[place.i].append(part)
+        return np.concatenate([np.concatenate(row, axis=1) for row in rows])
+
+    def block_norms(self, u: Floats) -> Floats:
+        """(blocks, vectors): upper bounds of the norms of the columns of u in the same blocks."""
+        args = lambda at: (u[at.rows],) if at.j == 0 else None  # noqa: E731
+        return np.concatenate([part for _, part in self.store.run("block_norms", args, self.keep)])
+
+    def decoded(self, cols: Indices) -> Floats:
+        """Columns as the codes have them, the rows of a float32 array."""
+        asked = {j: (places, local) for j, places, local in self.store.split(cols, self.store.col_edges)}
+        out = np.empty((len(cols), self.store.shape[0]), np.float32)
+        args = lambda at: asked[at.j][1:] if at.j in asked else None  # noqa: E731
+        for place, part in self.store.run("decoded", args, self.keep):
+            out[asked[place.j][0], place.rows] = part
+        return out
+
     def code_loss(self, u: Floats) -> Floats:
         """Upper bounds of what the codes lose of a product with u."""
         if self.store.is_one_tile:
@@ -339,6 +396,46 @@ class Codes:
             return view.corrected(g.T, u.sum(axis=0)).T, np.hstack([loss, rounding])
 
         return finish
+
+    @property
+    def can_follow(self) -> bool:
+        """Whether products can be float32 numbers: `can_multiply`, and columns of ordinary size."""
+        if not self.can_multiply:
+            return False
+        sizes = self.sizes
+        return bool(((sizes == 0.0) | ((sizes > ORDINARY[0]) & (sizes < ORDINARY[1]))).all())
+
+    def following(self, R: Floats, before: Represented | None = None) -> Callable[[], Followed]:
+        """Begin with products of the decoded columns with R, the residuals of consecutive steps as rows.
+
+        `before` is what an earlier call represents: then only the way from there is multiplied. What ends it
+        returns a `Followed`. Norms of R should be within `ORDINARY`, or zero.
+        """
+        end = self.multiplying(R.T)
+
+        def finish() -> Followed:
+            g, loss = end()
+            single = g.astype(np.float32)
+            loss = loss + 2.0**-23 * np.abs(self._down(R.T)).sum(axis=0)[:, None]  # of float32
+            return Followed(single, loss, lambda t: Represented(R[t], single[t], loss[t]))
+
+        return finish
+
+    def decoded(self, cols: Indices) -> Floats:
+        """Columns of the view as the codes have them: the rows of a float32 array, without bounds."""
+        return self.view.columns(self.coded.decoded(cols), cols)
+
+    @property
+    def block_errors(self) -> Floats:
+        """(blocks, columns) E with |<x_j - decoded x_j, r_t>| <= sum over b of M[t, b] E[b, j].
+
+        M is what `block_norms` makes of the residuals. Blocks are those of X, 512 rows or fewer.
+        """
+        return self.view.bound_per_scale(self.coded.block_errors().T).T
+
+    def block_norms(self, R: Floats) -> Floats:
+        """(steps, blocks) M: norms of the rows of R in the blocks of rows of X; see `block_errors`."""
+        return self.coded.block_norms(self._down(R.T)).T * (1.0 + self._unit)
 
     @property
     def _unit(self) -> float:

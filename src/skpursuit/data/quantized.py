@@ -234,22 +234,43 @@ class QuantizedTile:
     @cached_property
     def sizes(self) -> NDArray[np.float64]:
         """Upper bounds of the column norms."""
-        return self.factors[:, 0] + ROOT * self.factors[:, 1] + 2.0 * self._errors.sum(axis=0)
+        return self.factors[:, 0] + ROOT * self.factors[:, 1] + 2.0 * self.block_errors.sum(axis=0)
 
     def code_loss(self, r: Floats) -> NDArray[np.float64]:
         """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m)."""
+        norms, power = self._scaled_norms(r)
+        bound = (norms.T @ self.block_errors).T
+        return raised(bound * power, bound)
+
+    def block_norms(self, r: Floats) -> NDArray[np.float64]:
+        """Upper bounds of the norms of r, of shape (n, m) and ordinary size, in blocks: (blocks, m).
+
+        Wide enough that the rounding of a sum over blocks of their products with errors is covered.
+        """
+        norms, power = self._scaled_norms(r)
+        return norms * power
+
+    def _scaled_norms(self, r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Norms of r in blocks, divided by a power of two, and that power with room for rounding."""
         top = np.abs(r).max(axis=0, initial=0.0)
         exponent = np.maximum(np.frexp(top)[1], -1000)  # smaller powers would leave the float range
         scaled = r * np.ldexp(1.0, -exponent)
         starts = np.arange(0, len(r), kernel.ROWS)
         norms = np.sqrt(np.add.reduceat(scaled * scaled, starts, axis=0)) * (1.0 + 2.0**-40)
         norms += VANISHED_SQUARES * (top > 0)  # squares that underflowed
-        bound = (norms.T @ self._errors).T
-        return raised(bound * (np.ldexp(1.0, exponent) * (1.0 + self._slack)), bound)
+        return norms, np.ldexp(1.0, exponent) * (1.0 + self._slack)
 
     @cached_property
-    def _errors(self) -> NDArray[np.float64]:
+    def block_errors(self) -> NDArray[np.float64]:
+        """(blocks, columns): bounds of the 2-norm of what the codes lose in a block."""
         return np.ascontiguousarray(self.error.T, dtype=np.float64) * self._powers
+
+    def decoded(self, cols: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Columns as the codes have them, the rows of an array; without bounds."""
+        blocks = np.arange(self.shape[0]) // kernel.ROWS
+        scale, centre = self.scale[cols][:, blocks], self.centre[cols][:, blocks]
+        lines = (centre + scale * self.codes[cols, : self.shape[0]]) * self._powers[cols, None]
+        return lines.astype(np.float32)
 
     def refine(self, r: Floats, cols: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate X[:, cols]^T r from both bytes, with a bound about 40 times tighter; always a proof."""

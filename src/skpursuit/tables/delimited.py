@@ -30,7 +30,7 @@ from .spelling import ONLY
 
 SNIFFED = 2**18  # characters, of which
 SNIFFED_ROWS = 100  # are looked at for the separator
-BLOCK = 2**23  # bytes; a row must fit in one
+BLOCK = 2**22  # bytes; a row must fit in one
 END = "\x1eend\x1e"  # of the row after the last; \x1e separates records in formats that nobody uses
 END_NUMBER = "-9.876543210123e-299"  # the same where numbers are read
 LARGE = 2**23  # bytes from which columns that look like plain numbers are read as such at once
@@ -243,9 +243,7 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
     return _guarded(
         layout,
         lambda: reader(
-            pyarrow.BufferReader(b"".join(whole))
-            if reader is pyarrow.csv.read_csv
-            else BufferedReader(BlockStream(whole), 2**20),
+            BufferedReader(BlockStream(whole), 2**20),
             read_options=pyarrow.csv.ReadOptions(column_names=layout.names, block_size=BLOCK),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=layout.delimiter, newlines_in_values=layout.file.quotes, invalid_row_handler=bad_row
