@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
@@ -138,9 +139,8 @@ class Watch:
     def stuck(self) -> ClusterError:
         """The error for a cluster that does not answer."""
         return ClusterError(
-            f"no task on the Dask cluster has ended for {self.deadline:g} s: a worker hangs, or a chunk takes "
-            "longer than that; raise dask.config.set({'skpursuit.deadline': seconds}) for the latter. "
-            f"{GO_ON}"
+            f"no task on the Dask cluster has ended for {self.deadline:g} s: a worker hangs, or a chunk "
+            f"takes longer, for which dask.config.set({{'skpursuit.deadline': ...}}) helps. {GO_ON}"
         )
 
 
@@ -148,18 +148,17 @@ class Watch:
 def told() -> Iterator[None]:
     """Tell what happened to the cluster in words."""
     from distributed import KilledWorker
-    from distributed.client import FutureCancelledError
     from distributed.comm import CommClosedError
 
     try:
         yield
     except KilledWorker as error:
         raise ClusterError(
-            f"workers died again and again at {error.task!r}, most likely for want of memory; give them more, "
-            f"or X smaller chunks. {GO_ON}"
+            f"workers died again and again at {error.task!r}, most likely for want of memory; give them "
+            f"more, or X smaller chunks. {GO_ON}"
         ) from error
-    except (FutureCancelledError, CommClosedError) as error:
-        raise ClusterError(f"the Dask scheduler has gone away ({error}); start one. {GO_ON}") from error
+    except (CancelledError, CommClosedError) as error:
+        raise ClusterError(f"the Dask scheduler has gone away; start another. {GO_ON}") from error
 
 
 def within(client: Any, function: Callable[[], Awaitable[Any]], seconds: float) -> Any:

@@ -50,7 +50,8 @@ def frame_array(frame: Any) -> Any:
     bad = [str(name) for name, kind in frame.dtypes.items() if not is_number(kind)]
     if bad:
         raise TypeError(
-            f"column(s) {', '.join(bad)} of X are not numeric; encode them or leave them out: X.drop(columns=...)"
+            f"columns of X that are not numeric: {', '.join(bad)}; encode them, or leave them out by "
+            "X.drop(columns=...)"
         )
     sizes = frame.map_partitions(len).compute().tolist()
     parts = frame.to_delayed()
@@ -68,9 +69,7 @@ def frame_array(frame: Any) -> Any:
 
 def is_number(kind: Any) -> bool:
     """Whether a column of this dtype of pandas holds numbers or truth values."""
-    from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
-
-    return (is_numeric_dtype(kind) or is_bool_dtype(kind)) and not is_complex_dtype(kind)
+    return getattr(kind, "kind", "O") in "biuf"
 
 
 def as_floats(part: Any) -> np.ndarray:

@@ -64,10 +64,10 @@ class DaskStore(TileStore):
         self.name = uuid4().hex[:12]  # keys are used once: a scheduler may remember the results of old ones
         edges = tile_edges(X.chunks, X.dtype.itemsize)
         self.graph, self.tiles = self._tasks(X, edges)
-        if X.nbytes <= self.cluster.room():
-            self.graph = self.cluster.keep(self.graph, self.tiles)
         self._made: dict[Keep, Graph] = {}
         super().__init__(self._blank_grid(edges))
+        if self.cost()[1] <= self.cluster.room():
+            self.graph = self.cluster.keep(self.graph, self.tiles)
         self.kept.columns = ColumnCache(COLUMN_BYTES)
 
     def _tasks(self, X: Any, edges: tuple[list[int], list[int]]) -> tuple[Graph, list[Any]]:
@@ -89,8 +89,11 @@ class DaskStore(TileStore):
             found = self._looked(self.tiles)
             return [[next(found) for _ in widths] for _ in heights]
         shapes = {(n, d) for n in heights for d in widths}
-        order = "F" if blank.fast_axis == 0 else "C"
-        blanks = {shape: DenseTile(np.empty(shape, blank.dtype, order), order == "F") for shape in shapes}
+        by_columns = blank.fast_axis == 0
+        blanks = {
+            shape: DenseTile(np.empty(shape, blank.dtype, "F" if by_columns else "C"), by_columns)
+            for shape in shapes
+        }
         return [[blanks[n, d] for d in widths] for n in heights]
 
     def _looked(self, tiles: list[Any]) -> Iterator[Tile]:
@@ -193,12 +196,12 @@ def checked_chunk(chunk: Any, above: Cut, beside: Cut) -> Any:
             "give the function that makes chunks the right shapes"
         )
     try:
-        return sparse_source.tiles(chunk)[0][0].layout("rows") if issparse(chunk) else checked_array(chunk)
+        return sparse_source.checked_sparse(chunk).tocsr() if issparse(chunk) else checked_array(chunk)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{where} is refused: {error}") from None
 
 
-def as_tile(block: Any) -> Tile:
+def as_tile(block: Any) -> DenseTile | SparseTile:
     """A tile of an array that a task made."""
     return SparseTile(block) if issparse(block) else DenseTile(block)
 
