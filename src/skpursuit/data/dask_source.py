@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data.array_source import check_shape, float_dtype
+from skpursuit.data.options import Options
 from skpursuit.data.store import TileStore
 
 
@@ -15,56 +16,59 @@ def takes(X: Any) -> bool:
     return type(X).__module__.split(".")[0] == "dask"
 
 
-def store(X: Any) -> TileStore:
+def store(X: Any, options: Options) -> TileStore:
     """X as tiles on the workers of the current client, or made in this process where there is none."""
     from skpursuit.data.dask_store import DaskStore
 
-    return DaskStore(as_dask_array(X))
+    names = None
+    if is_frame(X):
+        names = [str(name) for name in X.columns]
+        chosen = options.chosen(len(names), names)
+        X, names = frame_array(X.iloc[:, chosen.tolist()]), [names[j] for j in chosen.tolist()]
+    elif options.chooses:
+        X = X[:, options.chosen(X.shape[1], None)]
+    return DaskStore(as_dask_array(X), names, options.limit)
 
 
 def as_dask_array(X: Any) -> Any:
-    """A two-dimensional Dask array with known chunks, of a Dask array or data frame."""
+    """A two-dimensional Dask array of numbers, with known chunks that are not empty."""
     import dask.array as da
 
-    if takes_frame(X):
-        X = frame_array(X)
     if not isinstance(X, da.Array):
-        raise TypeError(f"X is a Dask {type(X).__name__}; it must be a Dask array or data frame")
+        raise TypeError(f"X is a {type(X).__name__} of Dask; it must be a Dask array or data frame")
     if X.ndim != 2:
         check_shape((1,) * X.ndim)
     float_dtype(X.dtype)
     if np.isnan([size for sizes in X.chunks for size in sizes]).any():
         X = X.compute_chunk_sizes()
     check_shape(X.shape)
-    empty_chunks = any(0 in sizes for sizes in X.chunks)
-    return X.rechunk(tuple(tuple(s for s in sizes if s) for sizes in X.chunks)) if empty_chunks else X
+    filled = tuple(tuple(size for size in sizes if size) for sizes in X.chunks)
+    return X if filled == X.chunks else X.rechunk(filled)
 
 
-def takes_frame(X: Any) -> bool:
+def is_frame(X: Any) -> bool:
     """Whether X is a collection of Dask with named columns."""
-    return takes(X) and type(X).__module__.split(".")[1] == "dataframe"
+    return takes(X) and type(X).__module__.split(".")[1] == "dataframe" and X.ndim == 2
 
 
 def frame_array(frame: Any) -> Any:
     """The columns of a data frame as a Dask array of floats; those that are no numbers are named."""
+    import dask.array as da
+    from dask import delayed
+
     bad = [str(name) for name, kind in frame.dtypes.items() if not is_number(kind)]
     if bad:
         raise TypeError(
             f"columns of X that are not numeric: {', '.join(bad)}; encode them, or leave them out by "
             "X.drop(columns=...)"
         )
-    sizes = frame.map_partitions(len).compute().tolist()
-    parts = frame.to_delayed()
-    import dask.array as da
-    from dask import delayed
-
-    width = len(frame.columns)
+    sizes, width = frame.map_partitions(len).compute().tolist(), len(frame.columns)
+    floats = delayed(as_floats, pure=True)
     made = [
-        da.from_delayed(delayed(as_floats, pure=True)(part), (size, width), np.dtype(np.float64))
-        for part, size in zip(parts, sizes)
-        if size
+        da.from_delayed(floats(part), (size, width), np.float64)
+        for part, size in zip(frame.to_delayed(), sizes)
     ]
-    return da.concatenate(made) if made else da.empty((0, width))
+    return da.concatenate(made)
 
 
 def is_number(kind: Any) -> bool:

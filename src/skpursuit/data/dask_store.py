@@ -26,7 +26,8 @@ from skpursuit.data import sparse_source
 from skpursuit.data.array_source import checked_array
 from skpursuit.data.dask_cluster import Cluster, Graph
 from skpursuit.data.dense import DenseTile
-from skpursuit.data.kept import ColumnCache
+from skpursuit.data.kept import ColumnCache, Kept
+from skpursuit.data.memory import MemoryLimit
 from skpursuit.data.reads import Reads
 from skpursuit.data.sparse import SparseTile
 from skpursuit.data.store import Arguments, Keep, Place, TileStore, call, no_arguments
@@ -55,20 +56,29 @@ class DaskStore(TileStore):
     Parameters
     ----------
     X : dask.array.Array of two dimensions, with known chunks
+    names : list of str, optional
+        Of the columns.
+    limit : MemoryLimit
+        Of the driver.
     """
 
     in_memory = False
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, names: list[str] | None, limit: MemoryLimit) -> None:
+        self.limit = limit
         self.cluster = Cluster()
         self.name = uuid4().hex[:12]  # keys are used once: a scheduler may remember the results of old ones
         edges = tile_edges(X.chunks, X.dtype.itemsize)
         self.graph, self.tiles = self._tasks(X, edges)
         self._made: dict[Keep, Graph] = {}
         super().__init__(self._blank_grid(edges))
+        self.names = names
         if self.cost()[1] <= self.cluster.room():
             self.graph = self.cluster.keep(self.graph, self.tiles)
-        self.kept.columns = ColumnCache(COLUMN_BYTES)
+
+    def new_kept(self) -> Kept:
+        room = min(COLUMN_BYTES, self.limit.columns)
+        return Kept(columns=ColumnCache(room), gram_columns=ColumnCache(self.limit.products))
 
     def _tasks(self, X: Any, edges: tuple[list[int], list[int]]) -> tuple[Graph, list[Any]]:
         """What tiles are made of, with one task for each tile; and the keys of those, in tile order."""

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from skpursuit.data import check_finite, make_design
+from skpursuit.data import check_finite, make_design, with_target
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
 from skpursuit.loop.consistency import is_consistent
@@ -55,8 +55,10 @@ def minimize(
 
     Parameters
     ----------
-    X : array-like, sparse array, LinearOperator or Design of shape (n, d)
-    y : array-like of shape (n,) or (n, targets)
+    X : array-like, sparse array, LinearOperator, path or Design of shape (n, d)
+        See `as_design` for what it may be.
+    y : array-like of shape (n,) or (n, targets), or str
+        The name of a column of X on disk is left out of X.
     solver : str or Solver
         The outer algorithm: an object such as ``OMP(n_nonzero_coefs=50)``, or a name such as "omp" for
         default parameters. ``skpursuit info`` lists all names of solvers, selectors and losses.
@@ -112,8 +114,9 @@ def make_run(
 ) -> Run:
     """A run that is checked and ready to go; parameters as in `minimize`."""
     solver, chosen, seed = as_solver(solver), as_selector(selector), seed_of(random_state)
+    X, y = with_target(X, y)
     base = make_design(X, check=False).for_run()
-    problem = make_problem(base, y, loss, sample_weight)
+    problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     try:
         bound = chosen.bind(problem.design, solver.expect(problem))
     finally:  # prefer the error that names the non-finite column
