@@ -61,7 +61,8 @@ def cluster(workers: int, memory: str = "2GB") -> tuple[LocalCluster, Client]:
         threads_per_worker=1,
         memory_limit=memory,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
+        worker_dashboard_address="127.0.0.1:0",
         silence_logs="CRITICAL",
     )
     return made, Client(made)
@@ -120,9 +121,7 @@ class Processes:
     def __init__(self, workers: int) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.file = Path(self.folder.name) / "scheduler.json"
-        self.scheduler = self._start(
-            "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-show", "--no-jupyter"
-        )
+        self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0")
         self.workers = [self.worker() for _ in range(workers)]
         self.client = Client(scheduler_file=str(self.file), timeout=60)
         self.client.wait_for_workers(workers, timeout=60)
@@ -135,7 +134,8 @@ class Processes:
             what,
             "--scheduler-file",
             str(self.file),
-            "--no-dashboard",
+            "--dashboard-address",
+            "127.0.0.1:0",
             *options,
         ]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -84,3 +84,19 @@ def as_floats(part: Any) -> np.ndarray:
 def collected(y: Any) -> Any:
     """Targets or weights that a Dask collection holds, brought to the driver; others as they are."""
     return y.compute() if takes(y) else y
+
+
+def by_rows(function: Any, X: Any, sample: Any) -> Any:
+    """A function of some rows, lazily of all rows: a Dask array; `sample` are rows that tell its form."""
+    import dask.array as da
+    from dask import delayed
+
+    form = function(sample)[:0]
+    if is_frame(X):
+        parts, sizes = X.to_delayed(), [np.nan] * X.npartitions
+    else:
+        X = X.rechunk({1: -1})
+        parts, sizes = X.to_delayed()[:, 0], X.chunks[0]
+    made = delayed(function, name="skpursuit_predict", pure=False)
+    chunks = [da.from_delayed(made(part), (n, *form.shape[1:]), meta=form) for part, n in zip(parts, sizes)]
+    return da.concatenate(chunks, allow_unknown_chunksizes=True)

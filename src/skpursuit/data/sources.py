@@ -44,8 +44,8 @@ def as_design(
 
     Parameters
     ----------
-    X : array-like, scipy sparse array or matrix, LinearOperator, list of arrays, path, Dask array or data
-        frame, or Design. n rows (samples) and d columns (features, atoms). Dense float32 and float64 arrays in any memory
+    X : array-like, scipy sparse array or matrix, LinearOperator, list, path, Dask collection, or Design
+        n rows (samples) and d columns (features, atoms). Dense float32 and float64 arrays in any memory
         order, read-only and memory-mapped ones included, are used as they are; integers are converted once.
         Of a list of two-dimensional arrays each has some of the rows; of a list of such lists each has some
         of the columns of its rows, as in ``numpy.block``. A LinearOperator is asked for products alone. Of
