@@ -40,8 +40,8 @@ def some_rows(X: Any, rows: Indices) -> Any:
         return [X[i] for i in rows]
     if dask_source.is_frame(X):
         raise TypeError(
-            "rows of a Dask data frame have no numbers; use a Dask array, or for cross-validation the name of "
-            "a scorer: folds are then weights of the rows"
+            "rows of a Dask data frame have no numbers; use a Dask array, or for cross-validation the name "
+            "of a scorer: folds are then weights of the rows"
         )
     return X.tocsr()[rows] if issparse(X) else getattr(X, "iloc", X)[rows]
 
