@@ -84,14 +84,18 @@ class TileStore:
         self.col_edges = np.cumsum([0, *(tile.shape[1] for tile in grid[0])])
         self.shape = int(self.row_edges[-1]), int(self.col_edges[-1])
         self.dtype = np.result_type(*(tile.dtype for row in grid for tile in row))
-        ranges = [[slice(*pair) for pair in pairwise(e.tolist())] for e in (self.row_edges, self.col_edges)]
-        corners = pairs(enumerate(ranges[0]), enumerate(ranges[1]))
-        self.places = [Place(k, i, j, rows, cols) for k, ((i, rows), (j, cols)) in enumerate(corners)]
         self.names: list[str] | None = None  # of the columns, where the source has them
         self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
         self.kept = self.new_kept()
         self.witnesses: list[Any] = []
         self._held: dict[tuple[Keep, int], Any] = {}
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """All tiles, in tile order."""
+        ranges = [[slice(*pair) for pair in pairwise(e.tolist())] for e in (self.row_edges, self.col_edges)]
+        corners = pairs(enumerate(ranges[0]), enumerate(ranges[1]))
+        return [Place(k, i, j, rows, cols) for k, ((i, rows), (j, cols)) in enumerate(corners)]
 
     def run(
         self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None

@@ -22,7 +22,7 @@ import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
-from skpursuit.numerics.estimate import Estimate
+from skpursuit.numerics.estimate import EPS, Estimate
 from skpursuit.numerics.finite import (
     LEAST_ENTRY,
     MOST,
@@ -483,14 +483,25 @@ def sorted_out(scores: Floats, margin: Floats, count: int) -> tuple[Indices, Ind
 
 
 def candidates(scores: Floats, margin: Floats, k: int) -> Indices:
-    """Columns that could be among the top k, ascending."""
-    lower = scores - margin
-    if len(lower) == 0:
+    """Columns that could be among the top k, ascending.
+
+    Of a single winner only columns within two margins of the best can be one, and usually that is the best
+    alone, so that no intervals are needed.
+    """
+    if len(scores) == 0:
         return NO_COLUMNS
-    if k == 1:
-        cut = lower.max()
-        if isnan(cut):
-            raise NotFinite("some scores are NaN")
+    if k > 1:
+        cut = kth_largest(scores - margin, min(k, len(scores)))
+        return np.flatnonzero((scores + margin >= cut) & (scores > -np.inf))
+    best, widest = float(scores[scores.argmax()]), float(margin[margin.argmax()])  # NaN, if there is one
+    least = best - 2.5 * widest - 4 * EPS * abs(best)
+    if not isfinite(least):
+        close = np.flatnonzero(scores > -np.inf)
     else:
-        cut = kth_largest(lower, min(k, len(lower)))
-    return np.flatnonzero((scores + margin >= cut) & (scores > -np.inf))
+        close = np.flatnonzero(scores >= least)
+        if len(close) == 1:
+            return close
+    cut = float((scores[close] - margin[close]).max(initial=-inf))
+    if isnan(best) or isnan(widest) or isnan(cut):
+        raise NotFinite("some scores are NaN")
+    return close[scores[close] + margin[close] >= cut]

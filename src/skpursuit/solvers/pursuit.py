@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from skpursuit.fit.dependence import dependent_columns
+from skpursuit.fit.exchange import exchanged
 from skpursuit.fit.least_squares import add_least_squares, start_least_squares
 from skpursuit.fit.newton import Newton, step_along
 from skpursuit.numerics.arrays import Floats
@@ -56,6 +57,11 @@ class OMP(Solver):
     ridge : float
         Penalty of (ridge / 2) ||w||^2 beside the mean loss, in the units of X, and never of the constant
         column of a design. It shrinks coefficients while columns are chosen and in the result.
+    swaps : bool
+        At the end exchange columns of the model for others, the best pair first, while the objective falls;
+        `forced` ones stay. An exchange costs about k^2 d operations and a Gram column. The path of sizes that
+        an estimator takes from one run has exchanged models too, and a smaller one need not be part of a
+        larger one.
 
     Examples
     --------
@@ -77,6 +83,7 @@ class OMP(Solver):
     positive: bool = False
     forced: Sequence[int] = ()
     ridge: float = 0.0
+    swaps: bool = False
 
     def forcing(self, columns: tuple[int, ...]) -> OMP:
         k = None if self.n_nonzero_coefs is None else self.n_nonzero_coefs + len(columns)
@@ -109,6 +116,8 @@ class OMP(Solver):
         return self._newton().add(problem, state, j, column)
 
     def finish(self, problem: Problem, state: State) -> State:
+        if self.swaps and len(state.support) > len(self.forced):
+            state = exchanged(problem, state, len(self.forced))
         if problem.quadratic or len(state.support) == 0:
             return state
         columns = state.factor.columns.rows
@@ -119,6 +128,8 @@ class OMP(Solver):
         self._check_sparsity(problem)
         if self.positive and (not problem.quadratic or problem.targets):
             raise ValueError("positive=True needs squared loss and one target")
+        if self.positive and self.swaps:
+            raise ValueError("swaps=True needs coefficients of both signs; leave out positive=True")
         state = start_least_squares(problem) if problem.quadratic else self._newton().start(problem)
         for j in checked_forced(self.forced, problem, self.sparsity(problem)):
             state = self._add(problem, state, j, problem.design.columns(np.array([j]))[0])
