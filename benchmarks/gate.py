@@ -135,7 +135,7 @@ def small(selector: str, loss: str = "squared") -> Fits:
 
     X, y, _ = signal(300, 500, 10)
     y = y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
-    solver = OMP(n_nonzero_coefs=10, ridge=0.0 if loss == "squared" else 1e-2)
+    solver = OMP(n_nonzero_coefs=10, ridge=0.0 if loss == "squared" else 1e-5)
     while True:
         yield lambda: minimize(X, y, solver, selector, loss, random_state=0)
 

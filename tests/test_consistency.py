@@ -56,13 +56,8 @@ def cases(rng, d):
     k, steps = int(rng.integers(1, d + 1)), int(rng.integers(1, 40))
     solvers = pursuits(k) + frank_wolfes(10 ** rng.uniform(-1.0, 0.5), steps, bool(rng.integers(2)))
     alone = [(OMP(k, positive=True), "squared"), (CoSaMP(k), "squared"), (CoSaMP(k, refit=True), "squared")]
-    pairs = [(without_ridge(s) if loss == "squared" else s, loss) for s in solvers for loss in LOSSES]
+    pairs = [(solver, loss) for solver in solvers for loss in LOSSES]
     return [*pairs, *alone, (OMP(k, ridge=1e-3), Multinomial())]
-
-
-def without_ridge(solver):
-    """Squared loss takes no ridge."""
-    return replace(solver, ridge=0.0) if getattr(solver, "ridge", 0.0) else solver
 
 
 def targets(rng, n, loss):

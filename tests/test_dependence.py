@@ -60,7 +60,7 @@ def test_a_run_ends_once_its_support_spans_all_columns(seed):
     d = int(rng.integers(10 * n, 20 * n))
     X = of_rank(rng, n, d, rank)
     weights = rng.integers(1, 3, n) * 1.0 if rng.random() < 0.3 else None
-    solver = OMP(d, ridge=0.0 if loss == "squared" else 0.1)
+    solver = OMP(d, ridge=0.0 if loss == "squared" and seed % 3 else 0.1)
     selectors = ("exact", "auto") if loss != "squared" else ("exact", "auto", "gram", "certified")
     make = SOURCES[seed // 4 % 4]
     chosen = "exact" if make is aslinearoperator else selectors[seed % len(selectors)]

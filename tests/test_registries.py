@@ -42,10 +42,10 @@ def test_parameters_become_the_solver_a_name_stands_for():
     assert {name: solver_kind(name).from_parameters(**given) for name in SOLVERS} == {
         "omp": OMP(3, 0.5, max_iter=7, forced=(2,), ridge=0.1),
         "mp": MatchingPursuit(3, 0.5, max_iter=7),
-        "cosamp": CoSaMP(3, 0.5, max_iter=7),
+        "cosamp": CoSaMP(3, 0.5, max_iter=7, ridge=0.1),
         "grasp": GraSP(3, 0.5, max_iter=7, ridge=0.1),
         "fw": FrankWolfe(L1Ball(4.0), max_iter=7, tol=0.5),
-        "sp": SubspacePursuit(3, 0.5, max_iter=7),
+        "sp": SubspacePursuit(3, 0.5, max_iter=7, ridge=0.1),
     }
     assert solver_kind("mp").from_parameters(max_iter=None) == MatchingPursuit()
 

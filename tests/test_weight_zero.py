@@ -121,7 +121,7 @@ def check_solver(seed):
         loss = "poisson"
     if loss == "squared" and source == "intercept":  # squared loss weights columns, and centres them instead
         source = "C"
-    if loss != "squared" and hasattr(solver, "ridge"):  # without it separable classes have no best fit
+    if loss != "squared" and solver.can_ridge:  # without it separable classes have no best fit
         solver = replace(solver, ridge=0.1)
     X, z, weights, absent = data(rng, 1e30 if source == "float32" else 1e300)
     y = targets(rng, loss, z, absent)

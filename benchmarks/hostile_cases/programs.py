@@ -245,10 +245,11 @@ def gradient_pursuit(rng, table):
     wrong = common(ref, result, k, proven)
     if wrong or result.status.name == "DIVERGED":
         return wrong
-    wrong = replays.general_choices(ref, result, solver, ridge)
+    penalty = ridge * float(ref.weights.sum())
+    wrong = replays.general_choices(ref, result, solver, penalty)
     if well_posed(ref, result):
-        wrong += replays.stationary(ref, result.support, result.coef, ridge)
-    return wrong + general_status(ref, result, k) + moves_at_all(ref, result, ridge)
+        wrong += replays.stationary(ref, result.support, result.coef, penalty)
+    return wrong + general_status(ref, result, k) + moves_at_all(ref, result, penalty)
 
 
 def well_posed(ref, result):
@@ -297,9 +298,10 @@ def grasp(rng, table):
     if kind is sk.GraSP and result.history and result.history[0].certificate in ("exact", "delta"):
         found = judge_choice(ref, ref.residual(ref.zero), result.history[0].selected, np.arange(ref.d), 2 * k)
         wrong += [("choice", f"step 0: {message}") for message in found]
+    penalty = ridge * float(ref.weights.sum())
     if refit and well_posed(ref, result):
-        wrong += replays.stationary(ref, result.support, result.coef, ridge)
-    return wrong + (moves_at_all(ref, result, ridge) if kind is sk.GraSP else [])
+        wrong += replays.stationary(ref, result.support, result.coef, penalty)
+    return wrong + (moves_at_all(ref, result, penalty) if kind is sk.GraSP else [])
 
 
 def stochastic(rng, table):

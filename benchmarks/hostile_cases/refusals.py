@@ -164,7 +164,6 @@ BAD = {
     ),
     "positive as text": lambda: fitted(solver=lambda: sk.OMP(2, positive="no")),
     "ridge negative": lambda: fitted(solver=lambda: sk.OMP(2, ridge=-1.0)),
-    "ridge with squared loss": lambda: fitted(solver=lambda: sk.OMP(2, ridge=5.0)),
     "max_iter = 0": lambda: fitted(solver=lambda: sk.MatchingPursuit(max_iter=0)),
     "CoSaMP with logistic loss": lambda: fitted(y=SIGNS, solver=lambda: sk.CoSaMP(2), loss="logistic"),
     "a number as constraint": lambda: sk.FrankWolfe(5),

@@ -1,18 +1,16 @@
 """Pictures of a selection: the columns of X as runners in a race for the top entry of X^T r.
 
-A selector of one's own takes part when it has a method ``rounds(design, query)``, which yields one triple per
-round: the rows read so far (a float where columns read different entries: entries / d), the columns that are
-still in the race, and their estimates of X^T r. The last round holds the answer, so that ``find`` can be
-"exhaust the rounds, and take the best of the last one" (see ``examples/lucb.py``). The selectors of the paper
-are followed through their sums over rows.
+A selector takes part when it has a method ``rounds(design, query)``, which yields one triple per round: the
+rows read so far (a float where columns read different entries: entries / d), the columns that are still in
+the race, and their estimates of X^T r. The last round holds the answer, so that ``find`` can be "exhaust the
+rounds, and take the best of the last one" (see ``examples/lucb.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,8 +18,6 @@ import numpy as np
 from skpursuit.data import Design, as_design
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.selectors import Query, Selector, as_selector
-from skpursuit.selectors.greedy import RowSelector
-from skpursuit.selectors.halving import Race, SuccessiveHalving
 
 PACK, FALLEN, WINNER, RIVALS, WRONG = "#9aa5b1", "#d9822b", "#0b7a4b", ("#0072b2", "#8e44ad"), "#a83217"
 START = 4  # rows at the left edge
@@ -45,7 +41,7 @@ class Course:
     answer : Selection
     """
 
-    rows: Indices | Floats
+    rows: Floats
     scores: Floats
     fell: Floats
     rounds: Sequence[tuple[float, int]]
@@ -53,25 +49,13 @@ class Course:
 
 
 def trace(selector: Selector, design: Design, query: Query) -> Course:
-    """Follow one selection by Greedy, Uniform, Importance, SuccessiveHalving, or any that has `rounds`."""
-    if hasattr(selector, "rounds"):
-        return _trace_rounds(selector, design, query)
-    follow: dict[type, Callable[..., Course]] = {
-        RowSelector: _trace_rows,
-        SuccessiveHalving: _trace_halving,
-    }
-    for kind, function in follow.items():
-        if isinstance(selector, kind):
-            return function(selector, design, query)
+    """Follow one selection by a selector that has `rounds`."""
     name = type(selector).__name__
-    raise TypeError(f"a race needs columns that compete in rounds; {name} has none (no method `rounds`)")
-
-
-def _trace_rounds(selector: Any, design: Design, query: Query) -> Course:
-    """Follow a selector by its own record: (rows read, columns left, their estimates), round by round."""
+    if selector.rounds is None:
+        raise TypeError(f"a race needs columns that compete in rounds; {name} has none (no method `rounds`)")
     record = list(selector.rounds(design, _again(query)))
     if not record:
-        raise ValueError(f"{type(selector).__name__}.rounds yields no round")
+        raise ValueError(f"{name}.rounds yields no round")
     rows = np.array([used for used, _, _ in record], dtype=np.float64)
     scores = np.full((len(record), design.shape[1]), np.nan)
     for step, (_, cols, estimates) in enumerate(record):
@@ -84,48 +68,9 @@ def _trace_rounds(selector: Any, design: Design, query: Query) -> Course:
     return Course(rows, scores, fell, rounds, selector.select(design, _again(query)))
 
 
-def _trace_rows(selector: RowSelector, design: Design, query: Query) -> Course:
-    used = [rows for rows, _, _ in selector.accumulate(design, _again(query))]
-    rows, weights = selector.draws(design, _again(query))
-    ends = _steps(used[-1] if used else 0, used)
-    partial = _partial_sums(design, rows, weights, ends)
-    scores = np.array([query.scores(selector.scaled(sums, end)) for sums, end in zip(partial, ends)])
-    answer = selector.select(design, _again(query))
-    return Course(ends, scores, np.full(design.shape[1], np.inf), [], answer)
-
-
-def _trace_halving(selector: SuccessiveHalving, design: Design, query: Query) -> Course:
-    race = Race(design, query, selector.order_rows(design, _again(query)), coded=False)
-    race.run(selector.budget * design.shape[0] * design.shape[1], selector.finish)
-    fell = np.full(design.shape[1], np.inf)
-    fell[query.exclude] = 0.0
-    alive = query.allowed(design.shape[1])
-    for rows, left in race.rounds:
-        fell[np.setdiff1d(alive, left)] = rows
-        alive = left
-    finished = len(alive) <= np.ceil(selector.finish * len(query.allowed(design.shape[1])))
-    ends = _steps(len(race.rows) if finished else race.edges[-1], [rows for rows, _ in race.rounds])
-    partial = _partial_sums(design, race.rows, query.r[race.rows], ends)
-    scores = np.array([query.scores(sums) for sums in partial])
-    answer = selector.select(design, _again(query))
-    return Course(ends, scores, fell, [(rows, len(left)) for rows, left in race.rounds], answer)
-
-
 def _again(query: Query) -> Query:
     """The query with its random numbers from the start."""
     return replace(query, rng=deepcopy(query.rng))
-
-
-def _steps(last: int, wanted: list[int]) -> Indices:
-    """Numbers of rows to draw at: those wanted, and as many between as make a smooth line."""
-    return np.unique(np.append(np.geomspace(1, max(1, last), 90).astype(int), wanted).astype(int))
-
-
-def _partial_sums(design: Design, rows: Indices, weights: Floats, ends: Indices) -> Iterator[Floats]:
-    sums = np.zeros((design.shape[1], *weights.shape[1:]))
-    for start, end in pairwise([0, *ends.tolist()]):
-        design.add_rows(rows[start:end], weights[start:end], sums)
-        yield sums
 
 
 def plot_race(
@@ -182,7 +127,7 @@ def plot_race(
     for axes, selector in zip(panels, chosen):
         course = trace(selector, design.for_run(), Query(r, rng=np.random.default_rng(random_state)))
         _draw(axes, course, exact / (exact.max() or 1.0), exact.max() or 1.0, design.shape)
-        axes.set_title(_title(selector), loc="left", fontsize=12, fontweight="bold")
+        axes.set_title(selector.title, loc="left", fontsize=12, fontweight="bold")
     for axes in panels[len(chosen) :]:
         axes.set_visible(False)
     _explain(figure)
@@ -190,14 +135,6 @@ def plot_race(
         axes.set_xlabel("rows read; dots at the right edge: exact values", fontsize=10)
     figure.supylabel("estimate of |X$^T$r|, exact maximum = 1", fontsize=10)
     return figure
-
-
-def _title(selector: Selector) -> str:
-    if isinstance(selector, SuccessiveHalving):
-        return f"Successive halving, rows in {selector.order} order, budget {selector.budget:g}"
-    rows = {"Greedy": "rows by energy", "Uniform": "rows at random", "Importance": "rows drawn by energy"}
-    name = type(selector).__name__
-    return f"{name}: {rows[name]}" if name in rows else name
 
 
 def _draw(axes: Any, course: Course, exact: Floats, unit: float, shape: tuple[int, int]) -> None:

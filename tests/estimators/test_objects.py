@@ -55,8 +55,8 @@ def test_the_object_of_frank_wolfe():
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_multinomial_classes_with_a_solver_object(fit_intercept):
     options = {"multi_class": "multinomial", "fit_intercept": fit_intercept}
-    named = PursuitClassifier(n_nonzero_coefs=2, ridge=0.5, **options).fit(*IRIS)
-    given = PursuitClassifier(solver=OMP(2, ridge=0.5), **options).fit(*IRIS)
+    named = PursuitClassifier(n_nonzero_coefs=2, ridge=0.005, **options).fit(*IRIS)
+    given = PursuitClassifier(solver=OMP(2, ridge=0.005), **options).fit(*IRIS)
     assert_same_model(named, given)
     np.testing.assert_array_equal(named.predict_proba(IRIS[0]), given.predict_proba(IRIS[0]))
     assert given.coef_.shape == (3, 4)
@@ -65,8 +65,8 @@ def test_multinomial_classes_with_a_solver_object(fit_intercept):
 
 def test_multinomial_path_with_a_solver_object():
     options = {"multi_class": "multinomial", "criterion": "bic"}
-    named = PursuitClassifierCV(ridge=0.5, **options).fit(*IRIS)
-    given = PursuitClassifierCV(solver=OMP(ridge=0.5), **options).fit(*IRIS)
+    named = PursuitClassifierCV(ridge=0.005, **options).fit(*IRIS)
+    given = PursuitClassifierCV(solver=OMP(ridge=0.005), **options).fit(*IRIS)
     assert_same_model(named, given)
     np.testing.assert_array_equal(named.scores_, given.scores_)
 

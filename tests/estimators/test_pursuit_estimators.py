@@ -55,7 +55,7 @@ def test_every_solver_is_minimize_on_centred_data(signal, solver, normalize):
         solver=solver, n_nonzero_coefs=4, radius=radius, max_iter=30, normalize=normalize
     ).fit(X, y)
     centred = X - X.mean(axis=0)
-    scale = np.linalg.norm(centred, axis=0) if normalize else np.ones(60)
+    scale = X.std(axis=0) if normalize else np.ones(60)
     from skpursuit import CoSaMP, GraSP, MatchingPursuit
 
     reference = {
@@ -148,7 +148,8 @@ def test_multinomial_is_the_optimum_on_its_shared_features(classes):
     ridge = 1e-2
     model = PursuitClassifier(n_nonzero_coefs=4, multi_class="multinomial", ridge=ridge).fit(X, y)
     assert len(model.support_) == 4
-    reference = LogisticRegression(C=1 / ridge, tol=1e-10, max_iter=5000).fit(X[:, model.support_], y)
+    inverse = 1 / (ridge * len(y))
+    reference = LogisticRegression(C=inverse, tol=1e-10, max_iter=5000).fit(X[:, model.support_], y)
     np.testing.assert_allclose(model.coef_[:, model.support_], reference.coef_, atol=1e-5)
     np.testing.assert_allclose(model.intercept_, reference.intercept_, atol=1e-5)
     probabilities = reference.predict_proba(X[:, model.support_])

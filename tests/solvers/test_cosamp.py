@@ -30,7 +30,7 @@ LOSSES = {
     "logistic": (
         lambda y, z: np.sum(np.logaddexp(0, -y * z)),
         lambda y, z: -y / (1 + np.exp(y * z)),
-        lambda A, y: logistic_fit(A, y, ridge=1e-3),
+        lambda A, y: logistic_fit(A, y, ridge=1e-3 * len(y)),
     ),
 }
 

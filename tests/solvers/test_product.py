@@ -70,10 +70,10 @@ def pairwise_cases():
 
 
 def solver_for(name, loss, source):
-    """The solver; a ridge is refused with squared loss, and spares the constant column of a view alone."""
+    """The solver; its ridge spares the constant column of a view alone."""
     solver = SOLVERS[name]
-    plain = loss == "squared" or source.startswith("intercept")
-    return replace(solver, ridge=0.0) if plain and hasattr(solver, "ridge") else solver
+    plain = source.startswith("intercept")
+    return replace(solver, ridge=0.0) if plain and solver.can_ridge else solver
 
 
 def targets(loss, n):

@@ -16,16 +16,14 @@ from scipy.sparse import csr_array
 from skpursuit.kernels.batch import PENDING, cosamp_block, omp_block
 from skpursuit.kernels.batch_types import Block, Codes, Dictionary, Limits
 from skpursuit.numerics.threads import share
+from skpursuit.numerics.tuning import CODING_BLOCK, CODING_WORK, PACKED_ROWS
+from skpursuit.problem.units import scaled_ridge
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices, values and counts of the codes of one block
 
 KERNELS = {"omp": omp_block, "cosamp": cosamp_block}
 WORK = {"omp": 1, "cosamp": 9}  # about so many times k^2 (d + n) multiply-adds a signal
-# Multiply-adds of one block, about 30 ms with its codes, so that an interrupt is answered promptly.
-BLOCK_WORK = 1 << 30
-MAX_BLOCK = 512
 VANISHING = 2.0**-60  # of the largest atom: float32 proposals tell nothing of smaller ones
-ROWS = 64  # blocks are multiples of what BLAS packs together
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,7 @@ class CodingConfig:
     max_iter: int | None = None
     n_jobs: int | None = None
     memory_limit: int = 2**30
+    ridge: float = 0.0
 
 
 def _exponents(peak: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -94,6 +93,7 @@ class Encoder:
             floor=max(fine, 4 * eps),
             dependence=max(fine, 256 * eps**2),
             refit=bool(config.refit),
+            penalty=scaled_ridge(n * float(config.ridge), -2 * self.exponent),
         )
         few = expected is not None and expected * self.k < d
         if not few and 4 * d * d <= config.memory_limit:
@@ -110,9 +110,9 @@ class Encoder:
         """Signals coded together; it depends on shapes alone, so threads cannot change the result."""
         d, per_signal = self.shape[0], self._work
         if len(self.dictionary.gram) < d:
-            per_signal = max(per_signal, BLOCK_WORK * 4 * d * self.k // self.config.memory_limit)
-        most = max(1, min(MAX_BLOCK, BLOCK_WORK // max(1, per_signal)))
-        return most - most % ROWS if most > ROWS else most
+            per_signal = max(per_signal, CODING_WORK * 4 * d * self.k // self.config.memory_limit)
+        most = max(1, min(CODING_BLOCK, CODING_WORK // max(1, per_signal)))
+        return most - most % PACKED_ROWS if most > PACKED_ROWS else most
 
     def encode(self, signals: np.ndarray, first: int = 0) -> csr_array:
         """Codes of signals in rows; ``first`` is the number of the first one, for messages."""
@@ -187,7 +187,7 @@ class Encoder:
     def _with_all_rows(self, dictionary: Dictionary) -> Dictionary:
         """The whole Gram matrix, in blocks of a fixed size: the lower half by BLAS, the upper by copying."""
         d, n = self.shape
-        step = max(1, min(256, BLOCK_WORK // max(1, d * n)))
+        step = max(1, min(256, CODING_WORK // max(1, d * n)))
         coarse, gram = dictionary.coarse, _aligned((d, d))
 
         def fill(at: int) -> None:

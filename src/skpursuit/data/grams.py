@@ -9,9 +9,8 @@ import numpy as np
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
-from skpursuit.numerics.tuning import GATHERED_ENTRIES, GRAM_SHARE, GRAM_WIDTH
+from skpursuit.numerics.tuning import GATHERED_ENTRIES, GRAM_BLOCK, GRAM_SHARE, GRAM_WIDTH
 
-BLOCK = 128  # columns multiplied at a time where all of them are too many
 TAME = 1e10  # scales and weights up to this, and down to its inverse, move no product of float32 out of range
 
 
@@ -23,8 +22,8 @@ def gram_matrix(design: Design) -> Floats:
         design.kept.gram = columns @ columns.T
     if design.kept.gram is None:
         matrix = np.empty((d, d))
-        for start in range(0, d, BLOCK):
-            cols = np.arange(start, min(start + BLOCK, d))
+        for start in range(0, d, GRAM_BLOCK):
+            cols = np.arange(start, min(start + GRAM_BLOCK, d))
             matrix[:, cols] = design.product(np.ascontiguousarray(design.columns(cols, keep=False).T))
         design.kept.gram = matrix
     return design.kept.gram

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,11 @@ from skpursuit.estimators.sklearn_types import (
     TransformerMixin,
 )
 from skpursuit.numerics.blas import one_thread
-from skpursuit.parameters import check_count, check_unmasked
+from skpursuit.numerics.tuning import STREAM_PIECE
+from skpursuit.parameters import check_count, check_size, check_unmasked
 from skpursuit.problem import sparsity
 
 ProgressCallback = Callable[[int, int | None, float | None], None]
-STREAM_PIECE = 4096  # signals of one piece of a stream: enough for every thread, few enough to report often
 
 
 def code_sparsity(k: int | None, tol: float | None, shape: tuple[int, int]) -> int:
@@ -156,6 +157,9 @@ class PursuitCoder(CodesOut, BaseEstimator):
         Threads; default as many as BLAS would use. The codes do not depend on it.
     memory_limit : int, default=2**30
         Bytes for Gram rows. When all rows do not fit, each block of signals computes the rows it meets.
+    ridge : float, default=0.0
+        Penalty of (ridge / 2) ||w||^2 beside the mean over the entries of a signal of half their squared
+        errors. It shrinks weights while atoms are chosen and in the codes.
 
     Attributes
     ----------
@@ -187,6 +191,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
     refit: bool = False
     n_jobs: int | None = None
     memory_limit: int = 2**30
+    ridge: float = 0.0
 
     @one_thread()
     def fit(self, X: Any = None, y: Any = None) -> PursuitCoder:
@@ -264,6 +269,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
             self,
             solver=a_choice(*KERNELS),
             n_jobs=check_count,
+            ridge=partial(check_size, optional=False),
             dictionary=lambda name, value: check_table(value, name),
         )
 
@@ -276,7 +282,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
 
     def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> Encoder:
         k = code_sparsity(self.n_nonzero_coefs, self.tol, atoms.shape)
-        given = self.tol, self.solver, self.refit, self.max_iter, self.n_jobs, self.memory_limit
+        given = self.tol, self.solver, self.refit, self.max_iter, self.n_jobs, self.memory_limit, self.ridge
         return make_encoder(atoms, dtype, CodingConfig(k, *given), expected)
 
     @property

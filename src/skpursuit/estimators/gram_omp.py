@@ -112,7 +112,7 @@ class FoldGrams:
     """
 
     def __init__(self, base: Design, y: Floats, weights: Floats | None, fit_intercept: bool) -> None:
-        data = standardize(base, y, weights=weights, fit_intercept=fit_intercept)
+        data = standardize(base, y, weights=weights, fit_intercept=fit_intercept).weighted()
         self.fit_intercept = fit_intercept
         self.centre, self.offset, self.y = data.centre, data.offset, data.y
         self.root = np.ones(len(y)) if weights is None else np.sqrt(weights)

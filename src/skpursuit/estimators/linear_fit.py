@@ -66,8 +66,6 @@ class FitConfig:
         if not self.kind.can_ridge:
             able = " or ".join(solver_names(lambda kind: kind.can_ridge))
             raise ValueError(f"{useless} solver {self.solver!r}; leave it out or use {able}")
-        if self.loss.quadratic:
-            raise ValueError(f"{useless} squared loss; leave it out")
 
     @property
     def kind(self) -> type[Solver]:
@@ -88,19 +86,22 @@ class FitConfig:
             return sparsity.clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
         return sparsity.for_pursuit(n, d, self.tol is not None, weights)
 
-    def make_solver(self, k: int, forced: tuple[int, ...], start: LinearFit | None) -> Solver:
-        """The solver object, with the column of ones forced into the model, and those of an earlier fit."""
+    def make_solver(self, k: int, forced: tuple[int, ...], start: LinearFit | None, total: float) -> Solver:
+        """The solver object, with the column of ones forced into the model, and those of an earlier fit.
+
+        `total` is the sum of the weights.
+        """
         solver = self.solver
         if not isinstance(solver, Solver):
             ridge = self.ridge
-            if ridge is None:  # classes may be separable
-                ridge = CLASS_RIDGE if self.loss.gives_probability else 0.0
+            if ridge is None and self.loss.gives_probability:  # classes may be separable
+                ridge = CLASS_RIDGE / (1.0 if self.normalize else total)
             solver = self.kind.from_parameters(
                 n_nonzero_coefs=k,
                 tol=self.tol,
                 max_iter=self.max_iter,
                 forced=() if start is None else tuple(int(j) for j in start.columns[:k]),
-                ridge=ridge,
+                ridge=ridge or 0.0,
                 radius=self.radius,
             )
         return solver.forcing(forced) if forced else solver
@@ -117,7 +118,8 @@ def fit_linear(
     """Fit one problem, from an earlier fit if there is one; `steps` receives the model of every iteration."""
     can_force = config.kind.can_force_columns
     data = standardize(base, y, config.loss, weights, config.fit_intercept, config.normalize, can_force)
-    solver = config.make_solver(config.sparsity(base, weights), data.forced, start)
+    total = float(base.shape[0] if weights is None else weights.sum())
+    solver = config.make_solver(config.sparsity(base, weights), data.forced, start, total)
     run = make_run(data.design, data.y, solver, config.selector, data.loss, data.weights, config.random_state)
     if start is not None and not can_force:
         coef = data.standardized(start.columns, start.coef)

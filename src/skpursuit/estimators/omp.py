@@ -58,7 +58,7 @@ class OMPBase(LinearBase, RegressorMixin):
         tol: float | None = None,
         precompute: bool | str = "auto",
     ) -> None:
-        data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept)
+        data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept).weighted()
         columns = data.y.reshape(len(data.y), -1)
         paths = pursue_targets(data.design, columns, k, tol, precompute, self.selector)
         warn_if_premature(paths)
@@ -225,7 +225,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
             path, centre, offset = grams.path(test, most)
         else:
             weighted = fold_weights(train, len(y), weights)
-            data = standardize(base, y, weights=weighted, fit_intercept=self.fit_intercept)
+            data = standardize(base, y, weights=weighted, fit_intercept=self.fit_intercept).weighted()
             path = pursue_targets(data.design, data.y[:, None], most, None, selector=self.selector)[0]
             centre, offset = data.centre, data.offset
         if path.premature:

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.slope_root import least_along
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.units import exponent_of
 
-MOST = 1e3  # targets up to this are reached by steps of a hundred units
+MOST = 1e3  # targets beyond are put into other units
+FARTHEST = 2.0**60  # from where the search for a constant starts
 
 
 @dataclass(frozen=True)
@@ -61,33 +63,33 @@ class ShiftedLoss(Loss):
 
 
 def best_constant(loss: Loss, y: Any, weights: Floats | None = None, z: Any = 0.0, start: Any = 0.0) -> Any:
-    """The b (one per target) that minimises the sum of weighted losses at z + b, by damped Newton."""
+    """The b (one per target) that minimises the sum of weighted losses at z + b."""
     y = np.asarray(y, dtype=np.float64)
     exponent = exponent_of(loss, y, MOST)
     scaled = loss.scaled(exponent) if exponent else None
     if scaled is not None:
         y, z, start = (np.ldexp(part, -exponent) for part in (y, z, start))
         return np.ldexp(best_constant(scaled, y, weights, z, start), exponent)
+    z, start = np.broadcast_to(z, y.shape), np.broadcast_to(start, y.shape[1:])
+    if y.ndim == 1:
+        return _constant(loss, y, weights, z, float(start))
+    every = range(y.shape[1])
+    return np.array(
+        [_constant(loss.for_target(t), y[:, t], weights, z[:, t], float(start[t])) for t in every]
+    )
+
+
+def _constant(loss: Loss, y: Floats, weights: Floats | None, z: Floats, start: float) -> float:
+    """The best constant of one target: a bracket is opened from `start`, and `least_along` looks inside."""
     w = np.ones(len(y)) if weights is None else weights
-    w = w if y.ndim == 1 else w[:, None]
-    z = np.broadcast_to(z, y.shape)
-    b = np.broadcast_to(np.asarray(start, dtype=np.float64), y.shape[1:]).copy()
-    value = np.sum(w * loss.value(y, z + b), axis=0)
-    for _ in range(100):
-        slope = np.sum(w * loss.residual(y, z + b), axis=0)
-        bend = np.sum(w * loss.curvature(y, z + b), axis=0)
-        # Never trust a flat spot (Huber's tails, saturated logits) for more than a hundred units.
-        move = np.clip(-slope / np.maximum(bend, 1e-12 * np.sum(w)), -100.0, 100.0)
-        for _ in range(50):
-            trial = np.sum(w * loss.value(y, z + b + move), axis=0)
-            worse = ~(trial <= value)
-            if not worse.any():
-                break
-            move = np.where(worse, 0.5 * move, move)
-        else:
-            return b if b.ndim else float(b)
-        small = np.abs(move) <= 1e-12 * (1.0 + np.abs(b))
-        b, value = b + move, trial
-        if small.all():
-            break
-    return b if b.ndim else float(b)
+
+    def slopes(t: float) -> tuple[float, float]:
+        b = start + way * t
+        return way * float(w @ loss.residual(y, z + b)), float(w @ loss.curvature(y, z + b))
+
+    slope = w * loss.residual(y, z + start)
+    way, rounding = -np.sign(slope.sum()), 1e-16 * float(np.abs(slope).sum())
+    reach = 1.0
+    while reach < FARTHEST and slopes(reach)[0] < -rounding:
+        reach *= 2.0
+    return start + float(way) * least_along(slopes, reach, rounding)

@@ -11,7 +11,7 @@ predictions of the loss are shifted (`shifted_loss.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,8 @@ SQUARED = Squared()
 class StandardizedData:
     """Design, targets, loss and weights of a run; means, norms and offset that lead back to X and y.
 
-    `forced` has the column of ones, if there is one.
+    Scaled columns have a mean square of one, after centring where there is an intercept. `forced` has the
+    column of ones, if there is one.
     """
 
     design: Design
@@ -40,6 +41,15 @@ class StandardizedData:
     scale: Floats
     offset: Any
     forced: tuple[int, ...] = ()
+
+    def weighted(self) -> StandardizedData:
+        """The same for squared loss, with roots of the weights as factors of the rows of X and y."""
+        if self.weights is None:
+            return self
+        root = np.sqrt(self.weights)
+        design = self.design.with_view(self.design.view.then(root=root))
+        y = self.y * (root if self.y.ndim == 1 else root[:, None])
+        return replace(self, design=design, y=y, weights=None)
 
     def original(self, state: State) -> tuple[Indices, Floats, Any]:
         """Columns of X in order of selection, their coefficients, and the intercept."""
@@ -77,15 +87,13 @@ def standardize(
     has_column = fit_intercept and can_force and not loss.quadratic
     centred = (fit_intercept and loss.quadratic) or (has_column and normalize)
     centre = base.means(weights) if centred else np.zeros(d)
-    root = None if weights is None else np.sqrt(weights)
-    scale = _norms(base, centre, root) if normalize else np.ones(d)
+    scale = _spreads(base, centre, weights) if normalize else np.ones(d)
     if loss.quadratic:
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
-        plain = not (fit_intercept or normalize) and root is None
-        view = base if plain else base.with_view(base.view.then(centre=centre, scale=scale, root=root))
+        plain = not (fit_intercept or normalize)
+        view = base if plain else base.with_view(base.view.then(centre=centre, scale=scale))
         y = _centred(np.asarray(y, dtype=np.float64), offset)
-        y = y if root is None else y * (root if y.ndim == 1 else root[:, None])
-        return StandardizedData(view, y, loss, None, centre, scale, offset)
+        return StandardizedData(view, y, loss, weights, centre, scale, offset)
     view = base.with_view(base.view.then(centre=centre, scale=scale)) if normalize else base
     if has_column:
         view = view.with_view(view.view.then(constant=True))
@@ -102,8 +110,9 @@ def _centred(y: Floats, offset: Any) -> Floats:
     return np.where(np.abs(rest).max(axis=0) > tiny, rest, 0.0)
 
 
-def _norms(base: Design, centre: Floats, root: Floats | None) -> Floats:
-    """Norms of the centred and weighted columns, 1 for those that are constant to working precision."""
+def _spreads(base: Design, centre: Floats, weights: Floats | None) -> Floats:
+    """Root mean squares of the centred columns, 1 for those that are constant to working precision."""
+    root, total = (None, base.shape[0]) if weights is None else (np.sqrt(weights), weights.sum())
     view = base.with_view(base.view.then(centre=centre, root=root))
     norms = view.norms(0)
-    return np.where(norms > view.noise_floor(np.arange(len(norms))), norms, 1.0)
+    return np.where(norms > view.noise_floor(np.arange(len(norms))), norms / np.sqrt(total), 1.0)

@@ -87,7 +87,7 @@ def _cost(cell: Cell) -> float:
 
 def race_study(options: Options) -> Experiment:
     """One selection by every selector that records its rounds, one's own included."""
-    own = [name for name, place in options.own.items() if hasattr(load_selector(place), "rounds")]
+    own = [name for name, place in options.own.items() if load_selector(place).rounds is not None]
     racing = [*GRIDS["race"]["methods"], *own]
     methods = [method for method in options.choose(GRIDS["race"]["methods"]) if method in racing]
     cells = [{**GRIDS["race"]["problem"], "method": method} for method in methods]

@@ -24,7 +24,7 @@ ALL_CLASSES = ("exact", "halving")
 #: The paper allows k iterations; what has not settled after these wanders, and for k = 250 takes hours.
 ITERATIONS = 25
 LEAST = 10  # documents: of fewer, a part of a split would be empty, or nearly so
-RIDGE = 1e-3  # of the logistic fits: a word that occurs in one class alone has no finite coefficient
+RIDGE = 1e-3  # over the number of documents: a word that occurs in one class alone has no finite coefficient
 
 
 @lru_cache(maxsize=1)
@@ -49,11 +49,11 @@ def sides(positive: np.ndarray) -> np.ndarray:
     return np.where(positive, 1.0, -1.0)
 
 
-def solver_of(method: str, k: int) -> Any:
+def solver_of(method: str, k: int, n: int) -> Any:
     """CoSaMP with at most k iterations (3k for the second stochastic one), or GraSP; words are refitted."""
     most = min(k, ITERATIONS)
     if method.startswith("grasp"):
-        return skpursuit.GraSP(n_nonzero_coefs=k, max_iter=most, ridge=RIDGE, tol=1e-4, refit=True)
+        return skpursuit.GraSP(n_nonzero_coefs=k, max_iter=most, ridge=RIDGE / n, tol=1e-4, refit=True)
     if method.startswith("stoch"):
         most *= 3 if method == "stoch-3k" else 1
         return skpursuit.StoGradMP(n_nonzero_coefs=k, max_iter=most, refit=True)
@@ -74,7 +74,7 @@ def run_text(
 
     def fit(rows: np.ndarray, k: int, y: np.ndarray = y, method: str = cell["method"]) -> tuple[Any, float]:
         selector = make_selector(method, stability=1 / 20, own=own)
-        solver = solver_of(method, min(k, X.shape[1]))
+        solver = solver_of(method, min(k, X.shape[1]), len(rows))
         loss = "logistic" if method.startswith("grasp") else "squared"
         return timed_fit(X[rows], y[rows], solver, selector, loss, seed=cell["split"])
 

@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.tuning import CURVATURES_HELD
 from skpursuit.problem.problem import Problem
-
-SLICE_ENTRIES = 2**22  # curvatures of rows held at a time, all pairs of classes
 
 
 class Curvature(NamedTuple):
@@ -55,7 +54,7 @@ def coupled_curvature(problem: Problem, A: Floats, z: Floats, penalty: Floats) -
     shape = m, k = p.shape[1], len(A)
     first, second = np.triu_indices(m)
     blocks = np.zeros((len(first), k, k))
-    step = max(1, SLICE_ENTRIES // len(first))
+    step = max(1, CURVATURES_HELD // len(first))
     for start in range(0, len(p), step):
         rows = slice(start, start + step)
         weights = None if problem.weights is None else problem.weights[rows]

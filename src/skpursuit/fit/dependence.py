@@ -17,10 +17,10 @@ from skpursuit.fit.gram_schmidt import MOST_PASSES, Factor
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import smallest_remainder
 from skpursuit.numerics.sums import row_norms
+from skpursuit.numerics.tuning import DEPENDENCE_ENTRIES
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
 
-LOOK_ENTRIES = 2**20  # of the columns that are looked at together
 SPREAD = 8.0  # |<x, v>| is at most this many times the norm of what the support leaves of x
 
 
@@ -30,7 +30,7 @@ def dependent_columns(problem: Problem, state: State) -> Indices:
     gone = np.concatenate([state.support, state.dropped])
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not depend
         cols = np.setdiff1d(suspects(problem, factor, root), gone, assume_unique=True)
-        step = max(1, LOOK_ENTRIES // design.shape[0])
+        step = max(1, DEPENDENCE_ENTRIES // design.shape[0])
         parts = [cols[start : start + step] for start in range(0, len(cols), step)]
         found = [
             part[depend(factor.Q.rows, lines * root, design.noise_floor(part) * root.max(), factor.noise)]

@@ -9,11 +9,16 @@ to its row of Q consists of the coefficients of each pass, at most three times k
 the remainder. A checkpoint keeps those (`Factor.numbers`), and `Factor.rebuilt` makes Q again from the
 columns: the same operations on the same numbers in the same order, and so the same bits. Products of all rows
 of Q in use have other bits than those of a part of them; the replay therefore grows Q as the run did.
+
+A ridge changes the coefficients, and not which columns depend on others. With X_S = Q^T R it is least squares
+on R with the roots of the penalties below it: 2k numbers a column, however large n is. These are factorised
+in the same way, one column at a time (`Shrinkage`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -24,6 +29,40 @@ from skpursuit.numerics.stack import Stack
 from skpursuit.numerics.sums import scaled_norm
 
 MOST_PASSES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Shrinkage:
+    """The triangle R of a factor with roots of penalties below it, as Q^T R once more: a value.
+
+    Rows of R and roots take turns, so that the k-th column ends with its root and rows grow by two numbers.
+
+    Attributes
+    ----------
+    Q : ndarray of shape (k, 2 k)
+        Orthonormal rows.
+    R : ndarray
+        The columns of the new triangle one after the other.
+    roots : ndarray of shape (k,)
+        Square roots of the penalties.
+    """
+
+    Q: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    R: Floats = field(default_factory=lambda: np.empty(0))
+    roots: Floats = field(default_factory=lambda: np.empty(0))
+
+    def add(self, column: Floats, root: float) -> Shrinkage:
+        """Grow by a column of R, of k + 1 numbers, and the root of its penalty."""
+        k = len(self.roots)
+        Q, x = np.zeros((k, 2 * k + 2)), np.zeros(2 * k + 2)
+        Q[:, : 2 * k], x[::2], x[-1] = self.Q, column, root
+        q, h, _ = orthogonalise(Q, x, scaled_norm(x), 0.0, np.zeros(k))
+        assert q is not None  # R has a diagonal
+        return Shrinkage(np.vstack([Q, q]), np.concatenate([self.R, h]), np.append(self.roots, root))
+
+    def moments(self, b: Floats) -> Floats:
+        """The new triangle times the coefficients, from products b of the old rows with the targets."""
+        return self.Q[:, ::2] @ b
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +89,8 @@ class Factor:
         Passes that were made for each column; 0 for one that depends on others and has no row of Q.
     passes : ndarray
         The coefficients of all passes one after the other.
+    shrinkage : Shrinkage, or None
+        What a ridge adds, if there is one.
     """
 
     Q: Stack
@@ -61,14 +102,21 @@ class Factor:
     noise: Floats = field(default_factory=lambda: np.empty(0))
     counts: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     passes: Floats = field(default_factory=lambda: np.empty(0))
+    shrinkage: Shrinkage | None = None
 
     def add(
-        self, column: Floats, floor: float, rest: Floats | None = None, keep_dependent: bool = False
+        self,
+        column: Floats,
+        floor: float,
+        rest: Floats | None = None,
+        keep_dependent: bool = False,
+        penalty: float = 0.0,
     ) -> Factor | None:
         """The factor with one more column; None where that depends on the others.
 
         `floor` is the norm of the rounding that the column had before, `rest` what the others leave of the
-        targets, for `b`. With `keep_dependent` a column that depends on others is added without a row of Q.
+        targets, for `b`, `penalty` that of its coefficient. With `keep_dependent` a column that depends on
+        others is added without a row of Q.
         """
         x = column
         if self.root is not None:
@@ -91,6 +139,7 @@ class Factor:
             noise=np.concatenate([self.noise, [floor / h[-1]]]),
             counts=np.concatenate([self.counts, [len(passes)]]),
             passes=np.concatenate([self.passes, *passes]),
+            shrinkage=self.shrinkage and self.shrinkage.add(h, sqrt(penalty)),
         )
 
     def triangle(self) -> Floats:
@@ -100,9 +149,14 @@ class Factor:
         rows[np.arange(len(self.noise)) < (before + grown)[:, None]] = self.R
         return rows.T
 
+    def predictions(self, coef: Floats) -> Floats:
+        """X_S w, of shape (n,) or (n, m)."""
+        return ((self.triangle() @ coef).T @ self.Q.rows).T
+
     def numbers(self) -> dict[str, np.ndarray]:
         """All that `rebuilt` needs besides the columns: no array of them has a length of n."""
-        return {name: getattr(self, name) for name in ("b", "R", "noise", "counts", "passes")}
+        told = {name: getattr(self, name) for name in ("b", "R", "noise", "counts", "passes")}
+        return told if self.shrinkage is None else told | {"roots": self.shrinkage.roots}
 
     def rebuilt(self, numbers: dict[str, Any], columns: Floats) -> Factor:
         """The factor of these columns that has these numbers, to the same bits.
@@ -117,7 +171,9 @@ class Factor:
         before, grown = ranks(counts)
         Q, used, ends = np.empty((int(grown.sum()), n)), counts * before, np.cumsum(before + grown)
         shapes = {"b": (len(Q), *self.b.shape[1:]), "noise": (len(Q),), "passes": (int(used.sum()),)}
-        for name, shape in (shapes | {"R": (int((before + grown).sum()),)}).items():
+        shapes |= {"R": (int((before + grown).sum()),)}
+        shapes |= {} if self.shrinkage is None else {"roots": (len(Q),)}
+        for name, shape in shapes.items():
             part = numbers[name]
             if part.shape != shape or part.dtype.kind != "f" or not np.isfinite(part).all():
                 raise ValueError(f"{name} is not of {shape} numbers")
@@ -129,7 +185,11 @@ class Factor:
             for part in numbers["passes"][starts[at] :][: used[at]].reshape(counts[at], rank):
                 v = v - part @ Q[:rank]
             Q[rank] = v / numbers["R"][ends[at] - 1]
-        known = {name: numbers[name] for name in self.numbers()}
+        known: dict[str, Any] = {name: numbers[name] for name in self.numbers() if name != "roots"}
+        if self.shrinkage is not None:
+            known["shrinkage"] = self.shrinkage
+            for column, root in zip(np.split(numbers["R"], ends[:-1]), numbers["roots"].tolist()):
+                known["shrinkage"] = known["shrinkage"].add(column, root)
         return replace(self, Q=Stack(Q), columns=self.columns and Stack(columns), **known)
 
 

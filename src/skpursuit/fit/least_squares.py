@@ -1,4 +1,4 @@
-"""Least squares on a support that grows by one column at a time: O(n k) a step."""
+"""Least squares, with or without a ridge, on a support that grows by one column at a time: O(n k) a step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from skpursuit.fit.gram_schmidt import empty_factor
+from skpursuit.fit.gram_schmidt import Shrinkage, empty_factor
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.problem.problem import Problem
@@ -15,7 +15,8 @@ from skpursuit.problem.state import State, empty_state
 
 def start_least_squares(problem: Problem) -> State:
     """The zero model."""
-    return empty_state(problem, empty_factor(problem.design.shape[0], problem.targets))
+    factor = empty_factor(problem.design.shape[0], problem.targets)
+    return empty_state(problem, replace(factor, shrinkage=Shrinkage()) if problem.penalty else factor)
 
 
 def add_least_squares(
@@ -28,28 +29,33 @@ def add_least_squares(
     """
     floor, before = problem.design.noise_floor(np.array([j]))[0], state.factor
     # Predictions of plain least squares on the support, from which b grows.
-    fitted = before.b.T @ before.Q.rows if positive else state.z
+    fitted = (before.b.T @ before.Q.rows).T if positive or problem.penalty else state.z
     keep = positive and scaled_norm(column) > floor
-    factor = before.add(column, floor, problem.y - fitted, keep)
+    penalty = float(problem.penalties(np.array([j]))[0]) if problem.penalty else 0.0
+    factor = before.add(column, floor, problem.y - fitted, keep, penalty)
     if factor is None:
         return replace(state, dropped=np.append(state.dropped, j))
+    support = np.concatenate([state.support, np.array([j])])
     if positive:
-        triangle = factor.triangle()
-        coef = non_negative(triangle, factor.b)
-        z = (triangle @ coef) @ factor.Q.rows
+        coef = non_negative(factor.triangle(), factor.b, problem.penalties(support))
+        z = factor.predictions(coef)
+    elif factor.shrinkage is not None:
+        coef = solve_packed(factor.shrinkage.R, factor.shrinkage.moments(factor.b))
+        z = factor.predictions(coef)
     else:
         coef = solve_packed(factor.R, factor.b)
         z = np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
         z += state.z
-    support = np.concatenate([state.support, np.array([j])])
     return State(support, coef, z, problem.value(z), state.dropped, factor=factor)
 
 
-def non_negative(R: Floats, b: Floats) -> Floats:
-    """The w >= 0 with the least ||R w - b||."""
+def non_negative(R: Floats, b: Floats, penalties: Floats) -> Floats:
+    """The w >= 0 with the least ||R w - b||^2 + sum of penalties w^2."""
     from scipy.optimize import nnls
 
     size = np.abs(b).max() or 1.0
+    if penalties.any():
+        R, b = np.vstack([R, np.diag(np.sqrt(penalties))]), np.append(b, np.zeros(len(penalties)))
     return nnls(R, b / size)[0] * size
 
 

@@ -21,11 +21,11 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import NORMAL_EQUATIONS, remainder_unit
 from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
 from skpursuit.numerics.sums import row_norms
+from skpursuit.numerics.tuning import SCRATCH_NUMBERS
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
 
 DOUBT = 1e-8  # squared share of a unit column left over by the others, below which its Gram entry is noise
-MOST_SCRATCH = 2**21  # numbers: 16 MB
 SHARP = 1e-2  # above which plain normal equations lose no digits worth a refinement
 
 
@@ -58,7 +58,7 @@ class MergedFit:
 
 
 class NormalEquations:
-    """Solve X_T^T X_T b = X_T^T y by Cholesky; columns that depend on lower-numbered ones are dropped.
+    """Solve (X_T^T X_T + penalty) b = X_T^T y by Cholesky; columns that depend on earlier ones are dropped.
 
     Memory of the state: `merged` (the columns T), `gram` (their Gram matrix) and `moments` (X_T^T y). Entries
     of columns that were merged before are copied, so that an iteration pays for its new columns only.
@@ -98,9 +98,6 @@ class NormalEquations:
 class NewtonMerged:
     """Minimise any loss on a merged support by Newton, from the coefficients of the last iterate."""
 
-    def __init__(self, ridge: float = 0.0) -> None:
-        self.newton = Newton(ridge)
-
     def fit(self, problem: Problem, merged: Indices, state: State) -> MergedFit:
         """Fit on the columns `merged`, which ascend."""
         A = problem.design.columns(merged)
@@ -116,14 +113,14 @@ class NewtonMerged:
         start = np.zeros((len(merged), *problem.targets))
         start[np.searchsorted(merged, state.support)] = state.coef
         coef = np.zeros_like(start)
-        coef[keep] = self.newton.fit(problem, merged[keep], A[keep], start[keep])[0]
+        coef[keep] = Newton().fit(problem, merged[keep], A[keep], start[keep])[0]
         columns = GatheredColumns(((np.arange(len(merged)), A),))
         return MergedFit(columns, coef, np.delete(merged, keep), {"merged": merged})
 
     def again(self, problem: Problem, fit: MergedFit, keep: Indices) -> Floats:
         """Coefficients fitted on some of the merged columns only (positions)."""
         columns = fit.memory["merged"][keep]
-        return self.newton.fit(problem, columns, problem.design.columns(columns), fit.coef[keep])[0]
+        return Newton().fit(problem, columns, problem.design.columns(columns), fit.coef[keep])[0]
 
 
 _mine = threading.local()
@@ -131,7 +128,7 @@ _mine = threading.local()
 
 def scratch(rows: int, n: int) -> Floats | None:
     """Memory of this thread for columns that one step alone looks at; none where keeping it would be much."""
-    if rows * n > MOST_SCRATCH:
+    if rows * n > SCRATCH_NUMBERS:
         return None
     held = getattr(_mine, "held", None)
     if held is None or held.shape[1] != n or len(held) < rows:
@@ -147,18 +144,19 @@ def solve(
     fits = sizes.min() > LEAST_NORM and sizes.max() < MOST_NORM
     if not (fits and (sizes > problem.design.noise_floor(merged)).all()):
         return careful(problem, merged)
-    keep, near, doubtful, factor = sort_out(
-        gram / np.multiply.outer(sizes, sizes), lambda some: problem.design.columns(merged[some]), sizes
-    )
+    scaled = gram / np.multiply.outer(sizes, sizes)
+    keep, near, doubtful, factor = sort_out(scaled, lambda some: problem.design.columns(merged[some]), sizes)
     if len(near):
         return careful(problem, merged)
-    coef = np.zeros(moments.shape)
+    coef, penalty = np.zeros(moments.shape), problem.penalties(merged[keep])
+    if problem.penalty:
+        factor = np.linalg.cholesky(scaled[np.ix_(keep, keep)] + np.diag(penalty / sizes[keep] ** 2))
     size = sizes[keep].reshape(-1, *[1] * len(problem.targets))
     coef[keep] = both_triangles(factor, moments[keep] / size) / size
     # Columns that depend on others often span y: then only a refined fit is recognised as exact.
     if len(doubtful) or np.diag(factor).min() ** 2 < SHARP:
-        rest = columns.correlated(problem.y - columns.combined(coef))
-        coef[keep] += both_triangles(factor, rest[keep] / size) / size
+        rest = columns.correlated(problem.y - columns.combined(coef))[keep] - (penalty * coef[keep].T).T
+        coef[keep] += both_triangles(factor, rest / size) / size
     return coef, merged[doubtful]
 
 

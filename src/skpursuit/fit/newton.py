@@ -30,13 +30,11 @@ HALVINGS = 60  # of a step before it is given up
 
 @dataclass(frozen=True)
 class Newton:
-    """Damped Newton on the support with warm start; `ridge` keeps separable classes finite.
+    """Damped Newton on the support with warm start; the problem's penalty keeps separable classes finite.
 
-    The penalty is ridge / 2 times the squared coefficients of the problem's design, without the intercept.
     `precision` is the relative decrease of the objective that is not worth a step.
     """
 
-    ridge: float = 0.0
     max_iter: int = 300
     precision: float = 1e-15
 
@@ -63,7 +61,7 @@ class Newton:
         if len(A) == 0:
             z = np.zeros((problem.design.shape[0], *problem.targets))
             return w, z, problem.value(z)
-        penalty = np.where(support == problem.design.constant, 0.0, self.ridge)
+        penalty = problem.penalties(support)
         with np.errstate(over="ignore", under="ignore"):
             squares = np.vecdot(A, A)
         if not (squares.min() > LEAST_SQUARE and squares.max() < MOST_SQUARE):

@@ -24,7 +24,7 @@ from skpursuit.kernels.batch_select import (
 )
 from skpursuit.kernels.batch_types import Factor, Work
 
-COMPILED_WITH = "c651ba4ef030"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "e6b65a2122b1"  # digest of these files: Numba notes changes of its own file only
 
 PENDING = -1
 DOUBT = 1e-4  # squared share of an atom left over by the others, below which it is computed from the atoms
@@ -84,10 +84,27 @@ def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dep
 
 
 @njit(cache=True, nogil=True)
-def _solve(factor: Any, size: Any) -> None:
+def _shrink(factor: Any, size: Any, penalty: float) -> Any:
+    """The Cholesky factor of ``L L^T + penalty``, made anew: few atoms are cheaper than a second factor."""
+    lower, out = factor.lower, np.empty((size, size))
+    for i in range(size):
+        for p in range(i + 1):
+            entry = dot(lower[i], lower[p], p + 1) - dot(out[i], out[p], p)
+            out[i, p] = np.sqrt(entry + penalty) if p == i else entry / out[p, p]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _solve(factor: Any, size: Any, penalty: float) -> None:
     weights, lower = factor.weights, factor.lower
     for i in range(size):
         weights[i] = factor.half[i]
+    if penalty > 0:
+        for i in range(size - 1, -1, -1):
+            weights[i] = dot(lower[i], weights, i + 1)
+        lower = _shrink(factor, size, penalty)
+        for i in range(size):
+            weights[i] = (weights[i] - dot(lower[i], weights, i)) / lower[i, i]
     for i in range(size - 1, -1, -1):
         weights[i] /= lower[i, i]
         for p in range(i):
@@ -95,16 +112,19 @@ def _solve(factor: Any, size: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _refine(signal: Any, dictionary: Any, factor: Any, size: Any, residual: Any) -> None:
+def _refine(signal: Any, dictionary: Any, factor: Any, size: Any, residual: Any, penalty: float) -> None:
     """Fit what the weights leave of the signal again, where normal equations have lost digits."""
     weights, lower, sharp = factor.weights, factor.lower, True
     for i in range(size):
         sharp = sharp and lower[i, i] ** 2 > SHARP * dictionary.norms[factor.atoms[i]] ** 2
     step, before = np.zeros(size), np.inf
+    if penalty > 0 and not sharp:
+        lower = _shrink(factor, size, penalty)
     for _ in range(0 if sharp else REFINEMENTS):
         set_residual(signal, dictionary, factor, size, residual)
         products(dictionary.atoms, factor.atoms, size, residual, step)
         for i in range(size):
+            step[i] -= penalty * weights[i]
             step[i] = (step[i] - dot(lower[i], step, i)) / lower[i, i]
         for i in range(size - 1, -1, -1):
             step[i] /= lower[i, i]
@@ -175,12 +195,12 @@ def _omp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, work: Any
                 return j
             left -= factor.half[size] ** 2
             size += 1
-            _solve(factor, size)
-            if left < 1e-9 * energy:
+            _solve(factor, size, limits.penalty)
+            if left < 1e-9 * energy or limits.penalty > 0:
                 left = set_residual(signal, dictionary, factor, size, work.residual)
         if size < limits.k:
             correlations(start, dictionary, factor, size, work)
-    _refine(signal, dictionary, factor, size, work.residual)
+    _refine(signal, dictionary, factor, size, work.residual, limits.penalty)
     _emit(codes, i, factor, size)
     return -1
 
@@ -206,8 +226,8 @@ def _merge(signal: Any, dictionary: Any, limits: Any, room: Any, size: Any, foun
     for i in range(found):
         if merged < factor.half.shape[0] and not contains(kept.atoms, size, work.picks[i]):
             merged += _append(factor, merged, work.picks[i], signal, dictionary, limits.dependence)
-    _solve(factor, merged)
-    _refine(signal, dictionary, factor, merged, work.residual)
+    _solve(factor, merged, limits.penalty)
+    _refine(signal, dictionary, factor, merged, work.residual, limits.penalty)
     return merged
 
 
@@ -240,8 +260,8 @@ def _refit(signal: Any, dictionary: Any, limits: Any, factor: Any, size: Any, re
     fitted = np.int64(0)
     for i in range(size):
         fitted += _append(factor, fitted, factor.atoms[i], signal, dictionary, limits.dependence)
-    _solve(factor, fitted)
-    _refine(signal, dictionary, factor, fitted, residual)
+    _solve(factor, fitted, limits.penalty)
+    _refine(signal, dictionary, factor, fitted, residual, limits.penalty)
     return fitted
 
 
@@ -261,7 +281,7 @@ def _cosamp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, wanted
     work, factor, kept, pruned = room
     signal, energy = block.signals[i], block.energy[i]
     none = np.int64(0)
-    size, left = none, energy
+    size, left, best = none, energy, energy
     for _ in range(limits.max_iter):
         if left <= block.tol[i] or left <= limits.floor**2 * energy:
             break
@@ -274,9 +294,10 @@ def _cosamp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, wanted
         if limits.refit:
             now = _refit(signal, dictionary, limits, pruned, now, work.residual)
         new = set_residual(signal, dictionary, pruned, now, work.residual)
-        if not new < left * (1 - STALL):
+        value = new + limits.penalty * dot(pruned.weights, pruned.weights, now)
+        if not value < best * (1 - STALL):
             break
-        size, left = now, new
+        size, left, best = now, new, value
         for j in range(size):
             kept.atoms[j], kept.weights[j] = pruned.atoms[j], pruned.weights[j]
     _emit(codes, i, kept, size)

@@ -1,4 +1,12 @@
-"""The atoms that correlate most with a residual: float32 proposes, float64 settles; see `batch`."""
+"""The atoms that correlate most with a residual: float32 proposes, float64 settles; see `batch`.
+
+A pursuit looks for the largest of all scores at every step, and then for the next ones, each of which it
+closes. So the largest of every 64 scores (a tile) is kept: to find the top costs d / 64 comparisons and one
+tile, and to close an atom one tile more. Proposals are taken from the top until the next is certainly smaller
+than the m-th, by a margin that bounds the rounding of float32. If just m are left, they are the answer.
+Otherwise the few are ranked by float64 products; where float32 cannot tell at all (a crowd), it is asked
+again with the residual itself, and then all atoms are ranked in float64.
+"""
 
 from typing import Any
 

@@ -32,7 +32,7 @@ class Limits(NamedTuple):
 
     Relative to the norms at hand: ``coarse`` and ``fine`` bound the rounding of float32 and float64 products,
     ``floor`` what a correlation may be and still count as zero, ``dependence`` what is left of the square of
-    an atom that counts as a combination of others.
+    an atom that counts as a combination of others. ``penalty`` times half the squared weights is the ridge.
     """
 
     k: int
@@ -42,6 +42,7 @@ class Limits(NamedTuple):
     floor: float
     dependence: float
     refit: bool
+    penalty: float
 
 
 class Codes(NamedTuple):

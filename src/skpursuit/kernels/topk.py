@@ -1,4 +1,9 @@
-"""The k largest of many scores; ties go to the lowest index, nothing is sorted in full."""
+"""The k largest of many scores; ties go to the lowest index, nothing is sorted in full.
+
+The k-th largest value comes from a partition. One pass over the scores then lists those above it and, of
+those equal to it, the first ones. That pass has no branches: every index is written, and the place to write
+moves on only if it is kept.
+"""
 
 import numpy as np
 from numba import njit
@@ -11,7 +16,7 @@ from skpursuit.numerics.finite import kth_largest
 def _above(scores, lowest, equal, out):  # type: ignore[no-untyped-def]
     """List the indices, increasing, of the scores above `lowest` and of the first `equal` ones equal to it.
 
-    Without branches, which would be mispredicted half of the time; hence one place more in `out` than kept.
+    `out` has one place more than are kept.
     """
     count = 0
     for j in range(scores.shape[0]):

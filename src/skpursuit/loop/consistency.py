@@ -15,11 +15,11 @@ import numpy as np
 
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.scaling import LEAST_NORMAL
+from skpursuit.numerics.tuning import CHECKED_TOGETHER
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
 
 TOLERANCE = 1e-8  # of ||z|| + ||y|| in predictions, of the objectives here and at zero in the objective
-BLOCK = 64  # columns multiplied at a time, so that a large support is not copied together
 
 
 def is_consistent(problem: Problem, state: State) -> tuple[bool, float]:
@@ -33,8 +33,8 @@ def is_consistent(problem: Problem, state: State) -> tuple[bool, float]:
 def predictions(problem: Problem, state: State) -> Floats:
     """X_S w_S."""
     z = np.zeros_like(state.z)
-    for start in range(0, len(state.support), BLOCK):
-        part = slice(start, start + BLOCK)
+    for start in range(0, len(state.support), CHECKED_TOGETHER):
+        part = slice(start, start + CHECKED_TOGETHER)
         z += problem.design.predict(state.support[part], state.coef[part])
     return z
 

@@ -113,7 +113,7 @@ def make_run(
     """A run that is checked and ready to go; parameters as in `minimize`."""
     solver, chosen, seed = as_solver(solver), as_selector(selector), seed_of(random_state)
     base = make_design(X, check=False).for_run()
-    problem = make_problem(base, y, loss, sample_weight)
+    problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     try:
         bound = chosen.bind(problem.design, solver.expect(problem))
     finally:  # prefer the error that names the non-finite column

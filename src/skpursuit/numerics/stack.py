@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-ROOM = 2**22  # entries a stack starts with at most
+from skpursuit.numerics.tuning import STACK_ROOM
 
 
 class Stack:
@@ -24,7 +24,7 @@ class Stack:
         buffer = self._buffer
         if buffer is None or self._extended or total > len(buffer):
             # Room costs nothing until it is written to, copies do.
-            room = min(64, ROOM // max(1, rows[:1].size))
+            room = min(64, STACK_ROOM // max(1, rows[:1].size))
             buffer = np.empty((max(8, room, 2 * size, total), *self.rows.shape[1:]), self.rows.dtype)
             buffer[:size] = self.rows
         self._extended = True

@@ -61,6 +61,7 @@ SWEEP = 16  # columns that are gathered with others that are needed
 GRAM_SHARE = 3  # d / 3 columns of X^T X, made ahead in blocks, cost as much as all of it in one product
 GRAM_WIDTH = 16  # columns of X^T X made in one product: as cheap as four by single products
 GRAM_USED = 12  # of the 16 Gram columns computed together, those that are used
+GRAM_BLOCK = 128  # columns of X^T X multiplied at a time where all of them are too many
 WORN = 1e6  # roundings after which a gradient that follows moves is summed up afresh
 
 # Products of codes with columns
@@ -78,3 +79,16 @@ LIKELY = 24  # columns that score so high that their turn may come soon
 LONG = 100  # selections from which a second byte has paid for itself
 TALL = 20000  # rows from which one byte leaves many columns
 HALVING_CODES = 2**20  # entries of X from which halving works on codes
+
+# Fits, in entries held at a time
+SCRATCH_NUMBERS = 2**21  # of a refit, 16 MB, kept for the next
+STACK_ROOM = 2**22  # that a stack of gathered columns starts with at most
+CURVATURES_HELD = 2**22  # of rows, all pairs of classes
+DEPENDENCE_ENTRIES = 2**20  # of the columns that are looked at together
+CHECKED_TOGETHER = 64  # columns of the support multiplied at a time in the last check of a run
+
+# Codes of many signals
+CODING_WORK = 1 << 30  # multiply-adds of one block, about 30 ms with its codes, so that Ctrl-C is prompt
+CODING_BLOCK = 512  # signals of one block at most
+PACKED_ROWS = 64  # blocks are multiples of what BLAS packs together
+STREAM_PIECE = 4096  # signals of one piece of a stream: enough for every thread, few enough to report often

@@ -4,6 +4,9 @@ This is where X and the loss meet. A solver asks a problem for the objective, th
 at predictions z = X w, and none of them reads X: predictions are all that a loss sees. Weights of squared
 loss become factors of the rows of X and y, so that everything below works on plain least squares; with other
 losses they multiply values, residuals and curvatures. Rows of weight zero are left out before anything else.
+
+A ridge adds (ridge / 2) ||w||^2 to the mean of the losses, whatever the loss, and spares the constant column
+of the design. The objective is a sum over rows: the penalty beside it is ridge times the sum of the weights.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data import Design, rows_that_count
-from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.sums import dot, scaled_norm
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.problem.score import Absolute, Group, Score
@@ -24,7 +27,7 @@ from skpursuit.problem.targets import checked_targets, checked_weights
 
 @dataclass(frozen=True)
 class Problem:
-    """Minimise sum_i weight_i * loss(y_i, x_i . w); all weights are positive.
+    """Minimise sum_i weight_i * loss(y_i, x_i . w) + (penalty / 2) ||w||^2; all weights are positive.
 
     Weights of squared loss are already in the design, and rows of weight zero are not in it.
 
@@ -37,6 +40,7 @@ class Problem:
     weights: Floats | None = None
     score: Score = field(default_factory=Absolute)
     targets: tuple[int, ...] = ()
+    penalty: float = 0.0
 
     @cached_property
     def quadratic(self) -> bool:
@@ -44,7 +48,7 @@ class Problem:
         return self.loss.quadratic
 
     def value(self, z: Floats) -> float:
-        """The objective at predictions z; +inf where the loss overflows."""
+        """The objective at predictions z, without the penalty; +inf where the loss overflows."""
         with np.errstate(over="ignore"):
             if type(self.loss) is Squared:
                 r = z - self.y
@@ -68,6 +72,17 @@ class Problem:
         """Curvature of a parabola above the losses that touches them at z; None where the loss has none."""
         c = self.loss.majorant(self.y, z)
         return c if c is None or self.weights is None else _scaled(c, self.weights)
+
+    def penalties(self, columns: Indices) -> Floats:
+        """The penalty of each of some columns: zero for the constant one."""
+        return np.where(columns == self.design.constant, 0.0, self.penalty)
+
+    def penalised(self, objective: float, columns: Indices, coef: Floats) -> float:
+        """The objective with the penalty of these coefficients."""
+        if not self.penalty:
+            return objective
+        with np.errstate(over="ignore", under="ignore"):
+            return objective + 0.5 * float(np.sum(self.penalties(columns) * (coef * coef).T))
 
     def single_targets(self) -> list[Problem]:
         """One problem for each target, for losses that do not couple them."""
@@ -113,15 +128,18 @@ def _scaled(values: Floats, weights: Floats) -> Floats:
     return values * (weights if values.ndim == 1 else weights[:, None])
 
 
-def make_problem(design: Design, y: Any, loss: str | Loss, sample_weight: Any = None) -> Problem:
+def make_problem(
+    design: Design, y: Any, loss: str | Loss, sample_weight: Any = None, ridge: float = 0.0
+) -> Problem:
     """Check y, loss and weights against the design."""
     loss = as_loss(loss)
     y = checked_targets(y, design.shape[0])
     weights = None if sample_weight is None else checked_weights(sample_weight, design.shape[0])
     design, y, weights = rows_that_count(design, y, weights)
     y = loss.check_targets(y)
+    penalty = float(ridge) * float(len(y) if weights is None else weights.sum())
     if weights is not None and loss.quadratic:
         root = np.sqrt(weights)
         design, y, weights = design.with_view(design.view.then(root=root)), _scaled(y, root), None
     targets = loss.outputs(y)
-    return Problem(design, y, loss, weights, Group() if targets else Absolute(), targets)
+    return Problem(design, y, loss, weights, Group() if targets else Absolute(), targets, penalty)

@@ -51,6 +51,7 @@ class Units:
             design=_divided(problem.design, self.x) if self.x else problem.design,
             y=np.ldexp(problem.y, -self.y) if self.y else problem.y,
             loss=loss,
+            penalty=scaled_ridge(problem.penalty, -2 * self.x),
         )
 
     def coef(self, support: Any, coef: Floats, back: bool = True) -> Floats:
@@ -82,6 +83,26 @@ class Units:
             objective = float(np.ldexp(record.objective, 2 * self.y))
             gap = None if record.gap is None else float(np.ldexp(record.gap, 2 * self.y))
         return replace(record, objective=objective, gap=gap)
+
+
+def scaled_size(name: str, value: float, exponent: int) -> float:
+    """A parameter in other units; refused where it would be beyond all numbers."""
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = float(np.ldexp(float(value), exponent))
+    if value > 0 and not 0 < scaled < np.inf:
+        much = "large" if scaled else "small"
+        raise ValueError(
+            f"{name} is {value:g}, too {much} beside numbers of the size that X and y have; "
+            "divide X and y by their largest entries, and choose it again"
+        )
+    return scaled
+
+
+def scaled_ridge(ridge: float, exponent: int) -> float:
+    """A penalty in other units; refused where it would be beyond all numbers, 0 where it is below them."""
+    if exponent <= 0:
+        return float(np.ldexp(float(ridge), exponent))
+    return scaled_size("ridge", ridge, exponent)
 
 
 def choose_units(problem: Problem, solver: Any) -> Units:

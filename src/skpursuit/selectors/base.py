@@ -13,7 +13,7 @@ whatever BLAS made of them. No other code decides.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isnan
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from skpursuit.selectors.column_sums import ColumnSums
 
 Memory = Mapping[str, np.ndarray]
+Round = tuple[float, Indices, Floats]
 
 NOTHING: Memory = {}
 LEAST_SIZE, MOST_SIZE = 1e-20, 1e20  # residuals in between are not the reason when sums left the float range
@@ -169,6 +170,9 @@ class Selector(ABC):
     """
 
     compiled: ClassVar[bool] = False  # whether it needs compiled kernels
+    #: a method (design, query) that yields the rounds in which columns compete, for `skpursuit.plots`: the
+    #: rows read so far, the columns that are left, and their estimates of X^T r; None where there are none
+    rounds: ClassVar[Callable[..., Iterator[Round]] | None] = None
 
     def select(self, design: Design, query: Query) -> Selection:
         """Answer a single query, on an X that is what it was when the design was made.
@@ -205,6 +209,11 @@ class Selector(ABC):
     def nbytes(self, design: Design) -> int:
         """Bytes kept beside X."""
         return 0
+
+    @property
+    def title(self) -> str:
+        """What stands above a picture of its rounds."""
+        return type(self).__name__
 
     def identity(self) -> str:
         """What a checkpoint compares: the parameters the caller gave."""

@@ -8,9 +8,12 @@ stop by a rule (`stop.py`): once the leader has lasted, the rest is bounded, or 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import isfinite
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,10 +23,11 @@ from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.finite import NotFinite
 from skpursuit.parameters import check_instance
 from skpursuit.problem.score import top
-from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector, settle
+from skpursuit.selectors.base import Bound, Expect, Query, Round, Selection, Selector, settle
 from skpursuit.selectors.stop import RowsSoFar, Stability, StopRule
 
 MOST_INDEX = 2**16 - 1  # with longer indices too few bits would be left to tell values apart
+LINE_POINTS = 90  # of a line in a picture of the rounds
 
 
 def energies(design: Design, r: Floats) -> Floats:
@@ -70,10 +74,22 @@ def empty_sums(design: Design, r: Floats) -> Floats:
     return np.zeros((*r.shape[1:], design.shape[1])).T
 
 
+def partial_sums(
+    design: Design, rows: Indices, weights: Floats, looks: Sequence[int]
+) -> Iterator[tuple[int, Floats]]:
+    """Yield (rows used, their sums) at these looks, and at as many more before the last as make a line."""
+    smooth = np.geomspace(1, max([1, *looks]), LINE_POINTS).astype(int)
+    sums = np.zeros((design.shape[1], *weights.shape[1:]))
+    for start, end in pairwise([0, *np.unique(np.append(smooth, looks).astype(int)).tolist()]):
+        design.add_rows(rows[start:end], weights[start:end], sums)
+        yield end, sums
+
+
 @dataclass(frozen=True)
 class RowSelector(Selector):
     """Adds rows until a stop rule fires. Subclasses say which rows, with which weights."""
 
+    manner: ClassVar[str]  # how rows come, in words
     stop: StopRule = field(default_factory=Stability)
 
     def __post_init__(self) -> None:
@@ -109,6 +125,17 @@ class RowSelector(Selector):
         """Estimates of X^T r from the sums."""
         return sums
 
+    def rounds(self, design: Design, query: Query) -> Iterator[Round]:
+        """Estimates by more and more rows, as far as the rule lets it go; no column is dropped."""
+        again, columns = replace(query, rng=deepcopy(query.rng)), query.allowed(design.shape[1])
+        looks = [used for used, _, _ in self.accumulate(design, again)]
+        for used, sums in partial_sums(design, *self.draws(design, query), looks):
+            yield used, columns, self.scaled(sums, used)[columns]
+
+    @property
+    def title(self) -> str:
+        return f"{type(self).__name__}: rows {self.manner}"
+
     def left(self, design: Design, query: Query, rows: Indices, used: int) -> float:
         """Bound on what the unused rows can add to any entry."""
         size = np.abs(query.r) if query.r.ndim == 1 else np.linalg.norm(query.r, axis=1)
@@ -128,6 +155,8 @@ class Greedy(RowSelector):
     stop : StopRule
         Default ``Stability(0.02)``.
     """
+
+    manner = "by energy"
 
     def draws(self, design: Design, query: Query) -> tuple[Indices, Floats]:
         rows = by_energy(design, query.r)
@@ -154,6 +183,8 @@ class Uniform(RowSelector):
     stop : StopRule
         Default ``Stability(0.02)``. `ErrorBound` is refused, also as a part of ``a | b``.
     """
+
+    manner = "at random"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -206,6 +237,8 @@ class Importance(Uniform):
     stop : StopRule
         As for `Uniform`.
     """
+
+    manner = "drawn by energy"
 
     def probabilities(self, design: Design, query: Query) -> Floats:
         energy = energies(design, query.r)

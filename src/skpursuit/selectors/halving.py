@@ -29,12 +29,13 @@ from skpursuit.selectors.base import (
     CodeOrigin,
     Expect,
     Query,
+    Round,
     Selection,
     Selector,
     settle,
     sorted_out,
 )
-from skpursuit.selectors.greedy import by_energy, empty_sums
+from skpursuit.selectors.greedy import by_energy, empty_sums, partial_sums
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,25 @@ class SuccessiveHalving(Selector):
             if previous.columns.tolist() == answer.columns.tolist():
                 break
         return answer
+
+    def rounds(self, design: Design, query: Query) -> Iterator[Round]:
+        """Sums over more and more rows of the columns that are left, twice where some are dropped."""
+        alive = query.allowed(design.shape[1])
+        race = Race(design, query, self.order_rows(design, query), coded=False)
+        race.run(self.budget * design.shape[0] * design.shape[1], self.finish)
+        dropped = dict(race.rounds)
+        few = ceil(self.finish * len(alive))
+        finished = (race.rounds[-1][1] if race.rounds else alive).size <= few  # these were scored by all rows
+        looks = [*dropped, len(race.rows) if finished else race.edges[-1]]
+        for used, sums in partial_sums(design, race.rows, query.r[race.rows], looks):
+            yield used, alive, sums[alive]
+            if used in dropped:
+                alive = dropped[used]
+                yield used, alive, sums[alive]
+
+    @property
+    def title(self) -> str:
+        return f"Successive halving, rows in {self.order} order, budget {self.budget:g}"
 
     def order_rows(self, design: Design, query: Query) -> Indices:
         """The rows in the order in which they are read."""

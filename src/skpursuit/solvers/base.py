@@ -58,11 +58,12 @@ class Solver(ABC):
 
     max_iter: int | None
     n_nonzero_coefs: int | None = None
+    ridge: float = 0.0
     asks_many: ClassVar[bool] = False  # a query is for more than one column
     has_sparsity: ClassVar[bool] = False  # parameter `n_nonzero_coefs`, the columns in the model
     nested_path: ClassVar[bool] = False  # one run passes through the models of all sizes
     can_force_columns: ClassVar[bool] = False  # parameter `forced`, columns that stay in the model
-    can_ridge: ClassVar[bool] = False  # parameter `ridge`, a penalty on the coefficients
+    can_ridge: ClassVar[bool] = False  # parameter `ridge`: (ridge / 2) ||w||^2 beside the mean loss
     quadratic_only: ClassVar[bool] = False  # serves squared loss alone
     can_scale: ClassVar[bool] = False  # of its parameters only `tol` and `ridge` have units
 
@@ -98,14 +99,14 @@ class Solver(ABC):
         return self.n_nonzero_coefs is None or len(coef) <= self.n_nonzero_coefs
 
     def scaled(self, x: int, y: int, quadratic: bool) -> Solver | None:
-        """Return the solver of X / 2^x and y / 2^y; None where it knows no units. See `units.py`."""
+        """Return the solver of X / 2^x and y / 2^y; None where it knows no units. See `units.py`.
+
+        A ridge is scaled with the problem, which is where fits find it.
+        """
         if not self.can_scale:
             return None
         given: Any = self
-        changes = {"tol": scaled_tol(given.tol, -2 * y if quadratic else 0)}
-        if self.can_ridge:
-            changes["ridge"] = 0.0 if quadratic else scaled_ridge(given.ridge, -2 * x)
-        return replace(given, **changes)
+        return replace(given, tol=scaled_tol(given.tol, -2 * y if quadratic else 0))
 
     def reach(self, problem: Problem) -> int | None:
         """The size of predictions that a constraint allows, as a power of two."""
@@ -161,32 +162,6 @@ def scaled_tol(tol: float | None, exponent: int) -> float | None:
     """A tolerance in other units; one that is beyond all numbers is met by anything."""
     with np.errstate(over="ignore", under="ignore"):
         return None if tol is None else min(float(np.ldexp(float(tol), exponent)), MOST)
-
-
-def scaled_size(name: str, value: float, exponent: int) -> float:
-    """A parameter in other units; refused where it would be beyond all numbers."""
-    with np.errstate(over="ignore", under="ignore"):
-        scaled = float(np.ldexp(float(value), exponent))
-    if value > 0 and not 0 < scaled < np.inf:
-        much = "large" if scaled else "small"
-        raise ValueError(
-            f"{name} is {value:g}, too {much} beside numbers of the size that X and y have; "
-            "divide X and y by their largest entries, and choose it again"
-        )
-    return scaled
-
-
-def scaled_ridge(ridge: float, exponent: int) -> float:
-    """A penalty in other units; refused where it would be beyond all numbers, 0 where it is below them."""
-    if exponent <= 0:
-        return float(np.ldexp(float(ridge), exponent))
-    return scaled_size("ridge", ridge, exponent)
-
-
-def check_ridge(problem: Problem, ridge: float) -> None:
-    """Refuse a ridge that would have no effect."""
-    if ridge and problem.quadratic:
-        raise ValueError(f"ridge={ridge:g} has no effect with squared loss; leave it out")
 
 
 def residual_status(problem: Problem, state: State, tol: float | None, rtol: float | None) -> State:

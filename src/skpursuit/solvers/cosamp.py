@@ -20,7 +20,7 @@ from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top
 from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import Query
-from skpursuit.solvers.base import Asks, Solver, check_ridge, decrease_status, residual_status
+from skpursuit.solvers.base import Asks, Solver, decrease_status, residual_status
 
 BLOWN_UP = 100.0  # times the objective of the zero model: what no useful iterate reaches
 
@@ -46,6 +46,9 @@ class CoSaMP(Solver):
         or blow up (the best one is returned).
     refit : bool
         Fit the kept coefficients again after pruning (debiasing).
+    ridge : float
+        Penalty of (ridge / 2) ||w||^2 beside the mean loss, in the units of X, and never of the constant
+        column of a design. It shrinks coefficients while columns are chosen and in the result.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class CoSaMP(Solver):
 
     asks_many: ClassVar[bool] = True
     has_sparsity: ClassVar[bool] = True
+    can_ridge: ClassVar[bool] = True
     can_scale: ClassVar[bool] = True
     quadratic_only: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
@@ -64,6 +68,7 @@ class CoSaMP(Solver):
     rtol: float | None = None
     max_iter: int = 100
     refit: bool = False
+    ridge: float = 0.0
 
     def work(self, problem: Problem) -> tuple[int, int]:
         """A few iterations settle it; each visits 2k columns, many of them again."""
@@ -71,7 +76,8 @@ class CoSaMP(Solver):
         return steps, min(4 * self.sparsity(problem), problem.design.shape[1])
 
     def init(self, problem: Problem) -> State:
-        self._check(problem)
+        if self.quadratic_only and not problem.quadratic:
+            raise ValueError("CoSaMP is least squares; use GraSP for other losses than squared")
         self._check_sparsity(problem)
         return residual_status(problem, start(problem), self.tol, self.rtol)
 
@@ -104,16 +110,9 @@ class CoSaMP(Solver):
         r = problem.residual(state.z)
         return select(Query(r, k, problem.score, rng=rng, at=state, ordered=False)).columns
 
-    def _check(self, problem: Problem) -> None:
-        if self.quadratic_only and not problem.quadratic:
-            raise ValueError("CoSaMP is least squares; use GraSP for other losses than squared")
-
-    def _refit(self, problem: Problem) -> NormalEquations | NewtonMerged:
-        return NormalEquations()
-
     def _merge(self, problem: Problem, state: State, merged: Indices) -> State:
         """Fit on the merged columns and keep the k largest coefficients."""
-        refit = self._refit(problem)
+        refit = NormalEquations() if problem.quadratic else NewtonMerged()
         fit = refit.fit(problem, merged, state)
         keep = np.sort(top(problem.score.of(fit.coef), self.sparsity(problem)))
         keep = keep[problem.score.of(fit.coef[keep]) > 0]
@@ -147,8 +146,8 @@ class GraSP(CoSaMP):
     refit : bool
         Fit the kept coefficients again after pruning.
     ridge : float
-        Penalty of ridge / 2 times the squared coefficients in fits with other losses than squared, with which
-        it is refused; a little keeps separable classes finite.
+        Penalty of (ridge / 2) ||w||^2 beside the mean loss, in the units of X, and never of the constant
+        column of a design. It shrinks coefficients while columns are chosen and in the result.
 
     Examples
     --------
@@ -158,29 +157,23 @@ class GraSP(CoSaMP):
     1.0
     """
 
-    can_ridge: ClassVar[bool] = True
     quadratic_only: ClassVar[bool] = False
-    ridge: float = 0.0
-
-    def _check(self, problem: Problem) -> None:
-        check_ridge(problem, self.ridge)
-
-    def _refit(self, problem: Problem) -> NormalEquations | NewtonMerged:
-        return NormalEquations() if problem.quadratic else NewtonMerged(self.ridge)
 
 
 def start(problem: Problem) -> State:
     """The zero model, which is the best one so far."""
     state = empty_state(problem, seen=np.empty(0, dtype=np.int64))
-    return replace(state, memory={**state.memory, **best_so_far(state), "start": np.array(state.objective)})
+    start = {"start": np.array(state.objective)}
+    return replace(state, memory={**state.memory, **best_so_far(problem, state), **start})
 
 
-def best_so_far(state: State) -> dict[str, Any]:
-    """What is kept of the best iterate."""
+def best_so_far(problem: Problem, state: State) -> dict[str, Any]:
+    """What is kept of the best iterate; its objective is that with the penalty."""
+    objective = problem.penalised(state.objective, state.support, state.coef)
     return {
         "best_support": state.support,
         "best_coef": state.coef,
-        "best_objective": np.array(state.objective),
+        "best_objective": np.array(objective),
     }
 
 
@@ -189,8 +182,9 @@ def watched(problem: Problem, before: State, after: State) -> State:
     limit = BLOWN_UP * float(np.asarray(before.memory["start"]))
     if not after.objective <= limit or not np.isfinite(after.coef).all():
         return best(problem, before, Status.DIVERGED)
-    if after.objective < float(np.asarray(before.memory["best_objective"])):
-        return replace(after, memory={**after.memory, **best_so_far(after)})
+    found = best_so_far(problem, after)
+    if found["best_objective"] < float(np.asarray(before.memory["best_objective"])):
+        return replace(after, memory={**after.memory, **found})
     return after
 
 

@@ -20,9 +20,10 @@ from skpursuit.parameters import check_choice, check_count, check_flag, check_me
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.sets import SET_METHODS, ConvexSet, L1Ball, comes_in_any_size
 from skpursuit.problem.state import Move, State, Status
+from skpursuit.problem.units import scaled_size
 from skpursuit.selectors.base import Query
 from skpursuit.solvers.active_set import VARIANTS, Atom, Point, moved
-from skpursuit.solvers.base import Asks, Solver, scaled_size, scaled_tol
+from skpursuit.solvers.base import Asks, Solver, scaled_tol
 from skpursuit.solvers.line_search import RULES, SearchLine
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.slope_root import least_along
 from skpursuit.numerics.sums import dot
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
@@ -41,7 +42,7 @@ class SearchLine:
         return dot(self.dz, self.dz)
 
 
-HALVINGS = 1100  # of a bracket, which reach the smallest step of all
+DOUBLINGS = 1100  # of a curvature, which reach the smallest step of all
 Step = tuple[float, Mapping[str, Any]]
 
 
@@ -57,28 +58,7 @@ def exact(line: SearchLine, t: int) -> Step:
     if line.problem.quadratic:
         size = line.size
         return (min(line.limit, -line.slope / size) if size > 0 else 0.0), {}
-    return newton(line), {}
-
-
-def newton(line: SearchLine) -> float:
-    """A root of the slope by Newton, kept in a bracket that shrinks by bisection where Newton leaves it."""
-    low, high = 0.0, line.limit
-    first, second = line.slopes(high)
-    if first <= 0.0:
-        return high
-    gamma = 0.0
-    first, second = line.slopes(gamma)
-    for _ in range(HALVINGS):
-        gamma = gamma - first / second if second > 0 and np.isfinite(first / second) else low
-        if not low < gamma < high:
-            gamma = 0.5 * (low + high)
-        first, second = line.slopes(gamma)
-        low, high = (gamma, high) if first < 0 else (low, gamma)
-        if abs(first) <= 1e-12 * abs(line.slope):
-            return gamma
-        if high - low <= 1e-15 * high:
-            break
-    return low  # where the objective still falls; it may be infinite at the other end
+    return least_along(line.slopes, line.limit, 1e-12 * abs(line.slope)), {}
 
 
 def backtracking(line: SearchLine, t: int) -> Step:
@@ -88,7 +68,7 @@ def backtracking(line: SearchLine, t: int) -> Step:
     if line.slope >= 0.0 or size == 0.0:
         return 0.0, {"curvature": np.array(curvature)}
     slack = 1e-14 * abs(start)  # rounding of the objective: without it the estimate doubles at the minimum
-    for _ in range(HALVINGS):
+    for _ in range(DOUBLINGS):
         gamma = min(line.limit, -line.slope / (curvature * size))
         bend = 0.5 * gamma * (gamma * curvature * size)  # gamma alone may be tiny
         if line.value(gamma) <= start + gamma * line.slope + bend + slack:

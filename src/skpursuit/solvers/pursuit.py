@@ -25,7 +25,7 @@ from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import Score, Signed
 from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import Query, Selection
-from skpursuit.solvers.base import Asks, Solver, check_ridge, decrease_status, residual_status
+from skpursuit.solvers.base import Asks, Solver, decrease_status, residual_status
 
 IN_A_ROW = 4  # columns rejected one after the other before all that depend are looked for
 
@@ -54,8 +54,8 @@ class OMP(Solver):
     forced : sequence of int
         Columns in the model from the start.
     ridge : float
-        Penalty of ridge / 2 times the squared coefficients in fits with other losses than squared, with which
-        it is refused; a little keeps separable classes finite.
+        Penalty of (ridge / 2) ||w||^2 beside the mean loss, in the units of X, and never of the constant
+        column of a design. It shrinks coefficients while columns are chosen and in the result.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class OMP(Solver):
 
     def _newton(self) -> Newton:
         """How columns are fitted to other losses than squared; the last digits are left to `finish`."""
-        return Newton(self.ridge, precision=1e-6)
+        return Newton(precision=1e-6)
 
     def _add(self, problem: Problem, state: State, j: int, column: Floats) -> State:
         """The state with one more column, or where it depends on the others with one more dropped."""
@@ -112,12 +112,11 @@ class OMP(Solver):
         if problem.quadratic or len(state.support) == 0:
             return state
         columns = state.factor.columns.rows
-        coef, z, objective = Newton(self.ridge).fit(problem, state.support, columns, state.coef)
+        coef, z, objective = Newton().fit(problem, state.support, columns, state.coef)
         return replace(state, coef=coef, z=z, objective=objective)
 
     def init(self, problem: Problem) -> State:
         self._check_sparsity(problem)
-        check_ridge(problem, self.ridge)
         if self.positive and (not problem.quadratic or problem.targets):
             raise ValueError("positive=True needs squared loss and one target")
         state = start_least_squares(problem) if problem.quadratic else self._newton().start(problem)

@@ -39,6 +39,9 @@ class SubspacePursuit(Solver):
         As tol, relative to ||y||^2.
     max_iter : int
         Limit on steps.
+    ridge : float
+        Penalty of (ridge / 2) ||w||^2 beside the mean loss, in the units of X, and never of the constant
+        column of a design. It shrinks coefficients while columns are chosen and in the result.
 
     Examples
     --------
@@ -50,12 +53,14 @@ class SubspacePursuit(Solver):
 
     asks_many: ClassVar[bool] = True
     has_sparsity: ClassVar[bool] = True
+    can_ridge: ClassVar[bool] = True
     can_scale: ClassVar[bool] = True
     quadratic_only: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None
     max_iter: int = 100
+    ridge: float = 0.0
 
     def work(self, problem: Problem) -> tuple[int, int]:
         """A few steps settle it; each visits k columns, many of them again."""
@@ -69,13 +74,14 @@ class SubspacePursuit(Solver):
 
     def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
         k, r = self.sparsity(problem), problem.residual(state.z)
-        # The gradient is zero on a fitted support, so nothing is lost by excluding it.
+        # The support is merged anyway, so nothing is lost by excluding it.
         query = Query(r, k, problem.score, exclude=state.support, rng=rng, at=state, ordered=False)
         found = select(query).columns
         if len(found) == 0:
             return replace(state, status=Status.OPTIMAL)
         after = self._exchange(problem, state, np.union1d(state.support, found))
-        if not after.objective < state.objective:
+        values = [problem.penalised(one.objective, one.support, one.coef) for one in (after, state)]
+        if not values[0] < values[1]:
             return replace(state, status=Status.STALLED)
         return residual_status(problem, after, self.tol, self.rtol)
 
