@@ -68,19 +68,19 @@ class PanelEncoder:
             self.by_columns(*by_columns)
             return
         even = 0 if memory is None else d - d % PANEL
-        if even and (n < PREDICTED_ROWS or not self.predicted(memory, even)):
-            self.with_extremes(self.every_block(0, even), *memory, 0)
+        if memory is not None and even and (n < PREDICTED_ROWS or not self.predicted(memory, even)):
+            self.with_extremes(self.every_block(0, even), *memory)
         for first in range(even, d, kernel.WIDTH):
             self.encode_copy(first, min(first + kernel.WIDTH, d))
 
     def by_columns(self, flat: Floats, stride: int) -> None:
         """Encode all columns, which are `stride` entries apart."""
-        frames = self.frames(flat.dtype)
+        (n, d), frames = self.X.shape, self.frames(flat.dtype)
         outputs = self.scale, self.centre, self.error, self.squares, self.peak
 
         def task(lo: int, hi: int) -> None:
-            copy = np.empty(QUAD * kernel.ROWS, flat.dtype)
-            kernel.encode_by_columns(lo, hi, flat, stride, *self.X.shape, self.codes, copy, *frames, *outputs)
+            given = (flat, stride, n, d, self.codes, np.empty(QUAD * kernel.ROWS, flat.dtype))
+            kernel.encode_by_columns(lo, hi, *given, *frames, *outputs)
 
         over_ranges(task, len(self.peak), PANEL, self.X.size, ())
 
@@ -127,7 +127,7 @@ class PanelEncoder:
             return False
         again = np.argwhere(doubt)
         listed = np.column_stack([again[:, 0], again[:, 1] * PANEL, np.full(len(again), PANEL)])
-        self.with_extremes(listed, *memory, 0)
+        self.with_extremes(listed, *memory)
         return True
 
     def every_block(self, first: int, last: int) -> NDArray[np.intp]:
@@ -136,7 +136,7 @@ class PanelEncoder:
         blocks = range(len(self.scale))
         return np.array([(b, j, min(kernel.WIDTH, last - j)) for b in blocks for j in starts], np.intp)
 
-    def with_extremes(self, listed: NDArray[np.intp], flat: Floats, stride: int, shift: int) -> None:
+    def with_extremes(self, listed: NDArray[np.intp], flat: Floats, stride: int, shift: int = 0) -> None:
         """Encode some blocks with their own extremes, from memory whose rows are `stride` entries apart."""
         if not len(listed):
             return

@@ -49,14 +49,14 @@ class Cuts(NamedTuple):
     whole : (m, rows) int8, m a multiple of what the kernel takes at a time
     offsets, units : (blocks, m)
     sums : (vectors, 4, blocks)
-    count : cuts of each vector
+    each : cuts of each vector
     """
 
     whole: NDArray[np.int8]
     offsets: NDArray[np.int32]
     units: NDArray[np.float32]
     sums: NDArray[np.float64]
-    count: int
+    each: int
 
 
 class Represented(NamedTuple):
@@ -65,7 +65,7 @@ class Represented(NamedTuple):
     Attributes
     ----------
     u : (rows,), the residual
-    g : (columns,), products of the codes, without their centres, with it
+    g : (columns,), products of the codes with it, without centres and powers of two
     lost : what rounding lost of these, to be multiplied by the norms of the codes
     """
 
@@ -175,7 +175,7 @@ class PanelTile:
         """For each vector, what the sums of its products lose, to be multiplied by the norms of codes."""
         one, made = cuts.sums[:, 1].sum(axis=1), np.sqrt(cuts.sums[:, 3].sum(axis=1))
         blocks = len(self.scale)
-        vanished = 2.0**-44 * blocks * cuts.count * (one > 0.0)  # what is below the range of float32
+        vanished = 2.0**-44 * blocks * cuts.each * (one > 0.0)  # what is below the range of float32
         return (blocks + 4) * 2.0**-23 * made + 2.0**-48 * one + vanished
 
     def _loss(self, cuts: Cuts, rounding: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -190,8 +190,8 @@ class PanelTile:
         out = np.empty((len(cuts.sums), d), dtype)
         start = np.empty(0) if before is None else before
         totals = np.ascontiguousarray(cuts.sums[:, 0])
-        args = (before is not None, products, cuts.count, start, self.centre, totals, out)
-        over_ranges(kernel.add_up, d, kernel.STRIP, out.size * (len(self.scale) + cuts.count), args)
+        args = (before is not None, products, cuts.each, start, self.centre, totals, out)
+        over_ranges(kernel.add_up, d, kernel.STRIP, out.size * (len(self.scale) + cuts.each), args)
         return out
 
     # -- products ---------------------------------------------------------------------------------------
@@ -226,9 +226,9 @@ class PanelTile:
     ) -> Callable[[], Trail]:
         """Begin with products of the decoded columns with consecutive vectors, the rows of R.
 
-        From `before` on, only the way from what is represented so far to the next vector is multiplied, in one
-        cut, so that what a cut leaves is in the next one. Without it the first vector is cut twice. No column
-        may have an exponent; norms are ordinary (`codes.ORDINARY`).
+        From `before` on, only the way from what is represented so far to the next vector is multiplied, in
+        one cut, so that what a cut leaves is in the next one. Without it the first vector is cut twice.
+        Vectors and columns are of ordinary size (`codes.ORDINARY`).
         """
         (n, d), first = self.shape, int(before is None)
         start = Represented(np.zeros(n), np.zeros(d), 0.0) if before is None else before
@@ -251,7 +251,8 @@ class PanelTile:
                 g = start.g + power * products[:steps, :d].sum(axis=0, dtype=np.float64)
                 return Represented(u, g, float(rounding[steps - 1] * power))
 
-            return Trail((out[first:] * power).astype(dtype, copy=False), loss[first:] * power, represented)
+            out *= power * self._powers if self.exponent.any() else power
+            return Trail(out[first:].astype(dtype, copy=False), loss[first:] * power, represented)
 
         return finish
 
@@ -325,7 +326,7 @@ class PanelTile:
 
 
 def scaled_norms(r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Upper bounds of the norms of r, (n,) or (n, m), in blocks of rows, divided by a power of two; and that."""
+    """Upper bounds of the norms of r, (n,) or (n, m), in blocks, divided by a power of two; and that."""
     top = np.abs(r).max(axis=0, initial=0.0)
     exponent = np.maximum(np.frexp(top)[1], -1000)  # smaller powers would leave the float range
     scaled = r * np.ldexp(1.0, -exponent)

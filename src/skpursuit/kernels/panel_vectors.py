@@ -174,7 +174,7 @@ def encode_lines(_context, x, at, stride, count, frame, factor, work, column, co
 
 @intrinsic
 def extremes(_context, x, at, count, span, column):
-    """Smallest and largest of x[at : at + count], a multiple of 16, to span[0, column] and span[1, column]."""
+    """Smallest and largest of `count` entries, a multiple of 16, from x[at], to span[:, column]."""
 
     def codegen(context, builder, signature, args):
         x, at, count, span, column = _data(context, builder, signature, args)

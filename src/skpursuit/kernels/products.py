@@ -1,10 +1,11 @@
 # mypy: disable-error-code="no-untyped-def"
 """Kernels that multiply panels of codes (see `panels`) with vectors of bytes.
 
-A vector is cut to signed bytes times a unit for each block of rows (`cut_vectors`), so that its sum of products with codes over
-a block is exact in 32-bit integers. One cut leaves a few thousandths of the vector. Where more digits are
-needed, what it leaves is cut again; along a path of vectors that change little, each cut is of the way from
-what is represented so far to the next vector, so that only the error of the last cut remains.
+A vector is cut to signed bytes times a unit for each block of rows (`cut_vectors`), so that its sum of
+products with codes over a block is exact in 32-bit integers. One cut leaves a few thousandths of the vector.
+Where more digits are needed, what it leaves is cut again; along a path of vectors that change little, each
+cut is of the way from what is represented so far to the next vector, so that only the error of the last cut
+remains.
 
 There are three forms of the inner loop, all exact. "vnni" is one instruction of AVX-512 for four products;
 "avx2" adds products of eight rows in 16 bits before it widens them, for which the cut leaves room; "plain" is
@@ -13,6 +14,7 @@ SKPURSUIT_PRODUCTS takes another.
 """
 
 import os
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -22,10 +24,10 @@ from skpursuit.kernels.panel_vectors import PANEL, QUAD, SLOT, VECTORS, multiply
 from skpursuit.kernels.panels import ROWS
 from skpursuit.kernels.vectors import prefetch
 
-COMPILED_WITH = ""  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "4a4b01361aa2"  # digest of these files: Numba notes changes of its own file only
 
 # The type of a number tells the kernel its form: Numba compiles, and caches, one for each.
-FORMS = {
+FORMS: dict[str, Any] = {
     "vnni": np.int32(VECTORS["int32"]),
     "avx2": np.int16(VECTORS["int16"]),
     "plain": np.int8(VECTORS["int8"]),
@@ -38,8 +40,8 @@ ROUND = 1.5 * 2**52  # adding and subtracting it rounds to the nearest integer
 
 def available() -> list[str]:
     """The forms that this processor has, as far as Numba is told to use it; the fastest first."""
-    features = config.CPU_FEATURES
-    if features is None and config.CPU_NAME != "generic":
+    features = getattr(config, "CPU_FEATURES", None)
+    if features is None and getattr(config, "CPU_NAME", None) != "generic":
         features = ",".join(f"+{name}" for name, there in llvm.get_host_cpu_features().items() if there)
     names = {name[1:] for name in (features or "").split(",") if name.startswith("+")}
     return [form for form, needed in NEEDED.items() if names.issuperset(needed)]
