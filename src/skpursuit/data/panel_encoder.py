@@ -79,8 +79,9 @@ class PanelEncoder:
         outputs = self.scale, self.centre, self.error, self.squares, self.peak
 
         def task(lo: int, hi: int) -> None:
-            given = (flat, stride, n, d, self.codes, np.empty(QUAD * kernel.ROWS, flat.dtype))
-            kernel.encode_by_columns(lo, hi, *given, *frames, *outputs)
+            copy = np.empty(QUAD * kernel.ROWS, flat.dtype)
+            args: tuple[Any, ...] = (flat, stride, n, d, self.codes, copy, *frames, *outputs)
+            kernel.encode_by_columns(lo, hi, *args)
 
         over_ranges(task, len(self.peak), PANEL, self.X.size, ())
 

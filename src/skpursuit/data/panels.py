@@ -34,7 +34,7 @@ from skpursuit.kernels import products as kernel
 from skpursuit.kernels.panel_vectors import PANEL
 from skpursuit.kernels.panels import ROWS
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.estimate import raised
+from skpursuit.numerics.estimate import LEAST
 from skpursuit.numerics.scaling import VANISHED_SQUARES
 from skpursuit.numerics.threads import begin, over_ranges
 
@@ -156,20 +156,13 @@ class PanelTile:
         kernel.cut_vectors(grouped, before is None, rows, moving, count, whole, offsets, units, sums)
         return Cuts(whole, offsets, units, sums, count)
 
-    def _multiplying(self, cuts: Cuts) -> Callable[[], NDArray[np.float32]]:
-        """Begin with the products of cuts, by other threads where there are some."""
+    def _task(self, cuts: Cuts) -> tuple[NDArray[np.float32], tuple[Any, ...]]:
+        """Products of cuts, not made yet, and what `begin` and `over_ranges` take to make them."""
         width, quads = self.scale.shape[1], self.codes.shape[1]
         out = np.empty((len(cuts.whole), width), np.float32)
         words = cuts.whole.view(np.int32)
-        form = kernel.FORMS[self.form]
-        args = (form, self.codes, self.scale, words, cuts.offsets, cuts.units, out)
-        end = begin(kernel.multiply, width, SLAB, len(words) * quads * width // 4, args)
-
-        def finish() -> NDArray[np.float32]:
-            end()
-            return out
-
-        return finish
+        args = (kernel.FORMS[self.form], self.codes, self.scale, words, cuts.offsets, cuts.units, out)
+        return out, (kernel.multiply, width, SLAB, len(words) * quads * width // 4, args)
 
     def _rounding(self, cuts: Cuts) -> NDArray[np.float64]:
         """For each vector, what the sums of its products lose, to be multiplied by the norms of codes."""
@@ -184,10 +177,10 @@ class PanelTile:
         of_centres = (2.0**-43 + 2 * (len(self.scale) + 8) * UNIT) * cuts.sums[:, 1].max(axis=1, initial=0.0)
         return np.stack([left + rounding, of_centres], axis=1)
 
-    def _added(self, cuts: Cuts, products: Any, before: Floats | None, dtype: Any) -> NDArray[Any]:
+    def _added(self, cuts: Cuts, products: Any, before: Floats | None) -> NDArray[np.float64]:
         """(vectors, columns): sums of products and of the products of centres; running ones from `before`."""
         d = self.shape[1]
-        out = np.empty((len(cuts.sums), d), dtype)
+        out = np.empty((len(cuts.sums), d))
         start = np.empty(0) if before is None else before
         totals = np.ascontiguousarray(cuts.sums[:, 0])
         args = (before is not None, products, cuts.each, start, self.centre, totals, out)
@@ -204,22 +197,17 @@ class PanelTile:
         sum of such columns: what the codes lose of that is `code_loss`.
         """
         rows, exponent = scaled_down(v, self.shape[0])
-        end = self._products(rows)
+        cuts = self._cut(rows, None, 2)
+        out, task = self._task(cuts)
+        end = begin(*task)
 
         def finish() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            g, loss = end()
+            end()
             power = np.ldexp(1.0, exponent)[:, None]
-            return g * (power * self._powers), loss * power
+            g = self._added(cuts, out, None)
+            return g * (power * self._powers), self._loss(cuts, self._rounding(cuts)) * power
 
         return finish
-
-    def _products(
-        self, rows: NDArray[np.float64]
-    ) -> Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Begin with products with vectors below one, each in two cuts; see `multiplying`."""
-        cuts = self._cut(rows, None, 2)
-        end = self._multiplying(cuts)
-        return lambda: (self._added(cuts, end(), None, np.float64), self._loss(cuts, self._rounding(cuts)))
 
     def following(
         self, R: Floats, before: Represented | None = None, dtype: Any = np.float64
@@ -236,12 +224,13 @@ class PanelTile:
         power = float(np.ldexp(1.0, exponent))
         rows = (np.concatenate([R[:1], R]) if first else R) * (1.0 / power)
         cuts = self._cut(rows, start.u * (1.0 / power), 1)
-        end = self._multiplying(cuts)
+        products, task = self._task(cuts)
+        end = begin(*task)
 
         def finish() -> Trail:
-            products = end()
+            end()
             rounding = np.cumsum(self._rounding(cuts)) + start.lost / power
-            out = self._added(cuts, products, start.g / power, np.float64)
+            out = self._added(cuts, products, start.g / power)
             loss = self._loss(cuts, rounding)
 
             def represented(t: int) -> Represented:
@@ -261,7 +250,10 @@ class PanelTile:
     def estimate(self, r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate X^T r for r of shape (n,) or (n, m), with error bounds that hold, rounding included."""
         rows, exponent = scaled_down(r, self.shape[0])
-        g, loss = self._products(rows)()
+        cuts = self._cut(rows, None, 2)
+        out, task = self._task(cuts)
+        over_ranges(*task)
+        g, loss = self._added(cuts, out, None), self._loss(cuts, self._rounding(cuts))
         bound = loss @ self._factors.T + block_norms(rows) @ self.error[:, : self.shape[1]]
         g, bound = scaled_up(g, bound, exponent, self.exponent, len(self.scale))
         return g.T.reshape(-1, *r.shape[1:]), bound.T.reshape(-1, *r.shape[1:])
@@ -302,7 +294,7 @@ class PanelTile:
         """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m)."""
         norms, power = scaled_norms(r)
         bound = (norms.T @ self.block_errors).T
-        return raised(bound * (power * (1.0 + self._slack)), bound)
+        return bound * (power * (1.0 + self._slack)) + LEAST * (bound > 0)
 
     def block_norms(self, r: Floats) -> NDArray[np.float64]:
         """Upper bounds of the norms of r, of shape (n, m) and ordinary size, in blocks: (blocks, m).
