@@ -1,5 +1,7 @@
 """Panels of one-byte codes: intervals hold for every layout of X and every form of the product kernel."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
@@ -175,3 +177,14 @@ def test_a_form_that_the_processor_lacks_is_refused(monkeypatch):
         products.chosen()
     monkeypatch.setenv("SKPURSUIT_PRODUCTS", "plain")
     assert products.chosen() == "plain"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_certified_selections_of_hostile_families(form, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    from certified_proof import FAMILIES, check
+
+    for seed in (0, 1, 2, 3):
+        for family in FAMILIES:
+            for selections, missed, wrong in check(form, family, seed):
+                assert (selections > 0, missed, wrong) == (True, 0, 0), (family, seed)
