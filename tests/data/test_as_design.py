@@ -169,7 +169,7 @@ def test_truncated_memory_map_is_refused(tmp_path):
     X = np.memmap(path, dtype=np.float64, mode="r", shape=(8, 8))
     with open(path, "r+b") as file:
         file.truncate(100)
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(ValueError, match="cut short"):
         as_design(X)
 
 

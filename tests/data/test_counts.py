@@ -130,6 +130,7 @@ def test_stored_products_of_codes_are_counted_each_time(monkeypatch):
         return add_up(self, weights, shape)
 
     monkeypatch.setattr(CodeSums, "_sum", spy)
+    monkeypatch.setattr("skpursuit.selectors.speculation.PATIENCE", 0)  # sums step by step
     rng = np.random.default_rng(6)
     X, y = rng.standard_normal((600, 80)), rng.standard_normal(600)
     result = minimize(X, y, OMP(n_nonzero_coefs=10), "certified")

@@ -11,12 +11,15 @@ from skpursuit.selectors.column_sums import CodeSums
 from ..support import data
 from ..support.asking import Absolute, Group, query_at
 
+NO_SPECULATION = "skpursuit.selectors.speculation.PATIENCE", 0
+
 
 @pytest.fixture(autouse=True)
 def small_designs_too(monkeypatch):
     monkeypatch.setattr("skpursuit.numerics.tuning.CODES_WORTH", 0)
     monkeypatch.setattr("skpursuit.numerics.tuning.SUM_TERMS", 0)
     monkeypatch.setattr("skpursuit.numerics.threads.WORTH", 1000)
+    monkeypatch.setattr(*NO_SPECULATION)
     with threadpool_limits(1):
         yield
 
@@ -78,6 +81,7 @@ def test_a_pursuit_reads_the_codes_a_few_times():
 
 def test_codes_in_the_cache_are_read_for_each_residual(monkeypatch):
     monkeypatch.undo()
+    monkeypatch.setattr(*NO_SPECULATION)
     X, y, _ = datasets.make_sparse_signal(900, 1500, 12, random_state=1)
     result = minimize(X, y, OMP(n_nonzero_coefs=12), "certified")
     assert all(record.entries_read >= X.size for record in result.history)

@@ -12,6 +12,10 @@ from skpursuit import as_design
 from skpursuit.data import grams
 from skpursuit.data.dense import DenseTile
 from skpursuit.data.design import Design
+from skpursuit.data.file_source import Stack
+from skpursuit.data.file_store import FileStore
+from skpursuit.data.options import Options
+from skpursuit.data.recipes import npy_array
 from skpursuit.data.store import TileStore
 from skpursuit.selectors import as_selector
 
@@ -52,6 +56,14 @@ def tiled(X, rows=(), cols=()):
     design = Design(TileStore([[DenseTile(part) for part in row] for row in cut(X, rows, cols)]))
     design.store.watch()
     return design
+
+
+def on_disk(X, path, tile_bytes=2**16):
+    """A design of a `.npy` file, which is never in memory as a whole."""
+    np.save(path, X)
+    options = Options("1GB")
+    recipes = Stack([npy_array(str(path))], 0, options).recipes(tile_bytes)
+    return Design(FileStore(recipes, options.limit))
 
 
 def unchecked(X, row_norms=None):

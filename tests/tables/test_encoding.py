@@ -18,6 +18,7 @@ from skpursuit.tables import (
     read_table,
 )
 from skpursuit.tables.guessing import guess_kinds
+from skpursuit.tables.kinds import kind_from_dict
 
 N = 60
 
@@ -80,7 +81,15 @@ FLOATS = RANDOM.normal(size=N) * 5000
         ([f"{i % 28 + 1}-Mar-2020" for i in range(N)], "date"),
         ([f"{i % 28 + 1}. März 2020" for i in range(N)], "date"),
         ([f"Jan {i % 28 + 1}, 2020" for i in range(N)], "date"),
+        ([f"2024/03/01 {i % 12 + 1}:{i:02d}:05 PM GMT+1" for i in range(N)], "date"),
+        ([f"2024-03-{i % 28 + 1:02d}T08:00:00.125+02:00[Europe/Berlin]" for i in range(N)], "date"),
+        ([f"2024-03-{i % 28 + 1:02d} 08:{i:02d}:00 CEST" for i in range(N)], "date"),
         ([f"{i % 24:02d}:{i:02d}" for i in range(N)], "time of day"),
+        (cycle("0", "1", "-9", "1"), "number, -9 means missing"),
+        (cycle("-8", "20", "-9", "31", "28", "44"), "number, -9 and -8 mean missing"),
+        (cycle("20", "35", "999", "61"), "number, 999 means missing"),
+        (cycle("20", "350", "999", "61"), "number"),
+        (cycle("-2", "-9", "4", "1"), "number"),
         (cycle("red", "green", "blue"), "category, 3 levels"),
         (cycle("01067", "80331", "10115"), "category, 3 levels"),
         ([f"id{i}" for i in range(N)], "left out: an identifier: 60 different texts in 60 rows"),
@@ -140,6 +149,20 @@ def test_a_column_that_can_only_be_read_otherwise_is():
     raw["d"] = [f"{v:.1f} %" for v in FLOATS]
     words = [kind.words() for kind in kinds_of(raw).values()]
     assert words == [*["number, decimal comma"] * 3, "number, %"]
+
+
+def test_whole_numbers_beside_a_decimal_comma_have_none():
+    kinds = kinds_of({"price": cycle("1,5", "2,25"), "year": cycle("1950", "1970")})
+    assert [kind.words() for kind in kinds.values()] == ["number, decimal comma", "number"]
+    assert kinds["year"].encode(col(["1950,5"]))[0][0, 0] == 1950.5
+
+
+def test_numbers_that_mean_missing_are_filled_here_and_in_new_files_unless_they_are_said_to_be_numbers():
+    values = cycle("20", "30", "-9", "40", "31")
+    kind = kind_of(values)
+    np.testing.assert_array_equal(kind.encode(col(["-9", "20"]))[0], [[30.5, 1], [20, 0]])
+    assert kind_from_dict(json.loads(json.dumps(kind.to_dict()))) == kind
+    assert kind_of(values, kinds={"x": "number"}).words() == "number"
 
 
 def test_day_and_month_follow_the_rest_of_the_file():
@@ -251,6 +274,13 @@ def test_new_files_that_do_not_fit(tmp_path, trained):
         apply_encoding(path, trained)
     assert "column 'c' holds none of the categories of the model" in str(caught.value)
     assert "column 'z', row 1: 'low' where the model expects numbers" in str(caught.value)
+
+
+def test_a_new_file_that_is_transposed_is_told_so(tmp_path, trained):
+    path = write(tmp_path, "t.csv", "name,r1,r2\nx,1,2\nc,a,b\nz,1,1\n")
+    with pytest.raises(TableError, match="'x' is the name of a row") as caught:
+        apply_encoding(path, trained)
+    assert caught.value.advice.options == ("--transpose",)
 
 
 def test_unknown_categories_are_counted_and_have_no_indicator(tmp_path, trained):

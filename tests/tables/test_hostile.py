@@ -331,6 +331,16 @@ def test_a_workbook_with_a_merged_title_and_a_total(tmp_path):
     check(tmp_path / "t.xlsx", {"town": "category", "size": "number"}, {"size": SIZE})
 
 
+def test_cells_that_are_merged_over_rows_hold_for_each_of_them(tmp_path):
+    rows = [["Pay", "", ""], ["", "Work", ""], ["dept", "hours", "pay"]]
+    rows += [["" if i % 10 else "abc"[i // 10], i % 7, 3 * i] for i in range(30)]
+    merged = ["A1:C1", "B2:C2", *(f"A{i}:A{i + 9}" for i in (4, 14, 24))]
+    sheet(tmp_path / "t.xlsx", rows, merged)
+    table = read_table(tmp_path / "t.xlsx", EncodingOptions("pay"))
+    assert [row["taken for"] for row in table.described()] == ["category, 3 levels", "number"]
+    np.testing.assert_array_equal(table.X[:, 0], [1.0] * 10 + [0.0] * 20)
+
+
 def test_a_workbook_of_texts_and_dates(tmp_path):
     rows = [["when", "size", "sold", "price"]]
     rows += [[d, german(a), s, german(b) + " €"] for d, a, s, b in zip(DAYS, SIZE, pick("Ja", "Nein"), PRICE)]

@@ -54,7 +54,7 @@ class Design:
         self.reads = Reads() if reads is None else reads
         self.shape = self.view.shape(store.shape)
         self.dtype = store.dtype
-        self.kept = store.kept if self.view.is_plain else Kept()
+        self.kept = store.kept if self.view.is_plain else store.new_kept()
 
     def with_view(self, view: View) -> Design:
         """The same X behind another view, with the same counter."""

@@ -1,38 +1,62 @@
 """Where X comes from: the only place that looks at its type.
 
-A source is a module that says which X it takes and makes tiles of it. `SOURCES` lists them in the order in
-which they are asked; the last one takes whatever NumPy makes an array of. A new source is one file with the
-two functions, and one line here.
+A source is a module that says which X it takes and makes tiles of it. `SOURCES` lists those of an X in memory
+in the order in which they are asked; the last one takes whatever NumPy makes an array of. `STORES` lists
+those of an X that is elsewhere, which are asked first: they make a store, and are given what the caller said
+about memory and columns. A new source is one file with the two functions, and one line here.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypeGuard
 
-from skpursuit.data import array_source, operator_source, sparse_source, stacked_source
+import numpy as np
+
+from skpursuit.data import array_source, file_source, operator_source, sparse_source, stacked_source
 from skpursuit.data.design import Design
+from skpursuit.data.options import MEMORY_LIMIT, Options
 from skpursuit.data.store import TileStore
 from skpursuit.parameters import check_flag
 
 # Each has `takes(X)`, whether it knows this kind of X, and `tiles(X)`, X checked and as a grid of tiles.
 SOURCES: list[Any] = [sparse_source, operator_source, stacked_source, array_source]
+# Each has `takes(X)` and `store(X, options)`.
+STORES: list[Any] = [file_source]
 
 
-def as_design(X: Any, check: bool = True) -> Design:
+def as_design(
+    X: Any,
+    check: bool = True,
+    *,
+    memory_limit: int | str = MEMORY_LIMIT,
+    columns: Any = None,
+    exclude: Any = None,
+    codes: Any = "auto",
+) -> Design:
     """Turn a data matrix into a design that can be used again.
 
     Parameters
     ----------
-    X : array-like, scipy sparse array or matrix, scipy LinearOperator, list of arrays, or Design
+    X : array-like, scipy sparse array or matrix, LinearOperator, list of arrays, path, or Design
         n rows (samples) and d columns (features, atoms). Dense float32 and float64 arrays in any memory
         order, read-only and memory-mapped ones included, are used as they are; integers are converted once.
         Of a list of two-dimensional arrays each has some of the rows; of a list of such lists each has some
         of the columns of its rows, as in ``numpy.block``. A LinearOperator is asked for products alone. Of
         equal columns the lowest index is chosen, as with arrays, where its products with unit vectors give
-        them with equal bits.
+        them with equal bits. Data on disk is given by its path: a `.npy` file or a folder of `.npy` pieces
+        by rows or by columns. A `numpy.memmap` over a plain file, or a list of these, is read as the file is.
     check : bool
         Whether to read X once now and refuse NaN and infinity. `minimize` leaves it to the first pass
-        over X that is made anyway, and calls `check_finite` then.
+        over X that is made anyway, and calls `check_finite` then; so does X on disk.
+    memory_limit : int or str
+        Bytes, or text such as "2GB", for all that is kept of an X on disk: tiles, codes, columns, products.
+        An X that fits twice is read into memory as a whole. X in memory is not limited.
+    columns, exclude : list of str or int, optional
+        The columns of an X on disk that count, and those that do not, by name or number.
+    codes : "auto", str, Path or None
+        Where codes of an X on disk go that the limit has no room for: to a folder of that name, where the
+        next design of the same files finds them; to a temporary folder ("auto"; beside the checkpoint, if a
+        run has one); None: nothing is written, and selectors that would need it do without codes.
 
     Returns
     -------
@@ -62,7 +86,7 @@ def as_design(X: Any, check: bool = True) -> Design:
     (3, 3)
     """
     check_flag("check", check)
-    design = make_design(X, check)
+    design = make_design(X, check, Options(memory_limit, columns, exclude, codes))
     if design is not X:
         design.store.watch()
     return design
@@ -73,16 +97,51 @@ def is_design(X: Any) -> TypeGuard[Design]:
     return isinstance(X, Design)
 
 
-def make_design(X: Any, check: bool = True) -> Design:
+def make_design(X: Any, check: bool = True, options: Options | None = None) -> Design:
     """As `as_design`, for a design that lives for one call: X is not watched."""
     if is_design(X):
         X.store.check_unchanged()
         return X
-    source = next(source for source in SOURCES if source.takes(X))
-    design = Design(TileStore(source.tiles(X)))
+    elsewhere = next((source for source in STORES if source.takes(X)), None)
+    if elsewhere is not None:
+        options = options or Options()
+        design = Design(elsewhere.store(X, options))
+        design.store.origin = X, options
+        check = check and design.store.in_memory
+    else:
+        refuse_choice(options)
+        source = next(source for source in SOURCES if source.takes(X))
+        design = Design(TileStore(source.tiles(X)))
     if check:
         check_finite(design)
     return design
+
+
+def is_elsewhere(X: Any) -> bool:
+    """Whether X is a design already, or data that is not an array or a matrix in memory."""
+    return is_design(X) or any(source.takes(X) for source in STORES)
+
+
+def with_target(X: Any, y: Any) -> tuple[Any, Any]:
+    """X and y; where y is the name of a column of X on disk, X without that column, and its values."""
+    if not isinstance(y, str):
+        return X, y
+    source, options = X, Options(exclude=[y])
+    if is_design(X):
+        if y in (X.store.names or []):
+            raise ValueError(f"y is {y!r}, a column of X; leave it out: as_design(..., exclude=[{y!r}])")
+        source, options = X.store.origin or (None, options)
+    if not is_elsewhere(source):
+        raise TypeError(f"y is {y!r}, but X has no column names; give y as an array")
+    column = make_design(source, options=Options(options.memory_limit, columns=[y]))
+    design = X if is_design(X) else make_design(X, options=options)
+    return design, column.columns(np.array([0]))[0]
+
+
+def refuse_choice(options: Options | None) -> None:
+    """Columns of an X in memory are chosen by the caller."""
+    if options is not None and options.chooses:
+        raise ValueError("columns and exclude are for X on disk; select columns of an array by X[:, columns]")
 
 
 def check_finite(design: Design) -> None:

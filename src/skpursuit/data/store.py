@@ -84,12 +84,18 @@ class TileStore:
         self.col_edges = np.cumsum([0, *(tile.shape[1] for tile in grid[0])])
         self.shape = int(self.row_edges[-1]), int(self.col_edges[-1])
         self.dtype = np.result_type(*(tile.dtype for row in grid for tile in row))
-        ranges = [[slice(*pair) for pair in pairwise(e.tolist())] for e in (self.row_edges, self.col_edges)]
-        corners = pairs(enumerate(ranges[0]), enumerate(ranges[1]))
-        self.places = [Place(k, i, j, rows, cols) for k, ((i, rows), (j, cols)) in enumerate(corners)]
-        self.kept = Kept()
+        self.names: list[str] | None = None  # of the columns, where the source has them
+        self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
+        self.kept = self.new_kept()
         self.witnesses: list[Any] = []
         self._held: dict[tuple[Keep, int], Any] = {}
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """All tiles, in tile order."""
+        ranges = [[slice(*pair) for pair in pairwise(e.tolist())] for e in (self.row_edges, self.col_edges)]
+        corners = pairs(enumerate(ranges[0]), enumerate(ranges[1]))
+        return [Place(k, i, j, rows, cols) for k, ((i, rows), (j, cols)) in enumerate(corners)]
 
     def run(
         self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
@@ -123,6 +129,10 @@ class TileStore:
         """Drop what is kept of the tiles by this."""
         for place in self.places:
             self._held.pop((keep, place.number), None)
+
+    def new_kept(self) -> Kept:
+        """Empty caches for X or a view of it."""
+        return Kept()
 
     def split(self, lines: Indices, edges: np.ndarray) -> Iterator[tuple[int, Indices, Indices]]:
         """Which of some rows or columns lie in which range: (range, places in `lines`, numbers within it)."""
@@ -395,8 +405,13 @@ class TileStore:
                 raise ValueError(
                     f"column {j} of X is too large: its norm overflows; divide it by its largest entry"
                 )
-            raise ValueError(f"X contains NaN or infinity, first in column {j}; impute or drop those entries")
+            where = f"column {j}{self._where_not_finite(j)}"
+            raise ValueError(f"X contains NaN or infinity, first in {where}; impute or drop those entries")
         self.kept.finite = True
+
+    def _where_not_finite(self, column: int) -> str:
+        """Which part of X it is that has the first entry of a column that is no number, for a message."""
+        return ""
 
     # -- whether X is what it was ---------------------------------------------------------------------
 

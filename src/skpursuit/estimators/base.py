@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from skpursuit.data import Design, make_design, rows_that_count
+from skpursuit.data import Design, is_elsewhere, make_design, rows_that_count, with_target
 from skpursuit.data.sparse_input import compressed
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, full_coefs
@@ -74,16 +74,19 @@ class LinearBase:
     def _check_samples(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Samples:
         """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
         check_unmasked(y=y)
-        X, y = validate_data(
-            self,
-            trusted(X),
-            y,
-            accept_sparse=["csr", "csc"],
-            dtype=FLOATS,
-            ensure_all_finite=False,  # the column norms tell, and every method needs them anyway
-            **checks,
-        )
-        design = make_design(X)
+        if is_elsewhere(X):
+            design, y = self._design_and_target(X, y, **checks)
+        else:
+            X, y = validate_data(
+                self,
+                trusted(X),
+                y,
+                accept_sparse=["csr", "csc"],
+                dtype=FLOATS,
+                ensure_all_finite=False,  # the column norms tell, and every method needs them anyway
+                **checks,
+            )
+            design = make_design(X)
         samples = Samples(design, y, None, np.ones(design.shape[0], dtype=bool))
         if sample_weight is None:
             return samples
@@ -91,10 +94,34 @@ class LinearBase:
             sample_weight = np.full(design.shape[0], sample_weight)
         return samples.weighted(checked_weights(sample_weight, design.shape[0]))
 
+    def _design_and_target(self, X: Any, y: Any, **checks: Any) -> tuple[Design, Any]:
+        """A design, or data on disk as one, and its targets, which may be the name of a column."""
+        X, y = with_target(X, y)
+        design = make_design(X)
+        n, self.n_features_in_ = design.shape
+        _, y = check_X_y(np.zeros((n, 1)), y, **checks)
+        names = design.store.names
+        vars(self).pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return design, y
+
     def _linear(self, X: Any) -> Floats:
         check_is_fitted(self, "coef_")
+        if is_elsewhere(X):
+            return self._linear_of_design(make_design(X))
         X = validate_data(self, trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
+
+    def _linear_of_design(self, design: Design) -> Floats:
+        """Predictions that read the columns with coefficients alone."""
+        if design.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {design.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        used = np.flatnonzero(np.atleast_2d(self.coef_).any(axis=0))
+        return design.predict(used, np.asarray(self.coef_)[..., used].T) + self.intercept_
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score as scikit-learn's estimators of this kind do; samples of weight zero are not looked at.
@@ -148,9 +175,10 @@ class PursuitBase(LinearBase):
 
         Parameters
         ----------
-        X : array-like or sparse array of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets, or the class labels of a classifier.
+        X : array-like or sparse array of shape (n_samples, n_features), a path or a Design
+            `as_design` says what it may be.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or str
+            Targets, or the class labels of a classifier; or the name of a column of X on disk.
         sample_weight : array-like of shape (n_samples,), optional
         """
         check_parameters(self)

@@ -8,7 +8,7 @@ none is left unchecked. Which values go together is checked where they meet.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from numbers import Integral
 from typing import Any
 
@@ -43,7 +43,14 @@ def a_choice(*known: str) -> Rule:
 
 def check_parameters(estimator: Any, **other: Rule) -> None:
     """Check all parameters of an estimator; `other` has the rules that differ from those of their names."""
-    check_values(RULES | other, **estimator.get_params(deep=False))
+    given = {name: getattr(estimator, name) for name in _parameters(estimator.__class__)}
+    check_values(RULES | other if other else RULES, **given)
+
+
+@cache
+def _parameters(kind: Any) -> list[str]:
+    """Names of the parameters of an estimator, which scikit-learn reads from its signature."""
+    return kind._get_param_names()
 
 
 def check_values(rules: Mapping[str, Rule], **given: Any) -> None:

@@ -6,25 +6,24 @@ run can be killed at any moment and continued.
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import multiprocessing.connection
+import functools
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 from .results import Store, digest
 
 Cell = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+RESUME = "the finished cells are kept, run again to resume"
 
 
 class CellError(RuntimeError):
@@ -79,64 +78,47 @@ def run(
         todo = {name: cell for name, cell in cells.items() if name not in store.done}
         done, work = 0.0, sum(map(experiment.cost, todo.values())) or 1.0
         progress(len(store.done), len(cells), 0.0)
-        compute = _compute_here if jobs == 1 or len(todo) <= 1 else _compute_elsewhere
-        for name, rows in compute(experiment, todo, jobs):
-            store.append(name, [{**todo[name], **row} for row in rows])
-            done += experiment.cost(todo[name])
-            progress(len(store.done & set(cells)), len(cells), done / work)
+        try:
+            for name, rows in _computed(experiment, todo, jobs):
+                if isinstance(rows, Exception):
+                    problem = f"cell {dict(todo[name])} failed ({type(rows).__name__}: {rows})"
+                    raise CellError(f"{experiment.name}: {problem}; {RESUME}") from rows
+                store.append(name, [{**todo[name], **row} for row in rows])
+                done += experiment.cost(todo[name])
+                progress(len(store.done & set(cells)), len(cells), done / work)
+        except BrokenProcessPool as error:
+            problem = "a worker process died (out of memory?); run again with fewer jobs to resume"
+            raise CellError(f"{experiment.name}: {problem}") from error
         store.finish(list(cells))
     return path
 
 
-def _compute_here(experiment: Experiment, todo: Mapping[str, Cell], jobs: int) -> Iterator[tuple[str, Rows]]:
-    for name, cell in todo.items():
-        with _explained(experiment, cell), threadpool_limits(1):
-            rows = experiment.run(cell)
-        yield name, rows
-
-
-def _compute_elsewhere(
+def _computed(
     experiment: Experiment, todo: Mapping[str, Cell], jobs: int
-) -> Iterator[tuple[str, Rows]]:
-    """Compute cells in spawned processes, which end with this one or when nobody wants their rows."""
-    context = multiprocessing.get_context("spawn")
-    watched, held = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker, initargs=(watched,))
-    try:
-        with _explained(experiment, {}):
-            names = {pool.submit(experiment.run, cell): name for name, cell in todo.items()}
-        for future in as_completed(names):
-            with _explained(experiment, todo[names[future]]):
-                rows = future.result()
-            yield names[future], rows
-        pool.shutdown()
-    finally:
-        held.close()  # the workers see this and end, whatever they are doing
-        pool.shutdown(cancel_futures=True)
-        watched.close()
+) -> Iterator[tuple[str, Rows | Exception]]:
+    """Yield the name of each cell with its rows, or with the error that it ended in, as they are finished."""
+    pool = Parallel(min(jobs, len(todo) or 1), batch_size=1, return_as="generator_unordered")
+    with parallel_config("loky", inner_max_num_threads=1), threadpool_limits(1):
+        work = delayed(_compute)
+        yield from pool(work(experiment.run, name, cell, os.getpid()) for name, cell in todo.items())
 
 
-@contextlib.contextmanager
-def _explained(experiment: Experiment, cell: Cell) -> Iterator[None]:
-    """Turn the failure of a cell, or of the process that works on it, into a `CellError`."""
+def _compute(run: Callable[[Cell], Rows], name: str, cell: Cell, parent: int) -> tuple[str, Rows | Exception]:
+    if os.getpid() != parent:
+        _end_with(parent)
     try:
-        yield
-    except BrokenProcessPool as error:
-        message = "a worker process died (out of memory?); run again with fewer jobs to resume"
-        raise CellError(f"{experiment.name}: {message}") from error
+        return name, run(cell)
     except Exception as error:
-        message = f"{experiment.name}: cell {dict(cell)} failed ({type(error).__name__}: {error})"
-        raise CellError(f"{message}; the finished cells are kept, run again to resume") from error
+        return name, error
 
 
-def _begin_worker(watched: multiprocessing.connection.Connection) -> None:
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    threadpool_limits(1)
-    threading.Thread(target=_end_with_parent, args=(watched,), daemon=True).start()
+@functools.cache
+def _end_with(parent: int) -> None:
+    """End this worker when its parent is gone, even by SIGKILL, whatever it is computing."""
 
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
 
-def _end_with_parent(watched: multiprocessing.connection.Connection) -> None:
-    """Wait until the other end of the pipe is closed: by the parent, or by its death, even by SIGKILL."""
-    with contextlib.suppress(EOFError, OSError):
-        watched.recv_bytes()
-    os._exit(1)
+    threading.Thread(target=watch, daemon=True).start()

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from skpursuit.data import check_finite, make_design
+from skpursuit.data import check_finite, make_design, with_target
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
 from skpursuit.loop.consistency import is_consistent
@@ -55,8 +55,10 @@ def minimize(
 
     Parameters
     ----------
-    X : array-like, sparse array, LinearOperator or Design of shape (n, d)
-    y : array-like of shape (n,) or (n, targets)
+    X : array-like, sparse array, LinearOperator, path or Design of shape (n, d)
+        See `as_design` for what it may be.
+    y : array-like of shape (n,) or (n, targets), or str
+        The name of a column of X on disk is left out of X.
     solver : str or Solver
         The outer algorithm: an object such as ``OMP(n_nonzero_coefs=50)``, or a name such as "omp" for
         default parameters. ``skpursuit info`` lists all names of solvers, selectors and losses.
@@ -112,6 +114,7 @@ def make_run(
 ) -> Run:
     """A run that is checked and ready to go; parameters as in `minimize`."""
     solver, chosen, seed = as_solver(solver), as_selector(selector), seed_of(random_state)
+    X, y = with_target(X, y)
     base = make_design(X, check=False).for_run()
     problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     try:
@@ -172,6 +175,7 @@ class Run:
     checkpoint: Checkpoint | None = None
     fingerprints: dict[str, str] = field(default_factory=dict)
     stopped: Status | None = None
+    finishing: list[Selection] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.state = self.solver.init(self.problem)
@@ -196,8 +200,10 @@ class Run:
         finally:  # Ctrl-C included: the last whole iteration is kept
             self._save()
         if self.stopped is not Status.TIME_LIMIT:
-            with np.errstate(**QUIET):
-                self.state = self.solver.finish(self.problem, self.state)  # not saved: a longer run may go on
+            asking = Asking(self.bound, self.state.selector_memory)
+            with np.errstate(**QUIET):  # not saved: a longer run may go on
+                self.state = asking.counting(lambda: self.solver.finish(self.problem, self.state))
+            self.finishing = asking.answers
 
     def _limit(self) -> Status | None:
         if len(self.history) >= self.most_iterations:
@@ -224,7 +230,7 @@ class Run:
         if self.units.y:
             record = self.units.record(record)
         if after.selector_memory or asking.memory:
-            after = replace(after, selector_memory=asking.memory)
+            after = after.remembering(asking.memory)
         self.state = after
         self.history.append(record)
         if self.watch is not None:
@@ -240,6 +246,7 @@ class Run:
             state = replace(state, objective=objective, status=Status.INCONSISTENT)
         state = self.units.state(state)
         dtype = dtype_for(state.coef, problem.design.dtype)
+        answers: list[Record | Selection] = [*self.history, *self.finishing]
         coef = np.zeros((problem.design.shape[1], *problem.targets), dtype=dtype)
         coef[state.support] = state.coef
         return Result(
@@ -248,8 +255,8 @@ class Run:
             status=state.status or self.stopped or Status.COMPLETE,
             n_iter=len(self.history),
             objective=state.objective,
-            entries_read=sum(record.entries_read for record in self.history),
-            bytes_read=sum(record.bytes_read for record in self.history),
+            entries_read=sum(answer.entries_read for answer in answers),
+            bytes_read=sum(answer.bytes_read for answer in answers),
             prepared_bytes=problem.design.reads.prepared_bytes,
             history=self.history,
             dropped=state.dropped,
@@ -304,14 +311,19 @@ class Run:
 
 def make_record(iteration: int, state: State, answers: list[Selection], seconds: float) -> Record:
     """Sum up one iteration."""
+    selected, entries, nbytes, strength = [], 0, 0, 0
+    for answer in answers:
+        selected += answer.columns.tolist()
+        entries, nbytes = entries + answer.entries_read, nbytes + answer.bytes_read
+        strength = max(strength, STRENGTH.index(answer.certificate))
     gap = state.memory.get("gap")
     return Record(
-        iteration=iteration,
-        objective=state.objective,
-        selected=tuple(int(j) for answer in answers for j in answer.columns),
-        entries_read=sum(answer.entries_read for answer in answers),
-        bytes_read=sum(answer.bytes_read for answer in answers),
-        certificate=max((answer.certificate for answer in answers), key=STRENGTH.index, default="none"),
-        seconds=seconds,
-        gap=None if gap is None else float(np.asarray(gap)),
+        iteration,
+        state.objective,
+        tuple(selected),
+        entries,
+        nbytes,
+        STRENGTH[strength],
+        seconds,
+        None if gap is None else float(gap),
     )

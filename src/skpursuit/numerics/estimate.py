@@ -46,7 +46,10 @@ def outer_bound(unit: float, sizes: Floats, reach: Any, vanished: Any = LEAST) -
     used = reach > 0
     amount, besides = unit * reach + LEAST * used, vanished * used
     if isinstance(reach, float):
-        return sizes * amount + (sizes > 0) * besides
+        bound = sizes * amount
+        if besides < 0.2 * EPS * bound.min(initial=np.inf):  # lost in the rounding of all
+            return bound
+        return bound + (sizes > 0) * besides
     return np.multiply.outer(sizes, amount) + np.multiply.outer(sizes > 0, besides)
 
 

@@ -90,6 +90,12 @@ class State:
     move: Move | None = None
     selector_memory: Mapping[str, np.ndarray] = field(default_factory=dict)
 
+    def remembering(self, selector_memory: Mapping[str, np.ndarray]) -> State:
+        """The state with the memory of a selector; `dataclasses.replace` takes ten times as long."""
+        state = object.__new__(State)
+        state.__dict__.update(self.__dict__, selector_memory=selector_memory)
+        return state
+
 
 def empty_state(problem: Problem, factor: Any = None, **memory: np.ndarray) -> State:
     """The zero model."""

@@ -22,7 +22,7 @@ import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
-from skpursuit.numerics.estimate import Estimate
+from skpursuit.numerics.estimate import EPS, Estimate
 from skpursuit.numerics.finite import (
     LEAST_ENTRY,
     MOST,
@@ -38,6 +38,7 @@ from skpursuit.problem.state import State
 
 if TYPE_CHECKING:
     from skpursuit.selectors.column_sums import ColumnSums
+    from skpursuit.selectors.speculation import Speculation
 
 Memory = Mapping[str, np.ndarray]
 Round = tuple[float, Indices, Floats]
@@ -229,6 +230,8 @@ class Bound:
     design : Design
     sums : ColumnSums, optional
         Gradients known more cheaply than by reading X.
+    speculation : Speculation, optional
+        Answers to several steps, made together.
 
     Attributes
     ----------
@@ -236,10 +239,17 @@ class Bound:
         Why `auto` chose the selector, if it did.
     """
 
-    def __init__(self, selector: Selector, design: Design, sums: ColumnSums | None = None) -> None:
+    def __init__(
+        self,
+        selector: Selector,
+        design: Design,
+        sums: ColumnSums | None = None,
+        speculation: Speculation | None = None,
+    ) -> None:
         self.selector = selector
         self.design = design
         self.sums = sums
+        self.speculation = speculation
         self.chosen = ""
 
     def describe(self) -> str:
@@ -483,14 +493,25 @@ def sorted_out(scores: Floats, margin: Floats, count: int) -> tuple[Indices, Ind
 
 
 def candidates(scores: Floats, margin: Floats, k: int) -> Indices:
-    """Columns that could be among the top k, ascending."""
-    lower = scores - margin
-    if len(lower) == 0:
+    """Columns that could be among the top k, ascending.
+
+    Of a single winner only columns within two margins of the best can be one, and usually that is the best
+    alone, so that no intervals are needed.
+    """
+    if len(scores) == 0:
         return NO_COLUMNS
-    if k == 1:
-        cut = lower.max()
-        if isnan(cut):
-            raise NotFinite("some scores are NaN")
+    if k > 1:
+        cut = kth_largest(scores - margin, min(k, len(scores)))
+        return np.flatnonzero((scores + margin >= cut) & (scores > -np.inf))
+    best, widest = float(scores[scores.argmax()]), float(margin[margin.argmax()])  # NaN, if there is one
+    least = best - 2.5 * widest - 4 * EPS * abs(best)
+    if not isfinite(least):
+        close = np.flatnonzero(scores > -np.inf)
     else:
-        cut = kth_largest(lower, min(k, len(lower)))
-    return np.flatnonzero((scores + margin >= cut) & (scores > -np.inf))
+        close = np.flatnonzero(scores >= least)
+        if len(close) == 1:
+            return close
+    cut = float((scores[close] - margin[close]).max(initial=-inf))
+    if isnan(best) or isnan(widest) or isnan(cut):
+        raise NotFinite("some scores are NaN")
+    return close[scores[close] + margin[close] >= cut]

@@ -198,6 +198,14 @@ class Columns:
         rows = (pyarrow.array(row, pyarrow.string()) for row in zip(*others))
         return Columns.of(self.path, first, rows)
 
+    def transposed_name(self, name: str) -> Refused | None:
+        """Return the problem of a name that a row has and no column; None if no row has it."""
+        first = next(iter(self.raw.values()), None)
+        if first is None or name not in first.values.slice(0, 10**5).to_pylist():
+            return None
+        problem = f"{show(name)} is the name of a row, not of a column"
+        return Refused(problem, "turn rows into columns", Advice("transpose", ("--transpose",)))
+
     def unknown(self, name: str, kind: str, suffix: str = "") -> Refused:
         """Return the problem of a name that no column has: the value, but for a suffix, of ``--kind``."""
         names = self.all_names

@@ -167,20 +167,26 @@ def find_layout(path: Path, options: ReadOptions, delimiter: str | None = None) 
     if not records:
         raise Refused("the file is empty", "give a file with a header and rows of data")
     rows = tuple(record for record, _ in records)
-    if options.header:
-        header, above = _find_header(rows)
-        if _is_data(header):
-            problem = "the first line holds numbers where column names should be"
-            remedy = "add a line of names; or say that there is none, and the columns are c1, c2, ..."
-            fix = ("--no-header", "--target", f"c{len(header)}")
-            raise Refused(problem, remedy, Advice("header", fix, "--target"))
-        if above:
-            options.told(f"{above} lines above the header are left out, such as {show(lines[0].strip())}")
-        start = len((head[:begin] + "".join(lines[: records[above][1]])).encode())
-        names, skipped = tuple(different(header)), above + 1
-    else:
-        names, start, skipped = tuple(f"c{j + 1}" for j in range(len(rows[0]))), len(head[:begin].encode()), 0
-    return Layout(file, delimiter, names, rows[skipped:], start, skipped)
+    names, skipped = split_header(rows, options)
+    above = "".join(lines[: records[skipped - 1][1]]) if skipped else ""
+    start = len((head[:begin] + above).encode())
+    return Layout(file, delimiter, tuple(different(names)), rows[skipped:], start, skipped)
+
+
+def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[str], int]:
+    """Return the names of columns, and how many of the first rows hold no data."""
+    if not options.header:
+        return [f"c{j + 1}" for j in range(len(rows[0]))], 0
+    header, above = _find_header(rows)
+    if _is_data(header):
+        problem = "the first line holds numbers where column names should be"
+        remedy = "add a line of names; or say that there is none, and the columns are c1, c2, ..."
+        fix = ("--no-header", "--target", f"c{len(header)}")
+        raise Refused(problem, remedy, Advice("header", fix, "--target"))
+    if above:
+        title = " ".join(filter(None, rows[0]))
+        options.told(f"what stands above the header is left out: {show(title)}")
+    return header, above + 1
 
 
 def _find_header(records: Sequence[list[str]]) -> tuple[list[str], int]:

@@ -71,7 +71,8 @@ class Encoding:
             absent = [] if columns.open_ended else [name for name in self.used if name not in known]
             if absent:
                 problem = f"columns that the model needs are missing: {listing(absent)}"
-                raise Refused(problem, "add them (any order; other columns are ignored)")
+                remedy = "add them (any order; other columns are ignored)"
+                raise columns.transposed_name(absent[0]) or Refused(problem, remedy)
             parts = list(self._parts(columns, found))
             met = [(kind, found.get(kind.name, Found())) for kind in self.columns]
             refuse_all(problem for one in met for problem in _problems(*one))
@@ -199,12 +200,7 @@ def _unknown_names(columns: Columns, options: EncodingOptions) -> Iterator[Refus
         advice = Advice("target", ("--target", names[-1]))
         yield Refused("it is not said which column is the target", f"name it: {listing(names)}", advice)
     elif target is not None and target not in names:
-        first = next(iter(columns.raw.values()), None)
-        if first is not None and target in first.values.slice(0, 10**5).to_pylist():
-            problem = f"{show(target)} is the name of a row, not of a column"
-            yield Refused(problem, "turn rows into columns", Advice("transpose", ("--transpose",)))
-        else:
-            yield columns.unknown(target, "target")
+        yield columns.transposed_name(target) or columns.unknown(target, "target")
     for name, kind in options.kinds.items():
         if name not in names and not columns.open_ended:
             drop = kind == "drop"

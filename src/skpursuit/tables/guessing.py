@@ -16,7 +16,16 @@ import pyarrow
 from .columns import Column
 from .errors import show
 from .kinds import MISSING_LEVEL, OTHER_LEVEL, PARTS, Category, Date, Kind, LeftOut, Measured, Number, YesNo
-from .spelling import ORDERS, TRUTH, TRUTH_OR_DIGIT, calendar_part, date_shares, votes
+from .spelling import (
+    GAPS_ABOVE,
+    GAPS_BELOW,
+    ORDERS,
+    TRUTH,
+    TRUTH_OR_DIGIT,
+    calendar_part,
+    date_shares,
+    votes,
+)
 
 MOSTLY = 0.95  # share of cells that must be of a kind; the others count as missing
 FEW_STRAYS = 3  # different texts in a column of numbers that are taken for marks of missing values
@@ -25,10 +34,13 @@ SMALL_CATEGORY = 20  # levels that are all kept
 MOST_LEVELS = 50
 RARE = 0.005  # share of rows that a level of a larger category must have, and at least
 FEWEST = 4  # rows
+FEWEST_GAPS = 3  # rows with a number that stands for a missing value, which is this many times
+FAR = 5  # as large as any other number
 UNIQUE = 0.8  # share of different texts from which a column names its rows
 MEDIAN_ROWS = 20_000  # of a column without missing values that give the median for later files
 WORDS = 40  # characters on average, from which texts are prose
-SAMPLE = 500  # different texts that are tried as dates
+SAMPLE = 500  # different texts that are tried as dates, if one has fewer than
+LONGEST = 50  # characters
 VOTERS = 200  # columns that decide about the decimal sign, by
 VOTER_ROWS = 20_000
 
@@ -74,7 +86,7 @@ def _shares(name: str, column: Column) -> dict[str, float]:
     none = dict.fromkeys(ORDERS, 0.0)
     if not column.is_text or (column.plain is not None and not _DATE_NAME.search(name)):
         return none
-    if not any(re.search(r"\d", text) and len(text) < 40 for text in column.head(50) or "0"):
+    if not any(re.search(r"\d", text) and len(text) < LONGEST for text in column.head(50) or "0"):
         return none
     labels = column.coded[1]
     return date_shares(labels[:: max(1, len(labels) // SAMPLE)]) if labels else none
@@ -193,6 +205,12 @@ class _Guess:
         """Return a column of numbers or dates with what fills its gaps; left out if it tells nothing."""
         values, found = kind.values(self.column)
         known = values[~np.isnan(values)]
+        if isinstance(kind, Number) and known.size:
+            whole = kind.decimal == "," and bool(np.all(known % 1 == 0))
+            kind = replace(kind, whole=whole, gaps=() if forced else _gaps(known))
+            if kind.gaps:
+                values, found = kind.values(self.column)
+                known = values[~np.isnan(values)]
         missing = found.missing + found.strays
         if not known.size:
             what = "date" if isinstance(kind, Date) else "number"
@@ -290,3 +308,17 @@ class _Guess:
             what = "free text" if prose else "an identifier"
             return f"{what}: {len(labels)} different texts in {known} rows"
         return ""
+
+
+def _gaps(known: np.ndarray) -> tuple[float, ...]:
+    """Return the numbers that stand for missing values, as statistics programs write them."""
+    gaps: tuple[float, ...] = ()
+    if known.min() in GAPS_BELOW:
+        below = known[known < 0]
+        if FEWEST_GAPS <= below.size < 0.5 * known.size and np.isin(below, GAPS_BELOW).all():
+            gaps = tuple(np.unique(below).tolist())
+    if (top := known.max()) in GAPS_ABOVE:
+        rest = known[known < top]
+        if FEWEST_GAPS <= known.size - rest.size < 0.5 * known.size and FAR * rest.max() < top:
+            gaps += (float(top),)
+    return gaps

@@ -7,7 +7,7 @@ feature. `guessing` makes kinds from a training file; a new file is read by the 
 from __future__ import annotations
 
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
@@ -129,6 +129,8 @@ class Number(Measured):
 
     decimal: str = "."
     unit: str = ""
+    whole: bool = False  # whether all of them were
+    gaps: tuple[float, ...] = ()  # numbers that stand for a missing value
     kind: ClassVar[str] = "number"
 
     def __post_init__(self) -> None:
@@ -136,11 +138,14 @@ class Number(Measured):
             raise ValueError("a decimal sign is . or ,")
 
     def read(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
-        return column.numbers(self.decimal, self.unit)
+        values, strays = column.numbers(self.decimal, self.unit)
+        return (np.where(np.isin(values, self.gaps), np.nan, values) if self.gaps else values), strays
 
     def words(self) -> str:
-        comma = "decimal comma" if self.decimal == "," else ""
-        return ", ".join(filter(None, ("number", self.unit, comma)))
+        comma = "decimal comma" if self.decimal == "," and not self.whole else ""
+        gaps = " and ".join(f"{gap:g}" for gap in self.gaps)
+        means = f"{gaps} mean{'s' * (len(self.gaps) == 1)} missing" if gaps else ""
+        return ", ".join(filter(None, ("number", self.unit, comma, means)))
 
 
 @dataclass(frozen=True)
@@ -246,11 +251,12 @@ class LeftOut(Kind):
 
 
 KINDS: dict[str, type[Kind]] = {one.kind: one for one in (Number, Date, YesNo, Category, LeftOut)}
-_ACCEPTED = {
+_ACCEPTED: dict[Any, Callable[[Any], bool]] = {
     str: lambda value: isinstance(value, str),
     bool: lambda value: isinstance(value, bool),
     float: lambda value: isinstance(value, int | float) and np.isfinite(value),
     tuple[str, ...]: lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
+    tuple[float, ...]: lambda value: isinstance(value, list) and all(map(_ACCEPTED[float], value)),
     type(None): lambda value: value is None,
 }
 

@@ -22,12 +22,14 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
 from .columns import Column, Columns, ReadOptions, different, trailing_totals
+from .delimited import split_header
 from .errors import Advice, Refused, listing, show
 from .source import TextFile, examine
 from .spelling import parse_number
 
 PANDAS_INDEX = "__index_level_"  # what pandas calls its row index in a file
 MIDNIGHT = datetime.time()
+HEAD = 50  # rows of a sheet that are looked at for the header
 _CSR = ("data", "indices", "indptr", "shape")
 _NPZ_REMEDY = "store X and y, or the CSR parts data, indices, indptr, shape and y (numpy.savez)"
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+|inf|nan)(?:e[+-]?\d+)?"
@@ -80,15 +82,10 @@ def _plain(column: Any) -> Any:
 def read_excel(path: Path, options: ReadOptions) -> Columns:
     """Read one sheet of a workbook; a column of cells of one type keeps that type, any other is text."""
     rows = [row for row in _sheet(path, options) if any(cell != "" for cell in row)]
-    width = max((_filled(row) for row in rows[:50]), default=0)
-    while len(rows) > 2 and options.header and _filled(rows[0]) < 0.5 * width:
-        title = " ".join(str(cell) for cell in rows[0] if cell != "")
-        options.told(f"the row above the header is left out: {show(title)}")
-        rows = rows[1:]
-    if len(rows) < 1 + options.header:
+    heads, above = split_header([list(map(str, row)) for row in rows[:HEAD]], options) if rows else ([], 0)
+    data = rows[above:]
+    if not data:
         raise Refused("there are no rows in the sheet", "give a sheet with data below the header")
-    heads = rows[0] if options.header else [f"c{j + 1}" for j in range(len(rows[0]))]
-    data = rows[options.header :]
     totals = trailing_totals(data, data[1:], options)
     return Columns.of(path, heads, map(_typed, zip(*data[: len(data) - totals])))
 
@@ -104,7 +101,7 @@ def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
         book = python_calamine.CalamineWorkbook.from_path(str(path))
         names = book.sheet_names
         sheet = options.sheet or names[0]
-        rows = book.get_sheet_by_name(sheet).to_python(skip_empty_area=True) if sheet in names else None
+        rows = _unmerged(book.get_sheet_by_name(sheet)) if sheet in names else None
     except Exception:  # calamine raises whatever the bytes lead to
         remedy = "the file is damaged or something else: save it again as .xlsx"
         raise Refused("this cannot be read as a workbook", remedy) from None
@@ -116,8 +113,14 @@ def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
     return rows
 
 
-def _filled(row: list[Any]) -> int:
-    return sum(cell != "" for cell in row)
+def _unmerged(sheet: Any) -> list[list[Any]]:
+    """Return the cells of a sheet; what is merged over several rows of a column stands in each of them."""
+    rows: list[list[Any]] = sheet.to_python(skip_empty_area=False)
+    for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
+        for row in rows[top + 1 : bottom + 1] if left == right else ():
+            row[left] = rows[top][left]
+    used = [j for j, column in enumerate(zip(*rows)) if any(cell != "" for cell in column)]
+    return [row[used[0] : used[-1] + 1] for row in rows] if used else []
 
 
 def _typed(cells: tuple[Any, ...]) -> Any:
@@ -288,43 +291,46 @@ class _Attribute:
 
 def read_arff(path: Path, options: ReadOptions) -> Columns:
     """Read an ARFF file; a nominal attribute {0,1} is a number, any other attribute that is none a text."""
-    lines = (
-        (number, line.strip())
-        for number, line in enumerate(examine(path, options.text_encoding).lines(), start=1)
-        if line.strip() and not line.strip().startswith("%")
-    )
-    attributes = _read_header(lines)
+    attributes: list[_Attribute] = []
+    rows: list[dict[int, Any]] = []
+    in_data, sparse = False, None
+    for number, line in enumerate(examine(path, options.text_encoding).lines(), start=1):
+        text = line.strip()
+        keyword = text.split(None, 1)[0].lower() if text else "%"
+        try:
+            if keyword.startswith("%"):
+                continue
+            if in_data:
+                if sparse not in (None, text.startswith("{")):
+                    raise ValueError("dense and sparse rows are mixed")
+                sparse = text.startswith("{")
+                rows.append(_row(text, attributes))
+            elif keyword == "@attribute":
+                attributes.append(_attribute(text))
+            elif keyword not in ("@relation", "@data"):
+                raise Refused(f"line {number} is not part of an ARFF header: {show(text)}", "correct it")
+            in_data = in_data or (keyword == "@data" and bool(attributes))
+        except ValueError as error:
+            raise Refused(f"line {number}: {error}", "correct that line, or get the whole file") from None
+    if not in_data:
+        problem = "there is no @data line after @attribute lines, so this is not a whole ARFF file"
+        raise Refused(problem, "get the whole file again, or correct its extension")
     names = different(attribute.name for attribute in attributes)
-    rows, sparse = _read_data(lines, attributes)
     inside = [j for j, attribute in enumerate(attributes) if sparse and attribute.labels is None]
     raw = {names[j]: attributes[j].column(rows, j) for j in range(len(names)) if j not in set(inside)}
     if not sparse:
         return Columns(str(path), raw)
-    place = {j: new for new, j in enumerate(inside)}
-    entries = [(i, place[j], cell) for i, row in enumerate(rows) for j, cell in row.items() if j in place]
+    entries = [(i, j, row[j]) for i, row in enumerate(rows) for j in row if attributes[j].labels is None]
     i, j, cells = zip(*entries) if entries else ((), (), ())
-    matrix = csr_array((np.array(cells, dtype=np.float64), (i, j)), shape=(len(rows), len(inside)))
+    shape = (len(rows), len(attributes))
+    matrix = csr_array((np.array(cells, dtype=np.float64), (i, j)), shape=shape)[:, inside]
     return Columns(str(path), raw, tuple(names[j] for j in inside), matrix)
 
 
-def _read_header(lines: Iterator[tuple[int, str]]) -> list[_Attribute]:
-    attributes: list[_Attribute] = []
-    for number, text in lines:
-        keyword = text.split(None, 1)[0].lower()
-        if keyword == "@data" and attributes:
-            return attributes
-        if keyword == "@attribute":
-            attributes.append(_attribute(number, text))
-        elif keyword not in ("@relation", "@data"):
-            raise Refused(f"line {number} is not part of an ARFF header: {show(text)}", "correct it")
-    problem = "there is no @data line after @attribute lines, so this is not a whole ARFF file"
-    raise Refused(problem, "get the whole file again, or correct its extension")
-
-
-def _attribute(number: int, text: str) -> _Attribute:
+def _attribute(text: str) -> _Attribute:
     match = _ATTRIBUTE.fullmatch(text)
     if match is None:
-        raise Refused(f"line {number}: cannot understand {show(text)}", "write @attribute NAME TYPE")
+        raise ValueError(f"cannot understand {show(text)}, which is not @attribute NAME TYPE")
     name, kind = _unquote(match[1]), match[2].strip()
     if kind.startswith("{") and kind.endswith("}"):
         labels = tuple(_unquote(token) for token in _split(kind[1:-1]))
@@ -332,24 +338,15 @@ def _attribute(number: int, text: str) -> _Attribute:
     return _Attribute(name, None if kind.lower() in _NUMBERS else ())  # strings, dates and the like
 
 
-def _read_data(
-    lines: Iterator[tuple[int, str]], attributes: list[_Attribute]
-) -> tuple[list[dict[int, Any]], bool]:
-    """Return the values of each row by the number of their attribute, and whether the file is sparse."""
-    rows: list[dict[int, Any]] = []
-    sparse = None
-    for number, text in lines:
-        try:
-            if sparse not in (None, text.startswith("{")):
-                raise ValueError("dense and sparse rows are mixed")
-            sparse = text.startswith("{")
-            items = dict(_sparse_items(text, len(attributes)) if sparse else enumerate(_split(text)))
-            if not sparse and len(items) != len(attributes):
-                raise ValueError(f"{len(items)} values where {len(attributes)} attributes are declared")
-            rows.append({j: attributes[j].value(token) for j, token in items.items()})
-        except ValueError as error:
-            raise Refused(f"line {number}: {error}", "correct that line, or get the whole file") from None
-    return rows, bool(sparse)
+def _row(text: str, attributes: list[_Attribute]) -> dict[int, Any]:
+    """Return the values of a row by the number of their attribute; ValueError if it is none."""
+    if text.startswith("{"):
+        items = dict(_sparse_items(text, len(attributes)))
+    else:
+        items = dict(enumerate(_split(text)))
+        if len(items) != len(attributes):
+            raise ValueError(f"{len(items)} values where {len(attributes)} attributes are declared")
+    return {j: attributes[j].value(token) for j, token in items.items()}
 
 
 def _sparse_items(text: str, width: int) -> Iterator[tuple[int, str]]:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 _WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
 #: Spellings of a missing value, in lower case.
 MISSING = tuple(_WORDS["missing"])
+GAPS_BELOW, GAPS_ABOVE = _WORDS["gaps_below"], _WORDS["gaps_above"]
 TOTALS = frozenset(_WORDS["totals"])
 #: Words for yes and no, in lower case; where a column is known to hold them, digits may say it too.
 TRUTH = {**dict.fromkeys(_WORDS["yes"], True), **dict.fromkeys(_WORDS["no"], False)}
@@ -131,7 +132,7 @@ def values_of(labels: Sequence[str]) -> list[Decimal] | None:
 
 _TIME = (
     r"(?:(?:T|[ ,]+)(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,]\d+)?)?\s*(?P<half>[AaPp]\.?[Mm]\.?)?"
-    r"\s*(?:Uhr|Z|UTC|GMT|[+-]\d{2}:?\d{2})?)?"
+    r"\s*(?:Uhr|(?:Z|UTC|GMT|[A-Z]{2,3}T)?(?:[+-]\d{1,2}(?::?\d{2})?)?)(?: ?\[[\w/]+\])?)?"
 )
 _DAY, _MONTH, _YEAR, _DOT = r"(?P<d>\d{1,2})", r"(?P<m>\d{1,2})", r"(?P<y>\d{4}|\d{2})", "[./-] ?"
 _NAME, _WEEKDAY = r"(?P<m>[^\W\d_]{3,9})", r"(?:[^\W\d_]{2,10}[.,]{1,2} ?)?"

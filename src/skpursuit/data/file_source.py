@@ -1,0 +1,180 @@
+"""Dense X in files: `.npy`, folders of `.npy` pieces, memory maps over plain files, and lists of these.
+
+Pieces of a folder are put together in the order of their names, numbers in them by value: below each other
+where they have the same columns, else side by side. X is then cut into tiles that fit in the memory limit:
+whole rows of a C-ordered file, whole columns of an F-ordered one, so that a tile is one stretch of the file.
+What fits in memory as a whole is read once, and is an array like any other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skpursuit._files import FileError
+from skpursuit.data.array_source import float_dtype
+from skpursuit.data.dense import DenseTile
+from skpursuit.data.file_store import FileStore
+from skpursuit.data.options import Options
+from skpursuit.data.recipes import DenseRecipe, FileArray, Part, mapped_array, naming, npy_array
+from skpursuit.data.store import TileStore
+from skpursuit.numerics.sums import PIECE
+
+KNOWN = "a .npy file, or a folder of .npy pieces"
+FEW = 16  # columns that a tile of long columns has at least, if it can
+
+
+def takes(X: Any) -> bool:
+    """Whether X is a path, a memory map over a plain file, or a list of these."""
+    if isinstance(X, (list, tuple)):
+        return len(X) > 0 and all(not isinstance(part, (list, tuple)) and takes(part) for part in X)
+    if isinstance(X, np.memmap):
+        return mapped_array(X) is not None
+    return isinstance(X, (str, os.PathLike))
+
+
+def is_folder_of(X: Any, ending: str) -> bool:
+    """Whether X is a folder that has files with this ending."""
+    return os.path.isdir(X) and any(name.endswith(ending) for name in os.listdir(X))
+
+
+def store(X: Any, options: Options) -> TileStore:
+    """X in one array where that fits in the limit, else tile by tile."""
+    arrays, axis = arrays_of(X)
+    return store_of(Stack(arrays, axis, options).recipes(options.limit.tile), options)
+
+
+def arrays_of(X: Any) -> tuple[list[FileArray], int]:
+    """The arrays, and the axis along which they follow each other."""
+    if isinstance(X, (list, tuple)):
+        arrays = [array for part in X for array in arrays_of(part)[0]]
+    elif isinstance(X, np.memmap):
+        mapped = mapped_array(X)
+        assert mapped is not None
+        arrays = [mapped]
+    elif is_folder_of(X, ".npy"):
+        arrays = [npy_array(path) for path in pieces(X, ".npy")]
+    elif os.path.exists(X) and not str(X).endswith(".npy"):
+        raise FileError(X, "this kind of file or folder is not known", f"give {KNOWN}")
+    else:
+        arrays = [npy_array(os.fspath(X))]
+    first = arrays[0]
+    wider, taller = ([a for a in arrays if a.shape[axis] != first.shape[axis]] for axis in (1, 0))
+    # A single piece in the middle with another width is no way to cut columns.
+    if (wider and taller) or (len(wider) == 1 and wider[0] is not arrays[-1] and len(arrays) > 3):
+        odd = (taller or wider)[0]
+        problem = f"its shape {odd.shape} does not go with {first.in_words}"
+        raise FileError(odd.path, problem, "pieces need the same number of columns, or of rows")
+    return arrays, 1 if wider else 0
+
+
+def pieces(folder: Any, ending: str) -> list[str]:
+    """The files of a folder with this ending, in the order of their names, numbers in them by value."""
+
+    def natural(name: str) -> list[Any]:
+        return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
+
+    with naming(os.fspath(folder)):
+        names = sorted((name for name in os.listdir(folder) if name.endswith(ending)), key=natural)
+    numbers = [int(found[-1]) for name in names if (found := re.findall(r"\d+", name))]
+    gaps = sorted(set(range(min(numbers), max(numbers) + 1)) - set(numbers)) if numbers else []
+    if gaps and len(numbers) == len(names) > 2 * len(gaps) and len(set(numbers)) == len(names):
+        raise FileError(folder, f"piece {gaps[0]} between {names[0]} and {names[-1]} is missing", "add it")
+    return [str(Path(folder) / name) for name in names]
+
+
+class Stack:
+    """Arrays that follow each other along an axis, and the columns of them that count."""
+
+    def __init__(self, arrays: list[FileArray], axis: int, options: Options) -> None:
+        self.arrays, self.axis = arrays, axis
+        self.starts = np.cumsum([0, *(array.shape[axis] for array in arrays)]).tolist()
+        self.dtype = np.result_type(*(float_dtype(array.dtype) for array in arrays))
+        self.by_columns = all(array.by_columns for array in arrays if array.shape[1] > 1)
+        self.by_columns &= any(array.by_columns for array in arrays)
+        whole = [self.starts[-1] if axis == k else arrays[0].shape[k] for k in range(2)]
+        chosen = options.chosen(whole[1], None)
+        self.runs = np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)  # of neighbouring columns
+        self.shape = whole[0], len(chosen)
+
+    def recipes(self, tile_bytes: int) -> list[list[DenseRecipe]]:
+        """The recipes of tiles of about so many bytes."""
+        n, d = self.shape
+        tall, wide = tile_shape(n, d, tile_bytes // self.dtype.itemsize, self.by_columns)
+        inner = self.starts[1:-1] if self.axis == 0 and self.by_columns else []
+        row_edges = edges([*(end // PIECE * PIECE for end in inner), n], tall)
+
+        def recipe(rows: tuple[int, int], cols: tuple[int, int]) -> DenseRecipe:
+            shape = rows[1] - rows[0], cols[1] - cols[0]
+            return DenseRecipe(shape, self.dtype, self.by_columns, tuple(self.parts(rows, cols)))
+
+        return [[recipe(rows, cols) for cols in pairwise(edges([d], wide))] for rows in pairwise(row_edges)]
+
+    def parts(self, rows: tuple[int, int], cols: tuple[int, int]) -> Iterator[Part]:
+        """The rectangles of files that make up some rows and some of the columns that count."""
+        place = 0
+        for run in self.runs:
+            lo, hi = max(cols[0], place), min(cols[1], place + len(run))
+            if lo < hi:
+                first = int(run[0]) + lo - place
+                yield from self._rectangle(rows, (first, first + hi - lo), lo - cols[0])
+            place += len(run)
+
+    def _rectangle(self, rows: tuple[int, int], cols: tuple[int, int], place: int) -> Iterator[Part]:
+        """Parts of the arrays that a rectangle lies in; it begins at column `place` of the tile."""
+        along = cols if self.axis else rows
+        for array, start, stop in zip(self.arrays, self.starts, self.starts[1:]):
+            lo, hi = max(along[0], start), min(along[1], stop)
+            if lo < hi:
+                inside, at = slice(lo - start, hi - start), lo - along[0]
+                if self.axis == 0:
+                    yield Part(array, inside, slice(*cols), (at, place))
+                else:
+                    yield Part(array, slice(*rows), inside, (0, place + at))
+
+
+def tile_shape(n: int, d: int, entries: int, by_columns: bool) -> tuple[int, int]:
+    """Rows (a multiple of 512) and columns of a tile of about so many entries, whole lines of the file."""
+    if by_columns:
+        tall = n if n * min(d, FEW) <= entries else max(PIECE, entries // FEW // PIECE * PIECE)
+        return tall, max(1, entries // tall)
+    wide = d if d * PIECE <= entries else max(1, entries // PIECE)
+    return max(PIECE, entries // wide // PIECE * PIECE), wide
+
+
+def edges(ends: list[int], most: int) -> list[int]:
+    """Edges from 0 to the last end, at most so far apart, at the ends where that leaves no small ranges."""
+    out = [0]
+    for end, following in pairwise([*ends, ends[-1] + most + 1]):
+        while end - out[-1] > most:
+            out.append(out[-1] + most)
+        if out[-1] < end and (following - out[-1] > most or end == ends[-1]):
+            out.append(end)
+    return out
+
+
+def store_of(recipes: list[list[DenseRecipe]], options: Options, names: list[str] | None = None) -> TileStore:
+    """The recipes as a store; one array in memory where all of X fits in the limit."""
+    flat = [recipe for row in recipes for recipe in row]
+    total = sum(recipe.nbytes for recipe in flat)
+    if not options.limit.holds(total):
+        return FileStore(recipes, options.limit, names)  # type: ignore[arg-type]
+    n, d = sum(row[0].shape[0] for row in recipes), sum(recipe.shape[1] for recipe in recipes[0])
+    X = np.empty((n, d), flat[0].dtype, order="F" if flat[0].by_columns else "C")
+    row = 0
+    for line in recipes:
+        column = 0
+        for recipe in line:
+            height, width = recipe.shape
+            recipe.fill(X[row : row + height, column : column + width])
+            column += width
+        row += line[0].shape[0]
+    made = TileStore([[DenseTile(X, flat[0].by_columns)]])
+    made.names = names
+    return made

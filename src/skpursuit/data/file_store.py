@@ -1,0 +1,169 @@
+"""X in files: tiles are loaded one after the other, the next one while the last one is worked on.
+
+Two buffers and one thread that reads are all that is in memory of X itself. Whatever is kept of it (codes,
+columns, products) has its share of one memory limit. Every pass over the files counts the bytes it reads, as
+the system does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data.kept import ColumnCache, Kept
+from skpursuit.data.memory import MemoryLimit
+from skpursuit.data.reads import Reads
+from skpursuit.data.recipes import Recipe, Stamp, check_same, naming
+from skpursuit.data.store import Arguments, Keep, Place, Prices, TileStore, call, no_arguments
+from skpursuit.data.tile import Tile
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.tuning import FILE_BYTE
+
+SAMPLED = 16  # tiles of which some bytes are part of the identity of X
+
+
+class FileStore(TileStore):
+    """X by the recipes of its tiles.
+
+    Parameters
+    ----------
+    recipes : list of list of Recipe
+        One list for each range of rows.
+    limit : MemoryLimit
+    names : list of str, optional
+        Of the columns, where the source has them.
+
+    Attributes
+    ----------
+    loaded_bytes : int
+        Bytes that were read from files so far.
+    """
+
+    in_memory = False
+
+    def __init__(
+        self, recipes: list[list[Recipe]], limit: MemoryLimit, names: list[str] | None = None
+    ) -> None:
+        blanks: dict[Any, Tile] = {}  # one for each shape
+        for recipe in (recipe for row in recipes for recipe in row):
+            if recipe.shape not in blanks:
+                blanks[recipe.shape] = recipe.blank()
+        self.limit = limit
+        super().__init__([[blanks[recipe.shape] for recipe in row] for row in recipes])
+        self.recipes = [recipe for row in recipes for recipe in row]
+        self.names = names
+        self.loaded_bytes = 0
+        self._buffers: list[np.ndarray] = []
+        n, d = self.shape
+        whole = sum(recipe.file_bytes for recipe in self.recipes)
+        self.by_columns = all(recipe.by_columns for recipe in self.recipes)
+        line = (whole // d, whole) if self.by_columns else (whole, whole // n)
+        self.prices = Prices(FILE_BYTE, *line)
+
+    def new_kept(self) -> Kept:
+        """Empty caches within the limit."""
+        limit = self.limit
+        return Kept(columns=ColumnCache(limit.columns), gram_columns=ColumnCache(limit.products))
+
+    # -- passes over the files --------------------------------------------------------------------------
+
+    def run(
+        self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
+    ) -> Iterator[tuple[Place, Any]]:
+        todo = [(place, given) for place in self.places if (given := args(place)) is not None]
+        if keep is None:
+            tiles = self._loaded([place for place, _ in todo])
+            for (place, given), tile in zip(todo, tiles):
+                yield place, call(fn, tile, given)
+            return
+        missing = [place for place in self.places if (keep, place.number) not in self._held]
+        for place, tile in zip(missing, self._loaded(missing)):
+            self._held[keep, place.number] = keep(tile, place.number)
+        for place, given in todo:
+            yield place, call(fn, self._held[keep, place.number], given)
+
+    def _loaded(self, places: list[Place]) -> Iterator[Tile]:
+        """The tiles at these places, each as long as it is in hand: its buffer is used again."""
+        recipes = [self.recipes[place.number] for place in places]
+        stopped = False
+        buffers = [self._buffer(max((recipe.nbytes for recipe in recipes), default=0)) for _ in range(2)]
+        with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-reader") as reader:
+            try:
+                ahead = [reader.submit(r.load, b, lambda: stopped) for r, b in zip(recipes[:1], buffers)]
+                for k, recipe in enumerate(recipes):
+                    tile = ahead.pop().result()
+                    self.loaded_bytes += recipe.file_bytes
+                    for following in recipes[k + 1 : k + 2]:
+                        ahead.append(reader.submit(following.load, buffers[(k + 1) % 2], lambda: stopped))
+                    yield tile
+            finally:  # an interrupt, an error, or a caller that has enough
+                stopped = True
+                self._buffers.extend(buffers)
+
+    def _buffer(self, nbytes: int) -> np.ndarray:
+        """Memory for a tile, that of an earlier one if there is some."""
+        while self._buffers:
+            buffer = self._buffers.pop()
+            if len(buffer) >= nbytes:
+                return buffer
+        return np.empty(nbytes, np.uint8)
+
+    def take(self, cols: Indices) -> Floats:
+        if not self.by_columns:
+            return super().take(cols)
+        asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
+        out = np.empty((len(cols), self.shape[0]))
+        for place, recipe in zip(self.places, self.recipes):
+            if place.j in asked:
+                places, local = asked[place.j]
+                out[places, place.rows] = recipe.take(local)
+                self.loaded_bytes += recipe.file_bytes * len(local) // recipe.shape[1]
+        return out
+
+    def _where_not_finite(self, column: int) -> str:
+        line = self.take(np.array([column]))[0]
+        row = int(np.flatnonzero(~np.isfinite(line))[0])
+        for place, recipe in zip(self.places, self.recipes):
+            inside = (
+                place.rows.start <= row < place.rows.stop and place.cols.start <= column < place.cols.stop
+            )
+            if inside:
+                return f", row {row}, in {recipe.file_of(row - place.rows.start, column - place.cols.start)}"
+        return ""
+
+    # -- whether X is what it was -----------------------------------------------------------------------
+
+    def files(self) -> dict[str, Stamp]:
+        """The files, and what they were when the design was made."""
+        return {path: stamp for recipe in self.recipes for path, stamp in recipe.files()}
+
+    def watch(self) -> None:
+        """Files are looked at whenever they are read."""
+
+    def check_unchanged(self) -> None:
+        for path, stamp in self.files().items():
+            with naming(path):
+                now = os.stat(path)
+            check_same(path, stamp, now)
+
+    def digest(self, digest: Any, reads: Reads) -> None:
+        """Feed names, sizes and times of the files, the edges, and some of the tiles to a digest."""
+        for path, stamp in self.files().items():
+            digest.update(repr((os.path.basename(path), stamp.size, stamp.mtime_ns)).encode())
+        digest.update(self.row_edges.tobytes() + self.col_edges.tobytes())
+        for number in np.unique(np.linspace(0, len(self.places) - 1, SAMPLED).astype(int)).tolist():
+            sample = self.recipes[number].sample()
+            self.loaded_bytes += len(sample)
+            digest.update(sample)
+
+    @property
+    def identity(self) -> str:
+        """Hex digest of what `digest` looks at."""
+        digest = hashlib.sha256()
+        self.digest(digest, Reads())
+        return digest.hexdigest()

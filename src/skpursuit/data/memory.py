@@ -1,0 +1,73 @@
+"""One accountant for `memory_limit`: whatever is kept of an X on disk asks here first.
+
+The limit is divided once. Tiles in hand and ahead, columns that were gathered, and products of columns get
+fixed shares, small beside what they save; the codes of X may have the rest, and what is not granted of them
+goes to a folder. What an X in memory keeps is bounded by the caches themselves, as it always was.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from skpursuit.parameters import shown
+
+UNITS = {"": 1} | {name: 1000**k for k, name in enumerate("KMGT", 1)}
+UNITS |= {f"{name}I": 1024**k for k, name in enumerate("KMGT", 1)}
+LEAST = 2**20  # bytes below which nothing can be done
+MOST_TILE = 64 * 2**20  # larger tiles are read no faster
+
+
+def as_bytes(name: str, value: Any) -> int:
+    """Bytes from a whole number or from text such as "2GB", "512 MiB"."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise TypeError(f'{name} must be a number of bytes or text such as "2GB", got {shown(value)}')
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKmMgGtT]?i?)[bB]?\s*", value)
+        if found is None or found[2].upper() not in UNITS:
+            raise ValueError(f'{name} must be a number of bytes or text such as "2GB", got {shown(value)}')
+        value = float(found[1]) * UNITS[found[2].upper()]
+    if not LEAST <= value < 2**63:
+        raise ValueError(f"{name} must be at least 1 MiB, got {shown(value)}")
+    return int(value)
+
+
+class MemoryLimit:
+    """How many bytes each kind of thing that is kept may take.
+
+    Parameters
+    ----------
+    limit : int
+        Bytes in all.
+
+    Attributes
+    ----------
+    tile : int
+        Bytes of one tile; two are in memory at a time, and as much again while they are worked on.
+    columns : int
+        Of gathered columns of X, and as much of those of a view.
+    products : int
+        Of columns of X^T X, or of products of codes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.tile = min(MOST_TILE, limit // 32)
+        self.columns = limit // 12
+        self.products = limit // 12
+        self.granted = 4 * self.tile + 2 * self.columns + self.products
+
+    def holds(self, nbytes: int) -> bool:
+        """Whether an X of so many bytes can be loaded whole, with its codes and all that is kept of it."""
+        return 2 * nbytes <= self.limit
+
+    def ask(self, nbytes: int) -> bool:
+        """Grant so many bytes more, or none."""
+        if self.granted + nbytes > self.limit:
+            return False
+        self.granted += nbytes
+        return True
+
+    def release(self, nbytes: int) -> None:
+        """Give back what was granted."""
+        self.granted -= nbytes

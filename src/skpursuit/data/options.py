@@ -1,0 +1,68 @@
+"""What a caller may say about an X that is not in memory: how much of it may be, and which columns count."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data.memory import MemoryLimit, as_bytes
+from skpursuit.numerics.arrays import Indices
+from skpursuit.parameters import shown
+
+MEMORY_LIMIT = "2GB"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Checked options of `as_design`; `limit` is the accountant of one design."""
+
+    memory_limit: int | str = MEMORY_LIMIT
+    columns: Any = None
+    exclude: Any = None
+    codes: Any = "auto"
+    limit: MemoryLimit = field(init=False)
+
+    def __post_init__(self) -> None:
+        limit = MemoryLimit(as_bytes("memory_limit", self.memory_limit))
+        object.__setattr__(self, "limit", limit)
+        for name in ("columns", "exclude"):
+            listed = getattr(self, name)
+            if listed is not None and (isinstance(listed, (str, bytes)) or not isinstance(listed, Iterable)):
+                raise TypeError(f"{name} must be a list of column names or numbers, got {shown(listed)}")
+        if not (self.codes is None or isinstance(self.codes, (str, os.PathLike))):
+            raise TypeError(f'codes must be "auto", the path of a folder or None, got {shown(self.codes)}')
+
+    @property
+    def chooses(self) -> bool:
+        """Whether some columns are chosen or left out."""
+        return self.columns is not None or self.exclude is not None
+
+    def chosen(self, d: int, names: list[str] | None) -> Indices:
+        """The numbers of the columns of X among d, ascending."""
+        picked = range(d) if self.columns is None else self._numbers("columns", self.columns, d, names)
+        left_out = [] if self.exclude is None else self._numbers("exclude", self.exclude, d, names)
+        chosen = sorted(set(picked) - set(left_out))
+        if not chosen:
+            raise ValueError("columns and exclude leave no column of X; name at least one")
+        return np.array(chosen, dtype=np.intp)
+
+    @staticmethod
+    def _numbers(option: str, listed: Any, d: int, names: list[str] | None) -> list[int]:
+        """Names or numbers of columns as numbers; an error that names the first that is not there."""
+        places = {name: j for j, name in enumerate(names or [])}
+        out = []
+        for one in listed:
+            if isinstance(one, (int, np.integer)) and not isinstance(one, bool) and 0 <= one < d:
+                out.append(int(one))
+            elif one in places:
+                out.append(places[one])
+            else:
+                known = (
+                    f"the names are {shown(names)}" if names else f"columns are numbered from 0 to {d - 1}"
+                )
+                raise ValueError(f"{option} names {one!r}, which X does not have; {known}")
+        return out

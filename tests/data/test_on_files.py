@@ -1,0 +1,256 @@
+"""X in files: the bits of the array in memory however it is cut, exact counts, errors that name a file."""
+
+import os
+import re
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skpursuit import OMP, PursuitClassifier, PursuitRegressor, as_design, minimize
+from skpursuit.data.file_store import FileStore
+from tests.support.data import on_disk
+
+LIMIT = "4MB"
+
+
+def problem(n=1700, d=330, seed=0, order="C"):
+    rng = np.random.default_rng(seed)
+    X = np.asarray(rng.standard_normal((n, d)), order=order)
+    w = np.zeros(d)
+    w[rng.choice(d, 8, replace=False)] = rng.standard_normal(8) + 2.0
+    return X, X @ w + rng.standard_normal(n)
+
+
+def save(folder, X, cuts=(), axis=0):
+    """X in `.npy` pieces, cut before these rows or columns; the file itself without cuts."""
+    parts = np.split(X, cuts, axis=axis)
+    folder.mkdir()
+    for k, part in enumerate(parts):
+        order = "F" if X.flags.f_contiguous else "C"
+        np.save(folder / f"piece{k}.npy", np.asarray(part, order=order))
+    return folder if len(parts) > 1 else folder / "piece0.npy"
+
+
+WAYS = {
+    "one file": {},
+    "rows": {"cuts": (512, 1024)},
+    "uneven rows": {"cuts": (1, 700, 1500, 1699)},
+    "columns": {"cuts": (1, 90, 329), "axis": 1},
+}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("selector", ["exact", "gram", "certified", "auto"])
+def test_the_same_bits_however_x_is_cut(tmp_path, order, way, selector):
+    X, y = problem(order=order)
+    design = as_design(save(tmp_path / "x", X, **WAYS[way]), memory_limit=LIMIT)
+    assert isinstance(design.store, FileStore)
+    assert len(design.store.places) > 5
+    ours = minimize(design, y, OMP(n_nonzero_coefs=12), selector)
+    true = minimize(X, y, OMP(n_nonzero_coefs=12), selector)
+    np.testing.assert_array_equal(ours.support, true.support)
+    np.testing.assert_array_equal(ours.coef, true.coef)
+    assert ours.objective == true.objective
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_norms_and_means_have_the_bits_of_the_array(tmp_path, order):
+    X, _ = problem(order=order)
+    design, true = as_design(save(tmp_path / "x", X), memory_limit=LIMIT), as_design(X)
+    for axis in (0, 1):
+        np.testing.assert_allclose(design.norms(axis), true.norms(axis), rtol=1e-14)
+    np.testing.assert_array_equal(design.norms(0), true.norms(0))
+    np.testing.assert_array_equal(design.means(), true.means())
+    assert design.identity() == as_design(tmp_path / "x" / "piece0.npy", memory_limit=LIMIT).identity()
+
+
+def read_by_the_process():
+    with open("/proc/self/io") as lines:
+        return int(next(line.split()[1] for line in lines if line.startswith("rchar")))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system does not count")
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_bytes_are_counted_as_the_system_counts_them(tmp_path, order):
+    X, y = problem(order=order)
+    path = save(tmp_path / "x", X)
+    minimize(as_design(path, memory_limit=LIMIT), y, OMP(n_nonzero_coefs=12), "certified")  # loads kernels
+    before = read_by_the_process()
+    design = as_design(path, memory_limit=LIMIT)
+    minimize(design, y, OMP(n_nonzero_coefs=12), "certified")
+    extra = read_by_the_process() - before - design.store.loaded_bytes
+    assert 0 <= extra < 20000  # the header, and this count itself
+
+
+def test_a_small_file_is_an_array_in_memory(tmp_path):
+    X, _ = problem()
+    design = as_design(save(tmp_path / "x", X, cuts=(700,)))
+    assert design.store.is_one_tile
+    np.testing.assert_array_equal(design.store.first.X, X)
+
+
+def test_memory_maps_are_read_as_files(tmp_path):
+    X, _ = problem()
+    path = save(tmp_path / "x", X)
+    mapped = np.load(path, mmap_mode="r")
+    for source, rows in ((mapped, slice(None)), (mapped[512:], slice(512, None)), ([mapped, mapped], None)):
+        design = as_design(source, memory_limit=LIMIT)
+        assert isinstance(design.store, FileStore)
+        dense = np.vstack([X, X]) if rows is None else X[rows]
+        np.testing.assert_array_equal(design.columns(np.arange(7)), dense[:, :7].T)
+    private = np.load(path, mmap_mode="c")
+    private[0, 0] = 7.0
+    assert as_design(private).columns(np.array([0]))[0, 0] == 7.0
+    assert as_design(mapped[:, ::2], memory_limit=LIMIT).store.is_one_tile
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", "<i2", "|b1", "<f2"])
+def test_numbers_of_other_kinds(tmp_path, dtype):
+    X = np.asarray(problem()[0] * 3).astype(dtype)
+    np.save(tmp_path / "x.npy", X)
+    design = as_design(tmp_path / "x.npy", memory_limit="1MiB")
+    assert design.dtype == as_design(X).dtype
+    np.testing.assert_array_equal(design.columns(np.arange(330)), X.T.astype(float))
+
+
+def test_columns_can_be_chosen_and_left_out(tmp_path):
+    X, _ = problem()
+    for order in "CF":
+        path = save(tmp_path / order, np.asarray(X, order=order))
+        some = as_design(path, memory_limit=LIMIT, columns=range(5, 330), exclude=[7, 8, 300])
+        chosen = np.delete(np.arange(5, 330), [2, 3, 295])
+        np.testing.assert_array_equal(some.columns(np.arange(len(chosen))), X[:, chosen].T)
+    with pytest.raises(ValueError, match=r"exclude names 330, .*columns are numbered from 0 to 329"):
+        as_design(path, exclude=[330])
+    with pytest.raises(ValueError, match="leave no column"):
+        as_design(path, columns=[1], exclude=[1])
+    with pytest.raises(ValueError, match=r"X\[:, columns\]"):
+        as_design(X, columns=[1])
+
+
+@pytest.mark.parametrize("given", ["2 GB", "1.5MiB", 2**20, "3000000"])
+def test_memory_limits(given):
+    as_design(np.eye(3), memory_limit=given)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"), [("2 apples", ValueError), (-1, ValueError), ("1kB", ValueError), (None, TypeError)]
+)
+def test_memory_limits_that_are_none(given, error):
+    with pytest.raises(error, match="memory_limit"):
+        as_design(np.eye(3), memory_limit=given)
+
+
+# -- damaged sources --------------------------------------------------------------------------------------
+
+
+def fails(path, words, y=None, **options):
+    with pytest.raises(ValueError, match=words):
+        minimize(as_design(path, memory_limit=LIMIT, **options), y, OMP(n_nonzero_coefs=3))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_damaged_pieces_are_named(tmp_path, order):
+    X, y = problem(order=order)
+    folder = save(tmp_path / "x", X, cuts=range(170, 1700, 170))
+    fifth = folder / "piece5.npy"
+    content = fifth.read_bytes()
+
+    fifth.write_bytes(content[:-8])
+    fails(folder, r"piece5\.npy: it has .* bytes and should have .*: it was cut short; write it again", y)
+    fifth.write_bytes(b"not an array")
+    fails(folder, r"piece5\.npy: it is no \.npy file", y)
+    fifth.unlink()
+    fails(folder, r"piece 5 between piece0\.npy and piece9\.npy is missing", y)
+    np.save(fifth, X[:170, :-1])
+    fails(folder, r"piece5\.npy: its shape \(170, 329\) does not go with .*piece0\.npy", y)
+    np.save(fifth, np.full((170, 330), "a"))
+    fails(folder, r"piece5\.npy: X has dtype <U1", y)
+    np.save(fifth, np.full((170, 330), {}))
+    fails(folder, r"piece5\.npy: it holds Python objects", y)
+    fifth.write_bytes(content)
+    damaged = X[1190:1360].copy()
+    damaged[85, 200] = np.nan
+    np.save(folder / "piece7.npy", damaged)
+    fails(folder, r"NaN or infinity.*column 200.*piece7\.npy", y)
+
+
+def test_files_that_are_not_there(tmp_path):
+    with pytest.raises(ValueError, match=r"no\.npy: there is no such file; check the path"):
+        as_design(tmp_path / "no.npy")
+    with pytest.raises(ValueError, match=re.escape(str(tmp_path))):
+        as_design(tmp_path)
+    with pytest.raises(ValueError, match="no such file"):
+        as_design(str(tmp_path / "nothing"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(tmp_path):
+    path = save(tmp_path / "x", problem()[0])
+    path.chmod(0)
+    with pytest.raises(ValueError, match="it may not be read"):
+        as_design(path)
+
+
+@pytest.mark.parametrize("how", ["changed", "cut short"])
+def test_a_file_that_changes_while_it_is_read(tmp_path, how):
+    X, y = problem()
+    path = save(tmp_path / "x", X)
+    design = as_design(path, memory_limit=LIMIT)
+
+    def change(record):
+        if record.iteration == 1:
+            with open(path, "r+b") as file:
+                if how == "changed":
+                    file.seek(5000)
+                    file.write(b"\1" * 64)
+                else:
+                    file.truncate(100000)
+            os.utime(path)
+
+    with pytest.raises(ValueError, match=f"it was {how} while it was in use; make a new design"):
+        minimize(design, y, OMP(n_nonzero_coefs=9), "exact", callback=change)
+    with pytest.raises(ValueError, match=f"it was {how}"):
+        minimize(design, y, OMP(n_nonzero_coefs=9), "exact")
+
+
+def test_contract_over_tiles_of_files(tmp_path):
+    X, _ = problem(600, 40)
+    for order in "CF":
+        design = on_disk(np.asarray(X, order=order), tmp_path / f"{order}.npy")
+        assert len(design.store.places) > 3
+        r = np.random.default_rng(1).standard_normal((600, 2))
+        np.testing.assert_allclose(design.product(r), X.T @ r)
+        rows, cols = np.array([3, 599, 512]), np.array([0, 39, 5])
+        np.testing.assert_array_equal(design.entries(rows, cols), X[rows, cols])
+        out = np.zeros(40)
+        design.add_rows(rows, np.array([1.0, 2.0, -1.0]), out)
+        np.testing.assert_allclose(out, X[3] + 2 * X[599] - X[512])
+
+
+# -- estimators --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_estimators_fit_paths_maps_and_designs(tmp_path, normalize):
+    X, y = problem()
+    path = save(tmp_path / "x", X)
+    model = PursuitRegressor(n_nonzero_coefs=8, normalize=normalize)
+    true = clone(model).fit(X, y)
+    for source in (path, np.load(path, mmap_mode="r"), as_design(path, memory_limit=LIMIT), as_design(X)):
+        ours = clone(model).fit(source, y)
+        np.testing.assert_array_equal(ours.support_, true.support_)
+        np.testing.assert_allclose(ours.coef_, true.coef_, rtol=1e-9)
+        np.testing.assert_allclose(ours.predict(source), true.predict(X), rtol=1e-9)
+        assert ours.n_features_in_ == 330
+    labels = np.where(y > 0, "yes", "no")
+    ours = PursuitClassifier(n_nonzero_coefs=4).fit(as_design(path, memory_limit=LIMIT), labels)
+    true = PursuitClassifier(n_nonzero_coefs=4).fit(X, labels)
+    np.testing.assert_array_equal(ours.support_, true.support_)
+    assert (ours.predict(path) == true.predict(X)).all()
+    with pytest.raises(ValueError, match="X has 2 features, but PursuitClassifier is expecting 330"):
+        ours.predict(as_design(np.ones((4, 2))))
+    with pytest.raises(TypeError, match="X has no column names; give y as an array"):
+        clone(model).fit(as_design(X), "target")
