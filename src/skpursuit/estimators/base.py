@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from skpursuit.data import Design, is_elsewhere, make_design, rows_that_count, with_target
+from skpursuit.data import Design, dask_source, is_elsewhere, make_design, rows_that_count, with_target
 from skpursuit.data.sparse_input import compressed
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, full_coefs
@@ -39,6 +39,11 @@ def some_rows(X: Any, rows: Indices) -> Any:
     """Rows of a list, an array, a sparse array or a data frame, as one of the same kind."""
     if isinstance(X, (list, tuple)):
         return [X[i] for i in rows]
+    if dask_source.is_frame(X):
+        raise TypeError(
+            "rows of a Dask data frame have no numbers; use a Dask array, or for cross-validation the name "
+            "of a scorer: folds are then weights of the rows"
+        )
     return X.tocsr()[rows] if issparse(X) else getattr(X, "iloc", X)[rows]
 
 
@@ -105,7 +110,7 @@ class LinearBase(SummaryMixin):
         X, y = with_target(X, y)
         design = make_design(X)
         n, self.n_features_in_ = design.shape
-        _, y = check_X_y(np.zeros((n, 1)), y, **checks)
+        _, y = check_X_y(np.broadcast_to(0.0, (n, min(2, design.shape[1]))), y, **checks)
         names = design.store.names
         vars(self).pop("feature_names_in_", None)
         if names is not None:

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skpursuit.data.design import Design
 from skpursuit.estimators.base import Problems, PursuitBase, Samples
+from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit
 from skpursuit.estimators.path_cv import PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, ClassifierMixin
@@ -90,17 +91,20 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
         super()._keep(fits, base, joint)
         self.coef_, self.intercept_ = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
 
+    @lazy_on_dask
     def decision_function(self, X: Any) -> Floats:
         """X w + b: positive for the second of two classes, else one column per class."""
         z = self._linear(X)
         return z[:, 0] if z.shape[1] == 1 else z
 
+    @lazy_on_dask
     def predict(self, X: Any) -> Any:
         """Predict class labels."""
         z = self.decision_function(X)
         return self.classes_[(z > 0).astype(np.intp) if z.ndim == 1 else z.argmax(axis=1)]
 
     @available_if(_has_probabilities)
+    @lazy_on_dask
     def predict_proba(self, X: Any) -> Floats:
         """Class probabilities, shape (n_samples, n_classes); those of one-vs-rest are made to sum to one."""
         z = self._linear(X)
@@ -114,6 +118,7 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
         return np.where(total > 0, p, 1.0) / np.where(total > 0, total, p.shape[1])
 
     @available_if(_has_probabilities)
+    @lazy_on_dask
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of the class probabilities."""
         with np.errstate(divide="ignore"):

@@ -23,6 +23,7 @@ from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
 from skpursuit.estimators.gram_data import GramData
 from skpursuit.estimators.gram_omp import FactorPath
+from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import full_coefs, predictions
 from skpursuit.estimators.omp_functions import (
     PREMATURE,
@@ -49,6 +50,7 @@ class OMPBase(LinearBase, RegressorMixin):
     fit_intercept: bool
     selector: str | Selector
 
+    @lazy_on_dask
     def predict(self, X: Any) -> Floats:
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
         return self._linear(X)

@@ -12,6 +12,7 @@ from typing import Any
 from sklearn.utils.validation import column_or_1d
 
 from skpursuit.estimators.base import Problems, PursuitBase, Samples
+from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig
 from skpursuit.estimators.path_cv import PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -38,6 +39,7 @@ class PursuitRegressorMixin(PursuitBase, RegressorMixin):
         joint = y.ndim == 1 or self.shared_support
         return Problems(FitConfig.of(self, **changes), [y] if joint else list(y.T), joint)
 
+    @lazy_on_dask
     def predict(self, X: Any) -> Floats:
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
         return as_loss(self.loss).mean(self._linear(X))

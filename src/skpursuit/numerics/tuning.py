@@ -84,6 +84,14 @@ LONG = 100  # selections from which a second byte has paid for itself
 TALL = 20000  # rows from which one byte leaves many columns
 HALVING_CODES = 2**20  # entries of X from which halving works on codes
 
+# Speculated paths
+POOL = 96  # columns among which the next atoms are guessed
+GUESSES = 64  # atoms that are guessed in one round
+ABOVE = 1.1  # guesses end where a winner scores less than this times the best column outside the pool
+MOST_DOUBTS = 160  # columns of a round that are computed exactly because they could have won
+FEW_STEPS = 3  # a round of fewer is poor
+PATIENCE = 2  # poor rounds one after the other, after which no more are made
+
 # Fits, in entries held at a time
 SCRATCH_NUMBERS = 2**21  # of a refit, 16 MB, kept for the next
 STACK_ROOM = 2**22  # that a stack of gathered columns starts with at most
