@@ -5,6 +5,7 @@ import json
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -92,3 +93,17 @@ def test_in_a_browser_nothing_complains_and_nothing_sticks_out(tmp_path, page, w
     assert scroll <= inner <= width
     assert len(plots) >= 3
     assert min(plots) > 250
+
+
+def test_a_model_that_tells_nothing_says_so(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [",".join(f"{v:.3f}" for v in row) for row in rng.normal(size=(300, 41))]
+    names = [*(f"x{j}" for j in range(40)), "y"]
+    (tmp_path / "t.csv").write_text("\n".join([",".join(names), *lines]))
+    paths = [str(tmp_path / name) for name in ("t.csv", "m.html")]
+    done = CliRunner().invoke(main, ["fit", paths[0], "--target", "y", "--report", paths[1], "-k", "3"])
+    assert "no better than the best constant: nothing that tells 'y' was found" in done.output
+    text = (tmp_path / "m.html").read_text()
+    assert "The model is no better than the best constant" in text
+    assert ">Column</th>" in text
+    assert "And 0 more" not in text

@@ -47,52 +47,22 @@ READING = {
 }
 
 
-class SolverName(click.Choice):
-    """The solvers that can be told a number of coefficients, looked up for help and checked when they run."""
+class Registered(click.ParamType):
+    """A name that the library knows: looked up for the help, and checked when the model is fitted."""
 
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """Their names."""
+    name = "name"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        from skpursuit.problem.losses import LOSSES
+        from skpursuit.selectors import NAMES
         from skpursuit.solvers import solver_names
 
-        return tuple(solver_names(lambda kind: kind.has_sparsity))
-
-    @choices.setter
-    def choices(self, names: tuple[str, ...]) -> None:
-        """Names given beforehand are not used."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return str(value)
-
-
-class SelectorName(SolverName):
-    """All selectors, looked up in the same way."""
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """Their names."""
-        from skpursuit.selectors import NAMES
-
-        return tuple(NAMES)
-
-    @choices.setter
-    def choices(self, names: tuple[str, ...]) -> None:
-        """Names given beforehand are not used."""
-
-
-class LossName(SolverName):
-    """The losses that a table can be fitted by, looked up in the same way."""
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """Their names."""
-        from skpursuit.problem.losses import LOSSES
-
-        return tuple(name for name, loss in LOSSES.items() if not loss.couples_targets)
-
-    @choices.setter
-    def choices(self, names: tuple[str, ...]) -> None:
-        """Names given beforehand are not used."""
+        known = {
+            "solver": solver_names(lambda kind: kind.has_sparsity),  # those that take a number of features
+            "selector": NAMES,
+            "loss": [name for name, loss in LOSSES.items() if not loss.couples_targets],
+        }
+        return f"[{'|'.join(known[str(param.name)])}]"
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -191,9 +161,9 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
 @click.option("--impute/--no-impute", default=True, help="Fill missing values, or refuse them.")
 @click.option("--schema", type=FILE, help="Take columns for what this file says.")
 @click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
-@click.option("--loss", type=LossName(()), help="What is minimised.  [default: squared; classes: logistic]")
-@click.option("--solver", type=SolverName(()), default="omp", help="How the model grows.")
-@click.option("--selector", type=SelectorName(()), default="auto", help="How features are found.")
+@click.option("--loss", type=Registered(), help="What is minimised.  [default: squared; classes: logistic]")
+@click.option("--solver", type=Registered(), default="omp", help="How the model grows.")
+@click.option("--selector", type=Registered(), default="auto", help="How features are found.")
 @click.option("--normalize/--no-normalize", default=True, help="Do features compete as if of one spread?")
 @click.option(
     "--test-share", type=SHARE, default=0.2, callback=refuse_nan, help="Rows held out for the score."

@@ -146,6 +146,8 @@ class DenseTile(Tile):
     # -- columns, rows and entries ------------------------------------------------------------------------
 
     def take(self, cols: Indices) -> Floats:
+        if FEW_COLUMNS < len(cols) == self.shape[1] and (cols == np.arange(len(cols))).all():
+            return np.array(self.X.T, dtype=np.float64, order="C")
         out = np.empty((len(cols), self.shape[0]))
         kernels = loaded("skpursuit.kernels.columns")
         suits = self.dtype == np.float64 and type(self.X) is np.ndarray and len(cols) > 1

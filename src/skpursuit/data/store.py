@@ -84,14 +84,18 @@ class TileStore:
         self.col_edges = np.cumsum([0, *(tile.shape[1] for tile in grid[0])])
         self.shape = int(self.row_edges[-1]), int(self.col_edges[-1])
         self.dtype = np.result_type(*(tile.dtype for row in grid for tile in row))
-        ranges = [[slice(*pair) for pair in pairwise(e.tolist())] for e in (self.row_edges, self.col_edges)]
-        corners = pairs(enumerate(ranges[0]), enumerate(ranges[1]))
-        self.places = [Place(k, i, j, rows, cols) for k, ((i, rows), (j, cols)) in enumerate(corners)]
         self.names: list[str] | None = None  # of the columns, where the source has them
         self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
         self.kept = self.new_kept()
         self.witnesses: list[Any] = []
         self._held: dict[tuple[Keep, int], Any] = {}
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """All tiles, in tile order."""
+        ranges = [[slice(*pair) for pair in pairwise(e.tolist())] for e in (self.row_edges, self.col_edges)]
+        corners = pairs(enumerate(ranges[0]), enumerate(ranges[1]))
+        return [Place(k, i, j, rows, cols) for k, ((i, rows), (j, cols)) in enumerate(corners)]
 
     def run(
         self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
@@ -356,9 +360,15 @@ class TileStore:
         if not tile.has_entries:
             return np.multiply.outer(self.rough_sizes(reads), self.unit * np.linalg.norm(r, axis=0))
         if not tile.can_encode:
-            terms = (tile.stored("columns") + 2) * self.norms(0, 2, reads)  # type: ignore[attr-defined]
+            terms = (self._stored_columns() + 2) * self.norms(0, 2, reads)
             return product_bound(2 * float(np.finfo(self.dtype).eps), terms, r, self.dtype)
         return product_bound(self.unit, self.sizes(reads), r, self.dtype)
+
+    def _stored_columns(self) -> Indices:
+        """Stored entries of each column of a sparse X, and one more for each sum of tiles."""
+        rows: list[list[Any]] = self.grid
+        parts = [np.concatenate([tile.stored("columns") for tile in row]) for row in rows]
+        return np.add.reduce(parts) + len(parts) - 1
 
     def rough_sizes(self, reads: Reads) -> Floats:
         """The column norms of an operator where they are known, else guesses that are not too small."""

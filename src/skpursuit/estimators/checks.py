@@ -8,7 +8,7 @@ none is left unchecked. Which values go together is checked where they meet.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from numbers import Integral
 from typing import Any
 
@@ -43,7 +43,14 @@ def a_choice(*known: str) -> Rule:
 
 def check_parameters(estimator: Any, **other: Rule) -> None:
     """Check all parameters of an estimator; `other` has the rules that differ from those of their names."""
-    check_values(RULES | other, **estimator.get_params(deep=False))
+    given = {name: getattr(estimator, name) for name in _parameters(estimator.__class__)}
+    check_values(RULES | other if other else RULES, **given)
+
+
+@cache
+def _parameters(kind: Any) -> list[str]:
+    """Names of the parameters of an estimator, which scikit-learn reads from its signature."""
+    return kind._get_param_names()
 
 
 def check_values(rules: Mapping[str, Rule], **given: Any) -> None:
@@ -58,6 +65,17 @@ def check_solver(name: str, value: Any) -> None:
         check_choice(name, value, SOLVERS)
 
 
+def check_path_solvers(name: str, value: Any) -> None:
+    """The word "auto", or one or several solvers that can be told their number of coefficients."""
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise ValueError(f"{name} must name at least one solver, got {shown(value)}")
+        for one in value:
+            check_path_solver(name, one)
+    elif not (isinstance(value, str) and value == "auto"):
+        check_path_solver(name, value)
+
+
 def check_path_solver(name: str, value: Any) -> None:
     """A solver, or the name of one, that can be told its number of coefficients."""
     able = solver_names(lambda kind: kind.has_sparsity)
@@ -67,6 +85,36 @@ def check_path_solver(name: str, value: Any) -> None:
         raise ValueError(
             f"{name} needs a number of coefficients, as {', '.join(able)} have; got {shown(value)}"
         )
+
+
+def check_optional_flag(name: str, value: Any) -> None:
+    """True, False or None."""
+    if value is not None:
+        check_flag(name, value)
+
+
+def check_ridges(name: str, value: Any) -> None:
+    """The word "auto", or some numbers of at least 0."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        return check_choice(name, value, ("auto",))
+    if len(list(value)) == 0:
+        raise ValueError(f"{name} must have at least one number, got {shown(value)}")
+    for one in value:
+        check_size(name, one, optional=False)
+
+
+def check_auto_count(name: str, value: Any) -> None:
+    """The word "auto", or a whole number of at least 1."""
+    if isinstance(value, str):
+        return check_choice(name, value, ("auto",))
+    check_count(name, value, optional=False)
+
+
+def check_guard(name: str, value: Any) -> None:
+    """The word "auto", None, or a number of at least 0."""
+    if isinstance(value, str):
+        return check_choice(name, value, ("auto",))
+    check_size(name, value)
 
 
 def check_precompute(name: str, value: Any) -> None:
@@ -125,6 +173,7 @@ FLAGS = (
 )
 RULES: dict[str, Rule] = {
     **dict.fromkeys(FLAGS, check_flag),
+    "scale": a_choice("auto", "column", "none"),
     "solver": check_solver,
     "selector": lambda name, value: as_selector(value),
     "loss": lambda name, value: as_loss(value),
@@ -137,6 +186,10 @@ RULES: dict[str, Rule] = {
     "tol": check_size,
     "radius": partial(check_number, interval="(0, inf)"),
     "ridge": check_size,
+    "ridges": check_ridges,
+    "selection": a_choice("best", "sparse", "average"),
+    "null_guard": check_guard,
+    "cv_repeats": check_auto_count,
     "forget": partial(check_size, optional=False),
     "verbose": check_verbose,
     "precompute": check_precompute,

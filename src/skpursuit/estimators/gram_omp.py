@@ -1,22 +1,26 @@
-"""Orthogonal matching pursuit when only X^T X and X^T y are known (Rubinstein, Zibulevsky, Elad 2008).
+"""Orthogonal matching pursuit on small problems, in loops of a few lines a step.
 
-There is no X to make a design of, so this is a small loop of its own: a Cholesky factor that grows. On small
-X it is also the fastest way, above all in cross-validation: the Gram matrix of a training part is that of all
-rows less that of the test part (`FoldGrams`).
+A new column is made orthogonal to those chosen before. The products of all columns with that direction take
+the gradient one step on, and those with the support are a row of its triangular factor. `GramPursuit` has
+them from X^T X (Rubinstein, Zibulevsky, Elad 2008), where that is all there is, or small. `ColumnPursuit`
+orthogonalises the column itself and multiplies X with the direction, for an X that stays in the cache: there
+a turn of the loop of `minimize` would cost more than reading X.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from skpursuit.data import Design
 from skpursuit.estimators.linear_fit import LinearFit
-from skpursuit.estimators.standardized import standardize
+from skpursuit.fit.gram_schmidt import orthogonalise
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.remainder import smallest_remainder
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -47,6 +51,102 @@ class FactorPath:
         return LinearFit(columns, coef, offset if centre is None else offset - centre[columns] @ coef)
 
 
+class SmallPursuit(ABC):
+    """A pursuit of one target.
+
+    Attributes
+    ----------
+    g : ndarray of shape (d,)
+        Products of all columns with the residual.
+    energy : float
+        Squared norm of the residual.
+    noise : float
+        What `g` may be wrong by, for a model without columns.
+    support : list of int
+    """
+
+    g: Floats
+    energy: float
+    noise: float
+
+    def __init__(self) -> None:
+        self.support: list[int] = []
+
+    @abstractmethod
+    def add(self, j: int) -> bool:
+        """Add a column to the support and fit again; False if it depends on those chosen before."""
+
+    @abstractmethod
+    def factor(self) -> tuple[Floats, Floats]:
+        """`L` and `half` of the path."""
+
+    def path(self, k: int, tol: float | None) -> FactorPath:
+        """Add columns until there are k of them or the energy is at most `tol`."""
+        allowed, premature = np.ones(len(self.g)), False
+        while len(self.support) < k and not (tol is not None and self.energy <= tol):
+            scores = np.abs(self.g) * allowed
+            top = float(scores.max(initial=0.0))
+            if not top > (1 + len(self.support)) * self.noise:  # NaN included
+                premature = True
+                break
+            j = int(np.argmax(scores >= top - self.noise))  # equal to rounding: the lowest index wins
+            allowed[j] = 0.0
+            if self.add(j):
+                self.support.append(j)
+        premature |= tol is not None and self.energy > tol
+        return FactorPath(np.array(self.support, dtype=np.intp), *self.factor(), premature)
+
+
+class GramPursuit(SmallPursuit):
+    """A pursuit from X^T X and X^T y.
+
+    Row i of V holds the products of all columns with the i-th direction.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (d, d)
+    xty : ndarray of shape (d,)
+    k : int
+    energy : float
+        ||y||^2, where it is known.
+    noise_floor : ndarray of shape (d,), optional
+        Norm below which a centred column is only rounding of its mean, one per column.
+    """
+
+    def __init__(
+        self, gram: Floats, xty: Floats, k: int, energy: float = 0.0, noise_floor: Floats | None = None
+    ) -> None:
+        super().__init__()
+        self.gram, self.g, self.energy = gram, xty.copy(), energy
+        self.noise_floor = np.zeros(len(xty)) if noise_floor is None else noise_floor
+        self.V, self.half = np.empty((k, len(xty))), np.zeros(k)
+        self.shares = np.zeros(k)  # fraction of each direction that is centring noise
+        # Products with y are rounded relative to ||x_j|| ||y||, where that is known.
+        widest = float(np.sqrt(np.abs(np.diag(gram)).max(initial=0.0)))
+        self.noise = 64 * EPS * max(float(np.abs(xty).max(initial=0.0)), float(np.sqrt(energy)) * widest)
+
+    def add(self, j: int) -> bool:
+        size = len(self.support)
+        row, shadow, before = self.gram[j], self.V[:size, j], float(self.noise_floor[j])
+        square = float(row[j])
+        left = square - float(shadow @ shadow)
+        noise = self.shares[:size] * shadow
+        if not left > max(16 * len(self.g) * EPS * square, float(noise @ noise) + before * before):
+            return False
+        pivot = sqrt(left)
+        direction = np.subtract(row, shadow @ self.V[:size], out=self.V[size])
+        direction /= pivot
+        step = float(self.g[j]) / pivot
+        self.g -= step * direction
+        self.energy -= step * step
+        self.half[size], self.shares[size] = step, before / pivot
+        return True
+
+    def factor(self) -> tuple[Floats, Floats]:
+        size = len(self.support)
+        return np.tril(self.V[:size, self.support].T), self.half[:size]
+
+
 def gram_omp(
     gram: Floats,
     xty: Floats,
@@ -55,89 +155,50 @@ def gram_omp(
     energy: float = 0.0,
     noise_floor: Floats | None = None,
 ) -> FactorPath:
-    """Pursue one target until k columns are chosen or ||y - X w||^2 <= tol.
+    """Pursue one target until k columns are chosen or ||y - X w||^2 <= tol; see `GramPursuit`."""
+    return GramPursuit(gram, xty, k, energy, noise_floor).path(k, tol)
 
-    Row i of V holds the products of all columns with the i-th direction of the orthonormalised support. Its
-    entries at the support are a column of the Cholesky factor, and it takes the gradient one step on.
+
+class ColumnPursuit(SmallPursuit):
+    """A pursuit that multiplies X with each new direction.
 
     Parameters
     ----------
-    gram : ndarray of shape (d, d)
-    xty : ndarray of shape (d,)
+    columns : ndarray of shape (d, n)
+        The columns of X.
+    y : ndarray of shape (n,)
     k : int
-    tol : float, optional
-    energy : float
-        ||y||^2; needed with `tol`.
-    noise_floor : ndarray of shape (d,), optional
-        Norm below which a centred column is only rounding of its mean, one per column.
-    """
-    noise_floor = np.zeros(len(xty)) if noise_floor is None else noise_floor
-    V, half, support = np.empty((k, len(xty))), np.zeros(k), np.empty(k, dtype=np.intp)
-    shares = np.zeros(k)  # fraction of each direction that is centring noise
-    closed: list[int] = []
-    g, size, premature = xty.copy(), 0, False
-    # Products with y are rounded relative to ||x_j|| ||y||, where that is known.
-    size_of_y, widest = float(np.sqrt(energy)), float(np.sqrt(np.abs(np.diag(gram)).max(initial=0.0)))
-    noise = 64 * EPS * max(float(np.abs(xty).max(initial=0.0)), size_of_y * widest)
-    while size < k and not (tol is not None and energy <= tol):
-        scores = np.abs(g)
-        scores[closed] = 0.0
-        top = float(scores.max(initial=0.0))
-        if not top > (1 + size) * noise:  # NaN included
-            premature = True
-            break
-        j = int(np.argmax(scores >= top - noise))  # equal to rounding: the lowest index wins
-        closed.append(j)
-        row, shadow = gram[j], V[:size, j]
-        pivot = float(row[j] - shadow @ shadow)
-        rounding = float(np.sum((shares[:size] * shadow) ** 2)) + noise_floor[j] ** 2
-        if not pivot > max(16 * len(xty) * EPS * row[j], rounding):
-            continue  # depends on the columns chosen before
-        pivot = np.sqrt(pivot)
-        direction = (row - shadow @ V[:size]) / pivot
-        step = g[j] / pivot
-        g -= step * direction
-        energy -= float(step) * float(step)
-        V[size], half[size], support[size], shares[size] = direction, step, j, noise_floor[j] / pivot
-        size += 1
-    premature |= tol is not None and energy > tol
-    return FactorPath(support[:size], np.tril(V[:size, support[:size]].T), half[:size], premature)
-
-
-class FoldGrams:
-    """X^T X and X^T y of training parts: those of all rows less those of the test rows.
-
-    Everything is centred at the means of the whole data, so that the means of a training part, which are
-    taken out afterwards, are small and cost no digits.
+    noise_floor : ndarray of shape (d,)
+        As in `GramPursuit`.
     """
 
-    def __init__(self, base: Design, y: Floats, weights: Floats | None, fit_intercept: bool) -> None:
-        data = standardize(base, y, weights=weights, fit_intercept=fit_intercept).weighted()
-        self.fit_intercept = fit_intercept
-        self.centre, self.offset, self.y = data.centre, data.offset, data.y
-        self.root = np.ones(len(y)) if weights is None else np.sqrt(weights)
-        self.columns = data.design.columns(np.arange(base.shape[1]), keep=False)
-        self.gram = self.columns @ self.columns.T
-        self.noise_floor = data.design.noise_floor(np.arange(base.shape[1]))
-        self.products = self.columns @ np.column_stack([self.y, self.root])
+    def __init__(self, columns: Floats, y: Floats, k: int, noise_floor: Floats) -> None:
+        super().__init__()
+        d, n = columns.shape
+        k = min(k, n, d)
+        self.columns, self.residual, self.energy = columns, y, float(y @ y)
+        self.g, self.noise_floor = columns @ y, noise_floor
+        self.sizes = np.sqrt(np.vecdot(columns, columns))
+        self.noise = 4 * (n + 2) * EPS * float(self.sizes.max()) * float(np.sqrt(self.energy))
+        self.Q, self.L, self.half, self.shares = np.empty((k, n)), np.zeros((k, k)), np.zeros(k), np.zeros(k)
 
-    def is_complement(self, train: Any, test: Any) -> bool:
-        """Whether train is the complement of test and has over a quarter of the weight."""
-        n = len(self.y)
-        parts = np.concatenate([np.asarray(train), np.asarray(test)])
-        whole = parts.dtype != bool and len(parts) == n and np.array_equal(np.sort(parts), np.arange(n))
-        weight = self.root @ self.root
-        return bool(whole and self.root[train] @ self.root[train] > 0.25 * weight)
+    def add(self, j: int) -> bool:
+        size, floor = len(self.support), float(self.noise_floor[j])
+        if size == len(self.Q):
+            return False
+        x, length = self.columns[j], float(self.sizes[j])
+        tiny = smallest_remainder(len(x), length, floor)
+        direction, row, _ = orthogonalise(self.Q[:size], x, length, tiny, self.shares[:size])
+        if direction is None:
+            return False
+        step = float(direction @ self.residual)
+        self.residual = self.residual - step * direction
+        self.energy = float(self.residual @ self.residual)
+        self.g -= self.columns @ (step * direction)
+        self.Q[size], self.L[size, : size + 1], self.half[size] = direction, row, step
+        self.shares[size] = floor / row[-1]
+        return True
 
-    def path(self, test: Any, most: int) -> tuple[FactorPath, Floats, Any]:
-        """The path without the test rows, and the means of X and y on the others."""
-        columns, y, root = self.columns[:, test], self.y[test], self.root[test]
-        gram = self.gram - columns @ columns.T
-        xty, sums = (self.products - columns @ np.column_stack([y, root])).T
-        if not self.fit_intercept:
-            return gram_omp(gram, xty, most, noise_floor=self.noise_floor), self.centre, self.offset
-        weight = self.root @ self.root - root @ root
-        mean, y_mean = sums / weight, (self.y @ self.root - y @ root) / weight
-        gram -= np.outer(sums, mean)
-        path = gram_omp(gram, xty - sums * y_mean, most, noise_floor=self.noise_floor)
-        return path, self.centre + mean, self.offset + y_mean
+    def factor(self) -> tuple[Floats, Floats]:
+        size = len(self.support)
+        return self.L[:size, :size], self.half[:size]

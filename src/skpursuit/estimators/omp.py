@@ -1,7 +1,8 @@
 """`OrthogonalMatchingPursuit` and `OrthogonalMatchingPursuitCV`, used as scikit-learn's.
 
-Both standardize the data and leave the pursuit to `omp_functions.py`. Cross-validation on small X makes one
-Gram matrix of all rows, from which those of the training parts follow by subtraction (`FoldGrams`).
+Both standardize the data and leave the pursuit to `omp_functions.py`. Where X^T X is small, one pass over the
+rows gives it together with the means, and those of the training parts of a cross-validation follow by
+subtraction (`gram_data.py`).
 """
 
 from __future__ import annotations
@@ -16,24 +17,28 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
 from skpursuit.data.grams import squares_fit
+from skpursuit.data.moments import has_moments
 from skpursuit.estimators.base import LinearBase
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
-from skpursuit.estimators.gram_omp import FoldGrams
+from skpursuit.estimators.gram_data import GramData
+from skpursuit.estimators.gram_omp import FactorPath
+from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import full_coefs, predictions
 from skpursuit.estimators.omp_functions import (
     PREMATURE,
-    gram_is_cheaper,
+    Way,
+    expected_steps,
     omp_sparsity,
     pursue_targets,
     warn_if_premature,
+    way_to_pursue,
 )
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
 from skpursuit.estimators.standardized import standardize
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.threads import limited
-from skpursuit.numerics.tuning import GATHERED_ENTRIES
 from skpursuit.parameters import check_count
 from skpursuit.problem import sparsity
 from skpursuit.selectors import Selector
@@ -45,6 +50,7 @@ class OMPBase(LinearBase, RegressorMixin):
     fit_intercept: bool
     selector: str | Selector
 
+    @lazy_on_dask
     def predict(self, X: Any) -> Floats:
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
         return self._linear(X)
@@ -58,16 +64,26 @@ class OMPBase(LinearBase, RegressorMixin):
         tol: float | None = None,
         precompute: bool | str = "auto",
     ) -> None:
+        targets = y.reshape(len(y), -1)
+        steps = expected_steps(base, targets, base.shape[1] if k is None else k, tol)
+        way = way_to_pursue(base, steps, precompute, self.selector)
+        if way is Way.GRAM and has_moments(base) and squares_fit(base):
+            self._keep(base, *GramData(base, y, weights, self.fit_intercept).paths(k, tol))
+            return
         data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept).weighted()
-        columns = data.y.reshape(len(data.y), -1)
+        columns = data.y.reshape(len(y), -1)
         paths = pursue_targets(data.design, columns, k, tol, precompute, self.selector)
+        self._keep(base, paths, data.centre, data.offset)
+
+    def _keep(self, base: Design, paths: list[FactorPath], centre: Floats, offset: Any) -> None:
+        """Set the attributes of a fit from its paths and the means of X and y."""
         warn_if_premature(paths)
         coefs = full_coefs(base, [path.fit(len(path)) for path in paths])
         sizes = [len(path) for path in paths]
         one = len(paths) == 1
         self.coef_ = coefs[0] if one else np.stack(coefs)
         self.n_iter_ = sizes[0] if one else sizes
-        self.intercept_ = data.offset - self.coef_ @ data.centre if self.fit_intercept else 0.0
+        self.intercept_ = offset - self.coef_ @ centre if self.fit_intercept else 0.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -127,7 +143,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
         """
         check_parameters(self)
-        base, y, weights, _ = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
+        base, y, weights, *_ = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
         k = None if self.tol is not None else omp_sparsity(self.n_nonzero_coefs, base.shape[1])
         self.n_nonzero_coefs_ = k
         self._fit_design(base, y, weights, k, self.tol, self.precompute)
@@ -162,6 +178,14 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     intercept_ : float
     n_nonzero_coefs_ : int
         The number of coefficients with the smallest mean squared error over the folds.
+    scores_ : ndarray of shape (n_folds, n_sizes)
+        Minus the mean squared error on each fold of the models with 1, 2, ... coefficients.
+    path_features_ : ndarray of int
+        The features of the model, in order of selection.
+    coef_path_ : ndarray of shape (n_path_features, n_path_features)
+        Their coefficients in the models with 1, 2, ... of them.
+    path_scales_ : ndarray of shape (n_path_features,)
+        Their standard deviations.
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -197,32 +221,42 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
             For the splitter; needs scikit-learn's metadata routing.
         """
         check_parameters(self, max_iter=partial(check_count, least=0))
-        base, y, weights, kept = self._check_samples(
+        base, y, weights, kept, _ = self._check_samples(
             X, y, sample_weight, y_numeric=True, ensure_min_features=2
         )
         d = base.shape[1]
         most = sparsity.clipped("max_iter", self.max_iter, d) if self.max_iter else sparsity.for_omp_cv(d)
         splits = self._splits(y, kept, fit_params)
         with limited(self.n_jobs):
-            small = base.shape[0] * d <= GATHERED_ENTRIES
-            by_gram = small and gram_is_cheaper(base, most * len(splits) // 2, self.selector)
-            fits = by_gram and squares_fit(base)
-            grams = FoldGrams(base, y, weights, self.fit_intercept) if fits else None
+            way = way_to_pursue(base, most * len(splits), "auto", self.selector)
+            by_gram = way is Way.GRAM and has_moments(base) and squares_fit(base)
+            grams = GramData(base, y, weights, self.fit_intercept) if by_gram else None
             errors = Parallel(n_jobs=self.n_jobs, verbose=int(self.verbose), require="sharedmem")(
                 delayed(self._errors)(base.for_run(private=True), y, weights, (*split, grams), most)
                 for split in splits
             )
         shortest = min(len(fold) for fold in errors)
-        mean = np.mean([fold[:shortest] for fold in errors], axis=0)
-        self.n_nonzero_coefs_ = np.argmin(mean) + 1
-        self._fit_design(base, y, weights, int(self.n_nonzero_coefs_))
+        self.scores_ = -np.array([fold[:shortest] for fold in errors])
+        self.n_nonzero_coefs_ = np.argmax(self.scores_.mean(axis=0)) + 1
+        if grams is None:
+            self._fit_design(base, y, weights, int(self.n_nonzero_coefs_))
+        else:
+            self._keep(base, *grams.paths(int(self.n_nonzero_coefs_), None))
         return self
+
+    def _keep(self, base: Design, paths: list[FactorPath], centre: Floats, offset: Any) -> None:
+        super()._keep(base, paths, centre, offset)
+        (path,) = paths
+        self.path_features_, self.coef_path_ = path.support, np.zeros((len(path), len(path)))
+        for k, line in enumerate(self.coef_path_, start=1):
+            line[:k] = path.fit(k).coef
+        self.path_scales_ = base.columns(path.support).std(axis=1)
 
     def _errors(self, base: Design, y: Floats, weights: Floats | None, split: Any, most: int) -> Floats:
         """Mean squared error on the test part, for 1, 2, ... coefficients."""
         train, test, grams = split
         if grams is not None and grams.is_complement(train, test):
-            path, centre, offset = grams.path(test, most)
+            path, centre, offset = grams.path_without(test, most)
         else:
             weighted = fold_weights(train, len(y), weights)
             data = standardize(base, y, weights=weighted, fit_intercept=self.fit_intercept).weighted()

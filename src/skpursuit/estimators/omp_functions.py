@@ -1,15 +1,17 @@
 """`orthogonal_mp` and `orthogonal_mp_gram`, called as scikit-learn's.
 
-There are two ways to pursue a target. The loop of `minimize` reads X at every step. On small X, and with many
-targets, it is cheaper to compute X^T X once and to work on that alone (`gram_omp.py`); its largest model is
-then refined on the residual, because squares of columns keep half the digits. Both give a `FactorPath`, from
-which the coefficients of every step follow.
+There are three ways to pursue a target, and `way_to_pursue` takes the cheapest. The loop of `minimize` is for
+large X. On small X, and with many targets, it is cheaper to compute X^T X once and to work on that alone; its
+largest model is then refined on the residual, because squares of columns keep half the digits. An X that
+stays in the cache is multiplied with each new direction (both in `gram_omp.py`). All give a `FactorPath`,
+from which the coefficients of every step follow.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -18,13 +20,15 @@ from sklearn.utils.validation import check_array
 
 from skpursuit.data import Design, is_design, make_design
 from skpursuit.data.grams import gram_matrix, squares_fit
+from skpursuit.data.moments import NormalEquations
 from skpursuit.estimators.base import FLOATS, trusted
 from skpursuit.estimators.checks import RULES, check_values
-from skpursuit.estimators.gram_omp import FactorPath, gram_omp
+from skpursuit.estimators.gram_omp import ColumnPursuit, FactorPath, gram_omp
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.sums import scaled_norm
+from skpursuit.numerics.tuning import GATHERED_ENTRIES
 from skpursuit.parameters import as_array, shown
 from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
@@ -33,6 +37,7 @@ from skpursuit.solvers.pursuit import OMP
 
 SHARP = 1e-2  # X^T X loses no digits while this fraction of a column's square is left by the others
 REFINEMENTS = 8
+NO_MEANS = np.zeros(0), np.zeros(0)
 PREMATURE = (
     "Orthogonal matching pursuit ended prematurely due to linear dependence in the dictionary. "
     "The requested precision might not have been met."
@@ -156,9 +161,9 @@ def orthogonal_mp_gram(
         )
     energies = _checked_energies(norms_squared, xty.shape[1])
     k = d if tol is not None else omp_sparsity(n_nonzero_coefs, d)
-    targets = [
-        gram_omp(gram, column, *_limits(k, tol, energy), energy) for column, energy in zip(xty.T, energies)
-    ]
+    equations = NormalEquations(gram, xty, np.zeros(d), *NO_MEANS)
+    limits = [omp_limits(k, tol, energy) for energy in energies]
+    targets = gram_paths(equations, limits, energies)
     warn_if_premature(targets)
     return _packed(targets, d, return_path, return_n_iter)
 
@@ -173,25 +178,44 @@ def pursue_targets(
 ) -> list[FactorPath]:
     """The path of each column of y."""
     k = design.shape[1] if tol is not None else omp_sparsity(n_nonzero_coefs, design.shape[1])
-    steps = y.shape[1] * (k if tol is None else min(design.shape) // 4 + 1)
-    by_gram = gram_is_cheaper(design, steps, selector) if precompute == "auto" else precompute
+    way = way_to_pursue(design, expected_steps(design, y, k, tol), precompute, selector)
     with np.errstate(over="ignore"):  # inf sends huge targets to the loop, which squares nothing
         energies = np.sum(y * y, axis=0)
-    limits = [(*_limits(k, tol, energy), energy) for energy in energies.tolist()]
-    if not (by_gram and squares_fit(design) and np.isfinite(energies).all()):
-        return [_pursue(design, column, OMP(k, tol), selector) for column, (k, tol, _) in zip(y.T, limits)]
-    gram, floor = gram_matrix(design), design.noise_floor(np.arange(design.shape[1]))
+    limits = [omp_limits(k, tol, energy) for energy in energies.tolist()]
+    if way is Way.LOOP or not (squares_fit(design) and np.isfinite(energies).all()):
+        return [_pursue(design, column, OMP(k, tol), selector) for column, (k, tol) in zip(y.T, limits)]
+    floor = design.noise_floor(np.arange(design.shape[1]))
     with one_thread():
+        if way is Way.COLUMNS:
+            columns = design.columns(np.arange(design.shape[1]), keep=False)
+            return [
+                ColumnPursuit(columns, column, k, floor).path(k, tol) for column, (k, tol) in zip(y.T, limits)
+            ]
         xty = design.product(y)
-        paths = [gram_omp(gram, column, *limit, noise_floor=floor) for column, limit in zip(xty.T, limits)]
-        return [refined(path, design, column) for path, column in zip(paths, y.T)]
+        equations = NormalEquations(gram_matrix(design), xty, floor, *NO_MEANS)
+        paths = gram_paths(equations, limits, energies)
+        return [
+            refined(path, design, column) if lost_digits(path, design) else path
+            for path, column in zip(paths, y.T)
+        ]
+
+
+def gram_paths(
+    equations: NormalEquations, limits: list[tuple[int, float | None]], energies: Floats
+) -> list[FactorPath]:
+    """The path of each target from X^T X."""
+    gram, floor, columns = equations.gram, equations.noise_floor, zip(equations.xty.T, limits, energies)
+    return [gram_omp(gram, xty, k, tol, float(energy), floor) for xty, (k, tol), energy in columns]
+
+
+def lost_digits(path: FactorPath, design: Design) -> bool:
+    """Whether X^T X has fewer digits than the coefficients need."""
+    blunt = (np.diag(path.L) ** 2 < SHARP * np.sum(path.L**2, axis=1)).any()
+    return len(path) > 0 and bool(blunt or design.dtype != np.float64)
 
 
 def refined(path: FactorPath, design: Design, y: Floats) -> FactorPath:
-    """The path with its largest model refined on its residual, where the Gram matrix lost digits."""
-    sharp = not (np.diag(path.L) ** 2 < SHARP * np.sum(path.L**2, axis=1)).any()
-    if len(path) == 0 or (sharp and design.dtype == np.float64):
-        return path
+    """The path with its largest model refined on its residual."""
     columns, before = design.columns(path.support), np.inf
     for _ in range(REFINEMENTS):
         rest = columns @ (y - path.coef(len(path)) @ columns)
@@ -203,19 +227,35 @@ def refined(path: FactorPath, design: Design, y: Floats) -> FactorPath:
     return path
 
 
-def gram_is_cheaper(design: Design, steps: int, selector: str | Selector) -> bool:
-    """Whether X^T X costs less than a product with X and a turn of the loop for each step.
+class Way(Enum):
+    """How targets are pursued."""
 
-    Counted as 25 billion multiplications a second in the one, 2 billion entries read a second and a turn of
-    0.3 ms in the other; at most 256 MB.
-    """
+    LOOP = "the loop of minimize"
+    GRAM = "from X^T X"
+    COLUMNS = "multiplying X with each direction"
+
+
+def expected_steps(design: Design, y: Floats, k: int, tol: float | None) -> int:
+    """Columns that all targets are likely to take."""
+    return y.shape[1] * (k if tol is None else min(design.shape) // 4 + 1)
+
+
+def way_to_pursue(design: Design, steps: int, precompute: bool | str, selector: str | Selector) -> Way:
+    """The cheapest way, or the one that the caller chose."""
     n, d = design.shape
-    if selector != "auto" or design.cost()[0] < n * d or 8 * d * d > 2**28:
-        return False
-    return n * d * d / 25e9 < steps * (n * d / 2e9 + 3e-4)
+    if precompute is True:
+        return Way.GRAM
+    if selector != "auto" or design.cost()[0] < n * d or not design.has_codes:
+        return Way.LOOP
+    in_cache = n * d <= GATHERED_ENTRIES and design.store.in_memory
+    one_by_one = n * d / 1e9 + steps * (n * d / 5e9 + 5e-5) if in_cache else steps * (n * d / 2e9 + 3e-4)
+    gram = n * d * d / 25e9 + steps * 3e-5
+    if precompute == "auto" and gram < one_by_one and 8 * d * d <= 2**28:
+        return Way.GRAM
+    return Way.COLUMNS if in_cache else Way.LOOP
 
 
-def _limits(k: int, tol: float | None, energy: float) -> tuple[int, float | None]:
+def omp_limits(k: int, tol: float | None, energy: float) -> tuple[int, float | None]:
     """At least one atom, as scikit-learn does, even where the zero model is within `tol`."""
     return (1, None) if tol is not None and energy <= tol else (k, tol)
 

@@ -92,7 +92,7 @@ def standardize(
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
         plain = not (fit_intercept or normalize)
         view = base if plain else base.with_view(base.view.then(centre=centre, scale=scale))
-        y = _centred(np.asarray(y, dtype=np.float64), offset)
+        y = centred_targets(np.asarray(y, dtype=np.float64), offset)
         return StandardizedData(view, y, loss, weights, centre, scale, offset)
     view = base.with_view(base.view.then(centre=centre, scale=scale)) if normalize else base
     if has_column:
@@ -103,7 +103,7 @@ def standardize(
     return StandardizedData(view, y, loss, weights, centre, scale, 0.0, forced)
 
 
-def _centred(y: Floats, offset: Any) -> Floats:
+def centred_targets(y: Floats, offset: Any) -> Floats:
     """Targets less their means; those that are constant to working precision become 0."""
     rest = y - offset
     tiny = 64 * np.finfo(np.float64).eps * np.abs(offset)

@@ -60,6 +60,10 @@ class Shrinkage:
         assert q is not None  # R has a diagonal
         return Shrinkage(np.vstack([Q, q]), np.concatenate([self.R, h]), np.append(self.roots, root))
 
+    def first(self, k: int) -> Shrinkage:
+        """That of the first k columns."""
+        return Shrinkage(self.Q[:k, : 2 * k], self.R[: k * (k + 1) // 2], self.roots[:k])
+
     def moments(self, b: Floats) -> Floats:
         """The new triangle times the coefficients, from products b of the old rows with the targets."""
         return self.Q[:, ::2] @ b
@@ -148,6 +152,20 @@ class Factor:
         rows = np.zeros((len(grown), len(self.noise)))
         rows[np.arange(len(self.noise)) < (before + grown)[:, None]] = self.R
         return rows.T
+
+    def first(self, k: int) -> Factor:
+        """The factor of the first k columns, none of which depends on others."""
+        return replace(
+            self,
+            Q=Stack(self.Q.rows[:k]),
+            columns=self.columns and Stack(self.columns.rows[:k]),
+            b=self.b[:k],
+            R=self.R[: k * (k + 1) // 2],
+            noise=self.noise[:k],
+            counts=self.counts[:k],
+            passes=self.passes[: int(self.counts[:k] @ np.arange(k))],
+            shrinkage=self.shrinkage and self.shrinkage.first(k),
+        )
 
     def predictions(self, coef: Floats) -> Floats:
         """X_S w, of shape (n,) or (n, m)."""

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from skpursuit.fit.gram_schmidt import Shrinkage, empty_factor
-from skpursuit.numerics.arrays import Floats
+from skpursuit.fit.gram_schmidt import Factor, Shrinkage, empty_factor
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, empty_state
@@ -40,13 +40,38 @@ def add_least_squares(
         coef = non_negative(factor.triangle(), factor.b, problem.penalties(support))
         z = factor.predictions(coef)
     elif factor.shrinkage is not None:
-        coef = solve_packed(factor.shrinkage.R, factor.shrinkage.moments(factor.b))
+        coef = solve(factor)
         z = factor.predictions(coef)
     else:
-        coef = solve_packed(factor.R, factor.b)
+        coef = solve(factor)
         z = np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
         z += state.z
     return State(support, coef, z, problem.value(z), state.dropped, factor=factor)
+
+
+def refit_least_squares(problem: Problem, state: State, support: Indices) -> State | None:
+    """The fit on another support, from the columns that both begin with; None where some depend on others."""
+    length = min(len(support), len(state.support))
+    kept = int(np.cumprod(support[:length] == state.support[:length]).sum())
+    factor = state.factor.first(kept)
+    rest = problem.y - (factor.b.T @ factor.Q.rows).T
+    for j in support[kept:]:
+        one = np.array([j])
+        floor, penalty = problem.design.noise_floor(one)[0], float(problem.penalties(one)[0])
+        factor = factor.add(problem.design.columns(one)[0], floor, rest, penalty=penalty)
+        if factor is None:
+            return None
+        rest = rest - np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
+    coef = solve(factor)
+    z = factor.predictions(coef)
+    return State(support, coef, z, problem.value(z), factor=factor)
+
+
+def solve(factor: Factor) -> Floats:
+    """The best coefficients of the columns of a factor."""
+    if factor.shrinkage is None:
+        return solve_packed(factor.R, factor.b)
+    return solve_packed(factor.shrinkage.R, factor.shrinkage.moments(factor.b))
 
 
 def non_negative(R: Floats, b: Floats, penalties: Floats) -> Floats:

@@ -53,6 +53,17 @@ class Newton:
         coef, z, objective = self.fit(problem, support, factor.columns.rows, start)
         return State(support, coef, z, objective, state.dropped, factor=factor)
 
+    def exchange(self, problem: Problem, state: State, gone: int, j: int) -> State | None:
+        """The fit with column j for the one at position `gone`; None where it depends on the others."""
+        support, factor = np.append(np.delete(state.support, gone), j), state.factor.first(gone)
+        for one in support[gone:, None]:
+            factor = factor.add(problem.design.columns(one)[0], problem.design.noise_floor(one)[0])
+            if factor is None:
+                return None
+        start = np.concatenate([np.delete(state.coef, gone, axis=0), np.zeros((1, *problem.targets))])
+        coef, z, objective = self.fit(problem, support, factor.columns.rows, start)
+        return State(support, coef, z, objective, factor=factor)
+
     def fit(self, problem: Problem, support: Indices, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:
         """Minimise over the coefficients of the columns `support`, gathered as the rows of A, from w.
 

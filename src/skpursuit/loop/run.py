@@ -175,6 +175,7 @@ class Run:
     checkpoint: Checkpoint | None = None
     fingerprints: dict[str, str] = field(default_factory=dict)
     stopped: Status | None = None
+    finishing: list[Selection] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.state = self.solver.init(self.problem)
@@ -199,8 +200,10 @@ class Run:
         finally:  # Ctrl-C included: the last whole iteration is kept
             self._save()
         if self.stopped is not Status.TIME_LIMIT:
-            with np.errstate(**QUIET):
-                self.state = self.solver.finish(self.problem, self.state)  # not saved: a longer run may go on
+            asking = Asking(self.bound, self.state.selector_memory)
+            with np.errstate(**QUIET):  # not saved: a longer run may go on
+                self.state = asking.counting(lambda: self.solver.finish(self.problem, self.state))
+            self.finishing = asking.answers
 
     def _limit(self) -> Status | None:
         if len(self.history) >= self.most_iterations:
@@ -243,6 +246,7 @@ class Run:
             state = replace(state, objective=objective, status=Status.INCONSISTENT)
         state = self.units.state(state)
         dtype = dtype_for(state.coef, problem.design.dtype)
+        answers: list[Record | Selection] = [*self.history, *self.finishing]
         coef = np.zeros((problem.design.shape[1], *problem.targets), dtype=dtype)
         coef[state.support] = state.coef
         return Result(
@@ -251,8 +255,8 @@ class Run:
             status=state.status or self.stopped or Status.COMPLETE,
             n_iter=len(self.history),
             objective=state.objective,
-            entries_read=sum(record.entries_read for record in self.history),
-            bytes_read=sum(record.bytes_read for record in self.history),
+            entries_read=sum(answer.entries_read for answer in answers),
+            bytes_read=sum(answer.bytes_read for answer in answers),
             prepared_bytes=problem.design.reads.prepared_bytes,
             history=self.history,
             dropped=state.dropped,

@@ -14,7 +14,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, root_mean_squared_error
 
 from skpursuit.models.fitting import BOOTSTRAPS, Effect, Outcome
-from skpursuit.pages import ACCENT, BAD, INK, RULE, SOFT, new_figure, number, render, svg
+from skpursuit.pages import ACCENT, BAD, CARD, INK, RULE, SOFT, new_figure, number, render, svg
 from skpursuit.tables import Table
 
 BARS = 25
@@ -104,7 +104,9 @@ def _size_figures(outcome: Outcome) -> list[Any]:
         axes.plot([k], [chosen], color=BAD, marker="o", markersize=9, fillstyle="none", markeredgewidth=2)
         text, above = f"{k}: {number(chosen)}", 12 if chosen >= max(values) else -20
         side = "left" if 2 * k <= len(values) else "right"
-        axes.annotate(text, (k, chosen), (0, above), textcoords="offset points", ha=side, color=INK)
+        behind = {"facecolor": CARD, "edgecolor": "none", "pad": 1}  # so that the curve does not cross it
+        place = {"xytext": (0, above), "textcoords": "offset points", "ha": side}
+        axes.annotate(text, (k, chosen), color=INK, bbox=behind, **place)
         axes.margins(x=0.12, y=0.25)
         axes.set_xlim(left=max(0.5, axes.get_xlim()[0]))  # there is no model of no features
         axes.set_xlabel("number of features")

@@ -54,6 +54,7 @@ PIECES = 8  # taken by a thread one after another: one that is late leaves its s
 # Dense X, in entries
 BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many, so that Ctrl-C is prompt
 PIECE_ENTRIES = 2**21  # of a product that one thread takes at a time, about a millisecond
+MOMENT_BLOCK, MOMENT_ROWS = 2**16, 256  # entries, and least rows, of a block whose products are added up
 GATHERED_ENTRIES = 2**22  # up to here columns may be gathered at once
 GATHER_BLOCK = 2**14  # copied rows of a few columns that stay in the cache until they are transposed
 SMALL_BLOCK = 2**16  # what stays in the cache while a block is looked at twice
@@ -84,6 +85,14 @@ LIKELY = 24  # columns that score so high that their turn may come soon
 LONG = 100  # selections from which a second byte has paid for itself
 TALL = 20000  # rows from which one byte leaves many columns
 HALVING_CODES = 2**20  # entries of X from which halving works on codes
+
+# Speculated paths
+POOL = 96  # columns among which the next atoms are guessed
+GUESSES = 64  # atoms that are guessed in one round
+ABOVE = 1.1  # guesses end where a winner scores less than this times the best column outside the pool
+MOST_DOUBTS = 160  # columns of a round that are computed exactly because they could have won
+FEW_STEPS = 3  # a round of fewer is poor
+PATIENCE = 2  # poor rounds one after the other, after which no more are made
 
 # Fits, in entries held at a time
 SCRATCH_NUMBERS = 2**21  # of a refit, 16 MB, kept for the next

@@ -99,6 +99,11 @@ class Problem:
         return scaled_norm(self.y.ravel(order="K"))
 
     @cached_property
+    def xty(self) -> Floats:
+        """X^T y."""
+        return self.design.product(self.y)
+
+    @cached_property
     def peak(self) -> float:
         """The largest |y|."""
         return float(np.abs(self.y).max(initial=0.0))

@@ -30,6 +30,7 @@ from skpursuit.selectors.base import (
 )
 from skpursuit.selectors.column_sums import CodeSums, codes_pay
 from skpursuit.selectors.exact import Exact
+from skpursuit.selectors.speculation import Speculation
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,10 @@ class Certified(Selector):
         design.codes(fitted.codes.seed, fitted.fine)
         if expect.y is None or expect.roundings is None or self.delta or expect.asks_many:
             return Bound(fitted, design)
-        if not codes_pay(design, expect.targets, 0):
-            return Bound(fitted, design)
-        return Bound(fitted, design, CodeSums(design, expect.y, expect.roundings))
+        speculation = Speculation(design, expect) if expect.y.ndim == 1 else None
+        pay = codes_pay(design, expect.targets, 0)
+        sums = CodeSums(design, expect.y, expect.roundings) if pay else None
+        return Bound(fitted, design, sums, speculation)
 
     def _fine(self, design: Design, expect: Expect) -> bool:
         """Whether a second byte an entry will be needed."""
@@ -98,6 +100,9 @@ class Certified(Selector):
 
     def answer(self, bound: Bound, query: Query, memory: Memory) -> Selection:
         design, codes = bound.design, self.codes
+        found = None if bound.speculation is None else bound.speculation.answer(query)
+        if found is not None:
+            return found
         known = None if bound.sums is None else bound.sums.gradient(query, memory)
         if known is None:
             log_delta = log(self.delta / (self.events or design.shape[1])) if self.delta else None

@@ -31,7 +31,7 @@ NUMBERS: dict[str, Callable[..., None]] = {
     **dict.fromkeys(("n_nonzero_coefs", "max_iter", "batch_size"), check_count),
     **dict.fromkeys(("tol", "rtol", "ridge", "step_size"), check_size),
 }
-OTHERS = {"positive": check_flag, "refit": check_flag, "forced": check_indices}
+OTHERS = {"positive": check_flag, "refit": check_flag, "swaps": check_flag, "forced": check_indices}
 
 
 class Asks(Protocol):

@@ -291,43 +291,46 @@ class _Attribute:
 
 def read_arff(path: Path, options: ReadOptions) -> Columns:
     """Read an ARFF file; a nominal attribute {0,1} is a number, any other attribute that is none a text."""
-    lines = (
-        (number, line.strip())
-        for number, line in enumerate(examine(path, options.text_encoding).lines(), start=1)
-        if line.strip() and not line.strip().startswith("%")
-    )
-    attributes = _read_header(lines)
+    attributes: list[_Attribute] = []
+    rows: list[dict[int, Any]] = []
+    in_data, sparse = False, None
+    for number, line in enumerate(examine(path, options.text_encoding).lines(), start=1):
+        text = line.strip()
+        keyword = text.split(None, 1)[0].lower() if text else "%"
+        try:
+            if keyword.startswith("%"):
+                continue
+            if in_data:
+                if sparse not in (None, text.startswith("{")):
+                    raise ValueError("dense and sparse rows are mixed")
+                sparse = text.startswith("{")
+                rows.append(_row(text, attributes))
+            elif keyword == "@attribute":
+                attributes.append(_attribute(text))
+            elif keyword not in ("@relation", "@data"):
+                raise Refused(f"line {number} is not part of an ARFF header: {show(text)}", "correct it")
+            in_data = in_data or (keyword == "@data" and bool(attributes))
+        except ValueError as error:
+            raise Refused(f"line {number}: {error}", "correct that line, or get the whole file") from None
+    if not in_data:
+        problem = "there is no @data line after @attribute lines, so this is not a whole ARFF file"
+        raise Refused(problem, "get the whole file again, or correct its extension")
     names = different(attribute.name for attribute in attributes)
-    rows, sparse = _read_data(lines, attributes)
     inside = [j for j, attribute in enumerate(attributes) if sparse and attribute.labels is None]
     raw = {names[j]: attributes[j].column(rows, j) for j in range(len(names)) if j not in set(inside)}
     if not sparse:
         return Columns(str(path), raw)
-    place = {j: new for new, j in enumerate(inside)}
-    entries = [(i, place[j], cell) for i, row in enumerate(rows) for j, cell in row.items() if j in place]
+    entries = [(i, j, row[j]) for i, row in enumerate(rows) for j in row if attributes[j].labels is None]
     i, j, cells = zip(*entries) if entries else ((), (), ())
-    matrix = csr_array((np.array(cells, dtype=np.float64), (i, j)), shape=(len(rows), len(inside)))
+    shape = (len(rows), len(attributes))
+    matrix = csr_array((np.array(cells, dtype=np.float64), (i, j)), shape=shape)[:, inside]
     return Columns(str(path), raw, tuple(names[j] for j in inside), matrix)
 
 
-def _read_header(lines: Iterator[tuple[int, str]]) -> list[_Attribute]:
-    attributes: list[_Attribute] = []
-    for number, text in lines:
-        keyword = text.split(None, 1)[0].lower()
-        if keyword == "@data" and attributes:
-            return attributes
-        if keyword == "@attribute":
-            attributes.append(_attribute(number, text))
-        elif keyword not in ("@relation", "@data"):
-            raise Refused(f"line {number} is not part of an ARFF header: {show(text)}", "correct it")
-    problem = "there is no @data line after @attribute lines, so this is not a whole ARFF file"
-    raise Refused(problem, "get the whole file again, or correct its extension")
-
-
-def _attribute(number: int, text: str) -> _Attribute:
+def _attribute(text: str) -> _Attribute:
     match = _ATTRIBUTE.fullmatch(text)
     if match is None:
-        raise Refused(f"line {number}: cannot understand {show(text)}", "write @attribute NAME TYPE")
+        raise ValueError(f"cannot understand {show(text)}, which is not @attribute NAME TYPE")
     name, kind = _unquote(match[1]), match[2].strip()
     if kind.startswith("{") and kind.endswith("}"):
         labels = tuple(_unquote(token) for token in _split(kind[1:-1]))
@@ -335,24 +338,15 @@ def _attribute(number: int, text: str) -> _Attribute:
     return _Attribute(name, None if kind.lower() in _NUMBERS else ())  # strings, dates and the like
 
 
-def _read_data(
-    lines: Iterator[tuple[int, str]], attributes: list[_Attribute]
-) -> tuple[list[dict[int, Any]], bool]:
-    """Return the values of each row by the number of their attribute, and whether the file is sparse."""
-    rows: list[dict[int, Any]] = []
-    sparse = None
-    for number, text in lines:
-        try:
-            if sparse not in (None, text.startswith("{")):
-                raise ValueError("dense and sparse rows are mixed")
-            sparse = text.startswith("{")
-            items = dict(_sparse_items(text, len(attributes)) if sparse else enumerate(_split(text)))
-            if not sparse and len(items) != len(attributes):
-                raise ValueError(f"{len(items)} values where {len(attributes)} attributes are declared")
-            rows.append({j: attributes[j].value(token) for j, token in items.items()})
-        except ValueError as error:
-            raise Refused(f"line {number}: {error}", "correct that line, or get the whole file") from None
-    return rows, bool(sparse)
+def _row(text: str, attributes: list[_Attribute]) -> dict[int, Any]:
+    """Return the values of a row by the number of their attribute; ValueError if it is none."""
+    if text.startswith("{"):
+        items = dict(_sparse_items(text, len(attributes)))
+    else:
+        items = dict(enumerate(_split(text)))
+        if len(items) != len(attributes):
+            raise ValueError(f"{len(items)} values where {len(attributes)} attributes are declared")
+    return {j: attributes[j].value(token) for j, token in items.items()}
 
 
 def _sparse_items(text: str, width: int) -> Iterator[tuple[int, str]]:

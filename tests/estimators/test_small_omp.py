@@ -1,0 +1,96 @@
+"""The short ways of orthogonal matching pursuit against the loop of `minimize`, and normal equations."""
+
+import numpy as np
+import pytest
+
+from skpursuit import OrthogonalMatchingPursuit, as_design
+from skpursuit.data.moments import anchors, has_moments, moments
+from skpursuit.estimators.gram_data import GramData
+from skpursuit.estimators.gram_omp import ColumnPursuit, gram_omp
+from skpursuit.estimators.omp_functions import Way, way_to_pursue
+
+
+def problem(seed, n, d, order="C", dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = np.asarray(rng.standard_normal((n, d)) + rng.standard_normal(d) * 3, order=order, dtype=dtype)
+    y = X[:, :3] @ [3.0, -2.0, 1.0] + 0.5 * rng.standard_normal(n) + 7
+    return X, y
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "d", "k"), [(600, 8, 5), (300, 40, 10), (30, 200, 20), (25, 60, 20)])
+@pytest.mark.parametrize("seed", range(4))
+def test_short_ways_equal_the_loop(n, d, k, seed, weighted, order):
+    X, y = problem(seed, n, d, order)
+    weights = np.where(np.arange(n) < 2, 0.0, 1.0 + np.arange(n) % 3) if weighted else None
+    assert way_to_pursue(as_design(X), k, "auto", "auto") is not Way.LOOP
+    fits = [
+        OrthogonalMatchingPursuit(n_nonzero_coefs=k, selector=name).fit(X, y, weights)
+        for name in ("auto", "exact")
+    ]
+    assert fits[0].coef_.nonzero()[0].tolist() == fits[1].coef_.nonzero()[0].tolist()
+    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(fits[0].intercept_, fits[1].intercept_, rtol=1e-8)
+
+
+def test_both_ways_are_taken():
+    ways = {
+        way_to_pursue(as_design(problem(0, n, d)[0]), 10, "auto", "auto") for n, d in [(600, 8), (30, 500)]
+    }
+    assert ways == {Way.GRAM, Way.COLUMNS}
+
+
+@pytest.mark.parametrize("pursue", ["gram", "columns"])
+def test_ties_and_dependent_columns(pursue):
+    """Of equal columns the first wins; a dependent column is passed over, a zero one never taken."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((40, 4))
+    columns = np.column_stack([A[:, 0], A[:, 0], A[:, 1], np.zeros(40), A[:, 0] + A[:, 1], A[:, 2]]).T.copy()
+    y = 2 * A[:, 0] + A[:, 1] + 0.1 * A[:, 2]
+    floor = np.zeros(6)
+    if pursue == "gram":
+        path = gram_omp(columns @ columns.T, columns @ y, 6, noise_floor=floor)
+    else:
+        path = ColumnPursuit(columns, y, 6, floor).path(6, None)
+    assert 1 not in path.support.tolist()
+    assert 3 not in path.support.tolist()
+    assert len(path) == 3
+    assert path.premature
+    coef = np.zeros(6)
+    coef[path.support] = path.coef(len(path))
+    np.testing.assert_allclose(coef @ columns, y, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_normal_equations_have_the_digits_of_centred_columns(order, dtype):
+    """Also where columns are small beside their means, and for any block of rows."""
+    rng = np.random.default_rng(1)
+    X = np.asarray(rng.standard_normal((3000, 7)), dtype=dtype, order=order)
+    X[:, 3] = 1e6 + X[:, 3] * 1e-3 if dtype == np.float64 else 5.0
+    X[:, 4] = 0.1
+    y = rng.standard_normal(3000)
+    data = GramData(as_design(X), y, None, True)
+    exact = X.astype(np.longdouble)
+    centred = exact - exact.mean(axis=0)
+    error = np.abs(data.equations.gram - centred.T @ centred)
+    sizes = np.sqrt(np.sum(centred**2, axis=0))
+    assert (error <= 1e-7 * np.outer(sizes, sizes) + 1e-13).all()
+    assert data.equations.gram[4, 4] == 0.0
+    np.testing.assert_allclose(
+        data.equations.centre, exact.mean(axis=0).astype(float), rtol=1e-13, atol=1e-15
+    )
+
+
+def test_moments_of_parts_add_up():
+    X, y = problem(2, 1000, 6)
+    design, targets = as_design(X), y[:, None]
+    anchor, offset = anchors(design), np.zeros(1)
+    whole = moments(design, targets, None, anchor, offset)
+    test = np.arange(0, 1000, 5)
+    train = np.setdiff1d(np.arange(1000), test)
+    parts = [moments(design, targets, None, anchor, offset, rows) for rows in (test, train)]
+    np.testing.assert_allclose(whole.less(parts[0]).products, parts[1].products, rtol=1e-12, atol=1e-9)
+    assert design.reads.prepared_entries >= 2 * X.size
+    assert not has_moments(design.with_view(design.view.then(scale=np.ones(6))))
