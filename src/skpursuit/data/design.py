@@ -459,7 +459,7 @@ class Design:
     @property
     def columns_are_dear(self) -> bool:
         """Whether one column costs a pass over X, so that it should be gathered with likely ones."""
-        return not self.store.in_memory and self.store.panel() > 0
+        return self.store.columns_are_dear
 
     def codes(self, seed: int | None = None, fine: bool = False, steps: bool = False) -> Codes:
         """X in one or two bytes an entry, behind the same view. Kept; see `codes.py`.

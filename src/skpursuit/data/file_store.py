@@ -78,6 +78,7 @@ class FileStore(TileStore):
         n, d = self.shape
         whole = sum(recipe.file_bytes for recipe in self.recipes)
         self.by_columns = all(recipe.by_columns for recipe in self.recipes)
+        self.columns_are_dear = not self.by_columns
         line = (whole // d, whole) if self.by_columns else (whole, whole // n)
         self.prices = Prices(FILE_BYTE, *line)
 

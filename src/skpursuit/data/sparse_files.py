@@ -52,6 +52,11 @@ class BlankSparse(SparseTile):
         super().__init__(sparse.csr_array(shape, dtype=dtype))
         self.count = stored
 
+    def stored(self, what: str) -> Indices:
+        """As many as there may be: a bound of the rounding is made of them."""
+        lines, length = self.shape if what == "rows" else self.shape[::-1]
+        return np.full(lines, length)
+
     def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
         return self.count, self.count * (self.dtype.itemsize + 4)
 

@@ -75,6 +75,7 @@ class TileStore:
     """X as a grid of tiles, one list for each range of rows, and what is kept of it."""
 
     prices = Prices()
+    columns_are_dear = False  # whether one column costs a pass over X
     in_memory = True  # whether tiles are at hand, so that layouts of them can be kept
 
     def __init__(self, grid: list[list[Tile]]) -> None:
@@ -390,10 +391,15 @@ class TileStore:
         if not tile.has_entries:
             return np.multiply.outer(self.rough_sizes(reads), self.unit * np.linalg.norm(r, axis=0))
         if not tile.can_encode:
-            stored = tile.stored("columns") if self.is_one_tile else self.shape[0]  # type: ignore[attr-defined]
-            terms = (stored + len(self.grid) + 2) * self.norms(0, 2, reads)
+            terms = (self._stored_columns() + 2) * self.norms(0, 2, reads)
             return product_bound(2 * float(np.finfo(self.dtype).eps), terms, r, self.dtype)
         return product_bound(self.unit, self.sizes(reads), r, self.dtype)
+
+    def _stored_columns(self) -> Indices:
+        """Stored entries of each column of a sparse X, and one more for each sum of tiles."""
+        rows: list[list[Any]] = self.grid
+        parts = [np.concatenate([tile.stored("columns") for tile in row]) for row in rows]
+        return np.add.reduce(parts) + len(parts) - 1
 
     def rough_sizes(self, reads: Reads) -> Floats:
         """The column norms of an operator where they are known, else guesses that are not too small."""
