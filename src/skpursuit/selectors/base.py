@@ -38,6 +38,7 @@ from skpursuit.problem.state import State
 
 if TYPE_CHECKING:
     from skpursuit.selectors.column_sums import ColumnSums
+    from skpursuit.selectors.speculation import Speculation
 
 Memory = Mapping[str, np.ndarray]
 Round = tuple[float, Indices, Floats]
@@ -229,6 +230,8 @@ class Bound:
     design : Design
     sums : ColumnSums, optional
         Gradients known more cheaply than by reading X.
+    speculation : Speculation, optional
+        Answers to several steps, made together.
 
     Attributes
     ----------
@@ -236,10 +239,17 @@ class Bound:
         Why `auto` chose the selector, if it did.
     """
 
-    def __init__(self, selector: Selector, design: Design, sums: ColumnSums | None = None) -> None:
+    def __init__(
+        self,
+        selector: Selector,
+        design: Design,
+        sums: ColumnSums | None = None,
+        speculation: Speculation | None = None,
+    ) -> None:
         self.selector = selector
         self.design = design
         self.sums = sums
+        self.speculation = speculation
         self.chosen = ""
 
     def describe(self) -> str:
