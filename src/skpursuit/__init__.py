@@ -52,6 +52,8 @@ _HOME = {
     "Poisson": "problem.losses",
     "Multinomial": "problem.losses",
     "Quantile": "problem.losses",
+    "Gamma": "problem.losses",
+    "Tweedie": "problem.losses",
     "OrthogonalMatchingPursuit": "estimators.omp",
     "OrthogonalMatchingPursuitCV": "estimators.omp",
     "PathDisplay": "estimators.display",

@@ -19,6 +19,7 @@ from skpursuit.estimators.regressor import PursuitRegressor as PursuitRegressor
 from skpursuit.estimators.regressor import PursuitRegressorCV as PursuitRegressorCV
 from skpursuit.loop.checkpoint import Checkpoint as Checkpoint
 from skpursuit.loop.run import minimize as minimize
+from skpursuit.problem.losses import Gamma as Gamma
 from skpursuit.problem.losses import Huber as Huber
 from skpursuit.problem.losses import Logistic as Logistic
 from skpursuit.problem.losses import Loss as Loss
@@ -26,6 +27,7 @@ from skpursuit.problem.losses import Multinomial as Multinomial
 from skpursuit.problem.losses import Poisson as Poisson
 from skpursuit.problem.losses import Quantile as Quantile
 from skpursuit.problem.losses import Squared as Squared
+from skpursuit.problem.losses import Tweedie as Tweedie
 from skpursuit.problem.sets import L1Ball as L1Ball
 from skpursuit.problem.sets import Simplex as Simplex
 from skpursuit.problem.state import Result as Result

@@ -9,9 +9,9 @@ depend are looked for at once (`fit/dependence.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, field, fields, replace
 from math import ceil
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from skpursuit.fit.newton import Newton, step_along
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.remainder import remainder_unit
 from skpursuit.numerics.sums import scaled_norm
+from skpursuit.parameters import check_number
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import Score, Signed
-from skpursuit.problem.state import State, Status, empty_state
+from skpursuit.problem.state import Move, State, Status, empty_state
 from skpursuit.selectors.base import Query, Selection
 from skpursuit.solvers.base import Asks, Solver, decrease_status, residual_status
 
@@ -214,11 +215,12 @@ def checked_forced(forced: Sequence[int], problem: Problem, k: int) -> list[int]
     return columns
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False)
 class MatchingPursuit(Solver):
     """Matching pursuit: move one coefficient a step, by g_j / ||x_j||^2 (squared loss).
 
-    For other losses the step is a damped Newton step along the column.
+    For other losses the step is a damped Newton step along the column. With a small `step` it is boosting by
+    single columns (L2 boosting), whose models come close to those of the lasso.
 
     Parameters
     ----------
@@ -228,6 +230,17 @@ class MatchingPursuit(Solver):
         As in `OMP`.
     max_iter : int
         Limit on steps; a column can be moved many times.
+    step : float
+        The share of each move that is made, above 0 and up to 1. Below 1 the gradient of squared loss follows
+        the moves by Gram columns where the selector keeps them: d operations a step, whatever the support.
+
+    Examples
+    --------
+    >>> from skpursuit import MatchingPursuit, datasets, metrics, minimize
+    >>> X, y, w = datasets.make_sparse_signal(200, 100, 5, snr=20.0, random_state=0)
+    >>> result = minimize(X, y, MatchingPursuit(step=0.1, max_iter=60), "gram")
+    >>> metrics.f_measure(w, result.coef)
+    1.0
     """
 
     has_sparsity: ClassVar[bool] = True
@@ -237,11 +250,42 @@ class MatchingPursuit(Solver):
     tol: float | None = None
     rtol: float | None = None
     max_iter: int = 1000
+    if not TYPE_CHECKING:  # where it is the method
+        step: InitVar[float]
+    share: float = field(
+        init=False
+    )  # kept of the argument `step`, which is also the name of a solver's method
+
+    def __init__(
+        self,
+        n_nonzero_coefs: int | None = None,
+        tol: float | None = None,
+        rtol: float | None = None,
+        max_iter: int = 1000,
+        step: float = 1.0,
+    ) -> None:
+        if getattr(step, "__func__", None) is MatchingPursuit.step:
+            # dataclasses.replace gives what getattr finds under an argument's name: the method.
+            step = step.__self__.share  # type: ignore[attr-defined]
+        check_number("step", step, "(0, 1]")
+        given = {"n_nonzero_coefs": n_nonzero_coefs, "tol": tol, "rtol": rtol, "max_iter": max_iter}
+        for name, value in {**given, "share": float(step)}.items():
+            object.__setattr__(self, name, value)
+        self.__post_init__()
+
+    def __repr__(self) -> str:
+        shown = {part.name: getattr(self, part.name) for part in fields(self) if part.init}
+        return f"MatchingPursuit({', '.join(f'{n}={v!r}' for n, v in {**shown, 'step': self.share}.items())})"
 
     @property
-    def roundings(self) -> int:
+    def roundings(self) -> int | None:
         """Each move of a coefficient is rounded, and so is every later sum it is in."""
-        return ceil(self.max_iter**1.5)
+        return ceil(self.max_iter**1.5) if self.share == 1.0 else None
+
+    def work(self, problem: Problem) -> tuple[int, int]:
+        """With a small step columns are moved again and again."""
+        repeats = ceil(1 / self.share)
+        return self.max_iter, min(-(-self.max_iter // repeats), problem.design.shape[1])
 
     def init(self, problem: Problem) -> State:
         self._check_sparsity(problem)
@@ -267,12 +311,17 @@ class MatchingPursuit(Solver):
         if taken is None or not np.any(taken[0]):
             return replace(state, status=Status.OPTIMAL)
         move, z, objective = taken
+        if self.share < 1.0:
+            move = self.share * move
+            z = state.z + np.multiply.outer(column, move)
+            objective = problem.value(z)
         support, coef = state.support, state.coef
         if len(place) == 0:
             support = np.append(support, j)
             coef = np.concatenate([coef, np.zeros((1, *problem.targets))])
         coef = coef.copy()
         coef[place[0] if len(place) else -1] += move
-        after = replace(state, support=support, coef=coef, z=z, objective=objective)
+        moved = Move(1.0, np.array([j]), np.asarray(move)[None])
+        after = replace(state, support=support, coef=coef, z=z, objective=objective, move=moved)
         after = residual_status(problem, after, self.tol, self.rtol)
         return after if problem.quadratic else decrease_status(state, after, self.tol)

@@ -9,14 +9,19 @@ it may give; a new loss is one file and one line in `LOSSES`.
 from __future__ import annotations
 
 from skpursuit.problem.losses.base import NEEDED, Loss, UserLoss
+from skpursuit.problem.losses.gamma import Gamma
 from skpursuit.problem.losses.huber import Huber
 from skpursuit.problem.losses.logistic import Logistic
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.problem.losses.poisson import Poisson
 from skpursuit.problem.losses.quantile import Quantile
 from skpursuit.problem.losses.squared import Squared
+from skpursuit.problem.losses.tweedie import Tweedie
 
-__all__ = ["LOSSES", "Huber", "Logistic", "Loss", "Multinomial", "Poisson", "Quantile", "Squared", "as_loss"]
+__all__ = [
+    *("LOSSES", "Gamma", "Huber", "Logistic", "Loss", "Multinomial", "Poisson", "Quantile", "Squared"),
+    *("Tweedie", "as_loss"),
+]
 
 LOSSES: dict[str, type[Loss]] = {
     "squared": Squared,
@@ -25,6 +30,8 @@ LOSSES: dict[str, type[Loss]] = {
     "poisson": Poisson,
     "multinomial": Multinomial,
     "quantile": Quantile,
+    "gamma": Gamma,
+    "tweedie": Tweedie,
 }
 
 
