@@ -89,7 +89,7 @@ HALVING_CODES = 2**20  # entries of X from which halving works on codes
 # Speculated paths
 POOL = 96  # columns among which the next atoms are guessed
 GUESSES = 64  # atoms that are guessed in one round
-ABOVE = 1.1  # guesses end where a winner scores less than this times the best column outside the pool
+ABOVE = 1.0  # guesses end where a winner scores less than this times the last column of the pool did
 MOST_DOUBTS = 160  # columns of a round that are computed exactly because they could have won
 FEW_STEPS = 3  # a round of fewer is poor
 PATIENCE = 2  # poor rounds one after the other, after which no more are made
