@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,15 @@ Bounded = tuple[Floats, Floats]  # an estimate and a bound on its error
 @dataclass(frozen=True)
 class PanelEncoding:
     """Makes the panels of a tile."""
+
+    planes: ClassVar[tuple[str, ...]] = ("codes",)  # one byte an entry
+    label: ClassVar[str] = "panels"
+
+    def kind(self) -> type:
+        """The class of what is made."""
+        from skpursuit.data.panels import PanelTile
+
+        return PanelTile
 
     def __call__(self, tile: Any, number: int) -> Any:
         from skpursuit.data.panels import PanelTile

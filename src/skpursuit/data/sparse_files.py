@@ -225,9 +225,9 @@ def npz_pieces(X: Any) -> list[PieceRecipe]:
                     version = npy.read_magic(file)
                     header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
                     shape, _, dtype = header(file)
+        except FileError:
+            raise
         except (KeyError, ValueError, EOFError, BadZipFile) as error:
-            if isinstance(error, FileError):
-                raise
             raise FileError(
                 path, f"it is no sparse matrix ({error})", "write it by scipy.sparse.save_npz"
             ) from None
