@@ -131,8 +131,8 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     "model",
     [
         PursuitRegressor(n_nonzero_coefs=6, normalize=True),
-        PursuitRegressorCV(max_nonzero_coefs=8),
-        PursuitRegressorCV(max_nonzero_coefs=8, scoring="neg_mean_absolute_error"),
+        PursuitRegressorCV(solver="omp", max_nonzero_coefs=8),
+        PursuitRegressorCV(solver="omp", max_nonzero_coefs=8, scoring="neg_mean_absolute_error"),
         OrthogonalMatchingPursuitCV(),
         PursuitClassifier(n_nonzero_coefs=4),
     ],
