@@ -8,7 +8,7 @@ QUICK = tests/data tests/selectors/test_settle.py tests/selectors/test_not_finit
 	tests/test_losses.py tests/test_registries.py tests/test_extending.py tests/test_deprecation.py \
 	tests/test_loop.py tests/test_import.py tests/test_typing.py tests/test_public_face.py tests/test_readme.py
 
-.PHONY: demo test quick check clean
+.PHONY: demo test quick check bench-check clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python -m skpursuit demo
@@ -24,6 +24,10 @@ check: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Certified fits against exact BLAS, with floors under the ratios; on a quiet machine, about a minute.
+bench-check: $(VENV)/.ready
+	$(BIN)/python benchmarks/certified_speed.py --check
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data.bits import PackedBits
+from skpursuit.data.panels import PanelTile
 from skpursuit.data.quantized import QuantizedTile
 from skpursuit.datasets import make_sparse_signal
 from skpursuit.kernels.columns import gather_columns
@@ -72,7 +73,7 @@ def exact(X: np.ndarray, y: np.ndarray, k: int, _codes: Any = None) -> Fitted:
     return chosen, {}
 
 
-def certified(X: np.ndarray, y: np.ndarray, k: int, codes: QuantizedTile) -> Fitted:
+def certified(X: np.ndarray, y: np.ndarray, k: int, codes: Any) -> Fitted:
     fit, chosen, columns = Refit(y, k), [], Columns(X)
     survivors, recomputed, read = [], [], 0
     for _ in range(k):
@@ -82,7 +83,7 @@ def certified(X: np.ndarray, y: np.ndarray, k: int, codes: QuantizedTile) -> Fit
         cols = np.flatnonzero(size + bound >= (size - bound).max())
         survivors.append(cols.size)
         read += codes.estimate_cost().bytes
-        if cols.size > 1 and codes.fine.size:
+        if cols.size > 1 and isinstance(codes, QuantizedTile):
             g, bound = codes.refine(fit.r, cols)
             size = np.abs(g)
             read += codes.refine_cost(cols.size).bytes
@@ -111,7 +112,7 @@ def sketch(X: np.ndarray, y: np.ndarray, k: int, codes: PackedBits) -> Fitted:
         cols = np.sort(cols[g[cols] >= 0.0])
         before = columns.count
         at = columns.get(cols)
-        read += codes.estimate_cost().bytes + codes.refine_cost(first).bytes
+        read += codes.estimate_cost[1] + codes.refine_cost(first)[1]
         read += (columns.count - before) * X.shape[0] * X.itemsize
         best = int(np.abs([columns.held[a] @ fit.r for a in at]).argmax())
         chosen.append(int(cols[best]))
@@ -134,11 +135,16 @@ def best_of(repeats: int, **tasks: Callable[[], Any]) -> tuple[dict[str, float],
 def products(X: np.ndarray, repeats: int) -> None:
     rng = np.random.default_rng(1)
     r, few = rng.standard_normal(X.shape[0]), rng.permutation(X.shape[1])[:100]
-    codes, bits = QuantizedTile.build(X), PackedBits.build(X)
+    codes, bits, panels = QuantizedTile.build(X), PackedBits.build(X), PanelTile.build(X)
+    by_columns = np.asfortranarray(X)
+    path = r - np.cumsum(np.random.default_rng(1).standard_normal((51, len(r))) * 0.02, axis=0)
     times, _ = best_of(
         repeats,
         gemv=lambda: X.T @ r.astype(X.dtype, copy=False),
-        codes_build=lambda: QuantizedTile.build(X, fine=False),
+        panels_build=lambda: PanelTile.build(X),
+        panels_build_f_order=lambda: PanelTile.build(by_columns),
+        panels_estimate=lambda: panels.estimate(r),
+        panels_following_51=lambda: panels.following(path)(),
         codes_build_fine=lambda: QuantizedTile.build(X),
         codes_estimate=lambda: codes.estimate(r),
         codes_refine_100=lambda: codes.refine(r, few),
@@ -154,11 +160,11 @@ def products(X: np.ndarray, repeats: int) -> None:
 
 
 def fits(X: np.ndarray, y: np.ndarray, k: int, repeats: int) -> None:
-    codes, fine, bits = QuantizedTile.build(X, fine=False), QuantizedTile.build(X), PackedBits.build(X)
+    codes, fine, bits = PanelTile.build(X), QuantizedTile.build(X), PackedBits.build(X)
     times, answers = best_of(
         repeats,
         exact=lambda: exact(X, y, k),
-        certified=lambda: certified(X, y, k, QuantizedTile.build(X, fine=False)),
+        certified=lambda: certified(X, y, k, PanelTile.build(X)),
         certified_prepared=lambda: certified(X, y, k, codes),
         certified_fine=lambda: certified(X, y, k, QuantizedTile.build(X)),
         certified_fine_prepared=lambda: certified(X, y, k, fine),

@@ -23,8 +23,9 @@ FILE = Path(tuning.__file__)
 NUMBER = r"[0-9][0-9_.]*(?:e[+-]?[0-9]+)?"
 RANKED = 4  # steps of a pursuit for each time that the sketch ranks all columns
 LOADING = (
-    "import skpursuit, numpy, scipy.sparse, time; began = time.perf_counter();"
-    "import skpursuit.kernels.quantized, skpursuit.kernels.encode; print(time.perf_counter() - began)"
+    "import numpy, time; from skpursuit import OMP, minimize; X = numpy.eye(64);"
+    "minimize(X, X[0], OMP(1), 'exact'); began = time.perf_counter();"
+    "minimize(X, X[0], OMP(1), 'certified'); print(time.perf_counter() - began)"
 )
 
 
@@ -82,6 +83,7 @@ def codes_of_x():
     design = as_design(X)
     design.codes()
     build = seconds(lambda: as_design(X, check=False).codes())
+    fine = seconds(lambda: as_design(X, check=False).codes(fine=True)) - build
     sketch_build = seconds(lambda: BitCodes(as_design(X, check=False)))
     codes = seconds(lambda: design.codes().estimate(y))
     several = X[:, :8].copy()
@@ -92,6 +94,7 @@ def codes_of_x():
     per_entry = 1e9 / X.size
     return {
         "build": build * per_entry,
+        "fine": fine * per_entry,
         "codes": codes * per_entry,
         "ahead": ahead * per_entry,
         "sketch_build": sketch_build * per_entry,

@@ -33,7 +33,7 @@ LIBRARY = {
 }
 ENDS = ("max", "min", "tiny", "smallest_normal", "smallest_subnormal")  # of `numpy.finfo`
 
-CALLS_ACROSS_FILES = {(3000, 6000): 25, (1000, 2000): 30}  # sums of products of codes; passes over the codes
+CALLS_ACROSS_FILES = {(3000, 6000): 22, (1000, 2000): 22}
 QUERY_FIELDS = 9
 DESIGN_METHODS = 16
 TILE_METHODS = 12

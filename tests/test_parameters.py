@@ -37,9 +37,12 @@ RIGHT = {
     "eps": {"inf", "huge"},
     "forced": {"list"},
     "n_jobs": {"negative"},
+    "ridges": {"list", "repeated", "floats"},
     "random_state": {"huge"},
     "feature_names": {"list", "repeated", "floats"},
     "score_name": {"text"},
+    "score_factor": {"negative"},
+    "scales": {"list", "repeated", "floats"},
     # Functions are called with whatever they want, and a class can be called.
     "callback": {"class"},
     "scoring": {"class"},

@@ -121,7 +121,7 @@ def test_solvers_without_a_number_of_coefficients_are_neither_offered_nor_taken(
 
 
 def test_losses_are_offered_and_tell_what_a_prediction_means(tmp_path, table):
-    assert "[squared|logistic|huber|poisson|quantile]" in invoke("fit", "--help").output
+    assert "[squared|logistic|huber|poisson|quantile" in invoke("fit", "--help").output
     model = tmp_path / "model.json"
     done = invoke("fit", table, "--target", "price", "--loss", "poisson", "-k", 2, "--json", "--out", model)
     assert done.exit_code == 0, done.output

@@ -95,17 +95,18 @@ def test_norms_are_counted_once_and_by_who_reads_for_them():
         assert reads(design).prepared_entries == 2 * entries
 
 
-def test_the_pass_over_the_codes_for_their_norms_is_counted():
+def test_norms_come_with_the_codes_and_are_not_read_again():
     X = np.random.default_rng(4).standard_normal((700, 40))
     design = as_design(X)
     tile = data.codes(design)
     before = reads(design).prepared_entries, design.reads.prepared_bytes
     for used in (design, view(design, root=np.full(700, 2.0)), design):
         assert used.codes().can_multiply
-    assert reads(design).prepared_entries - before[0] == X.size == tile.codes[:40, :700].size
-    frames = tile.scale.nbytes + tile.centre.nbytes + tile.error.nbytes
-    assert design.reads.prepared_bytes - before[1] == tile.codes[:40].nbytes + frames
+    assert (reads(design).prepared_entries, design.reads.prepared_bytes) == before
     assert design.reads.entries == 0
+    design.codes().multiplying(X[:, :2])()
+    assert design.reads.entries == X.size
+    assert design.reads.bytes == tile.estimate_cost().bytes == 40 * (704 + 2 * 16)
 
 
 def test_stored_columns_of_the_gram_matrix_are_counted_each_time():

@@ -152,40 +152,6 @@ def test_interval_holds_for_any_numbers(data, n, d):
     check(QuantizedTile.build(X, fine=False), X, r)
 
 
-@pytest.mark.parametrize("shape", SIZES)
-@pytest.mark.parametrize("matrix", [m for m in MATRICES if m not in (mixed_scales, subnormal, offsets)])
-def test_products_of_codes_and_what_they_lose(matrix, shape):
-    rng = np.random.default_rng(shape[0])
-    X = matrix(rng, *shape).astype(np.float64)
-    largest = np.abs(X).max(axis=0)
-    X = X / np.where(largest > 0.0, largest, 1.0)
-    tile = QuantizedTile.build(X)
-    assert tile.plain
-    V = np.column_stack([
-        rng.standard_normal(shape[0]),
-        rng.standard_cauchy(shape[0]) * 1e-9,
-        X[:, 0],
-        np.zeros(shape[0]),
-        rng.standard_normal(shape[0]) * 10.0 ** rng.uniform(-90, 0, shape[0]),
-    ])  # fmt: skip
-    g, loss = tile.multiplying(V)()
-    lost = tile.code_loss(V)
-    assert (tile.sizes >= np.linalg.norm(X, axis=0)).all()
-    blocks = np.arange(shape[0]) // ROWS
-    for j in np.unique(np.linspace(0, shape[1] - 1, 3).astype(int)):
-        decoded = [
-            Fraction(float(tile.centre[j, b])) + Fraction(float(tile.scale[j, b])) * int(q)
-            for b, q in zip(blocks, tile.codes[j])
-        ]
-        for k, v in enumerate(V.T):
-            parts = [Fraction(float(a)) for a in v]
-            real = sum(a * b for a, b in zip(decoded, parts))
-            assert abs(real - Fraction(float(g[k, j]))) <= Fraction(float(loss[k] @ tile.factors[j]))
-            left = exact_product(X[:, j], v) - real
-            assert abs(left) <= Fraction(float(lost[j, k]))
-            np.testing.assert_allclose(tile.code_loss(v)[j], lost[j, k], rtol=1e-9)
-
-
 @pytest.mark.parametrize("matrix", MATRICES)
 def test_codes_made_alone_differ_by_ties_and_lose_no_more(matrix):
     X = matrix(np.random.default_rng(4), 600, 40)
@@ -201,20 +167,6 @@ def test_codes_made_alone_differ_by_ties_and_lose_no_more(matrix):
     np.testing.assert_array_equal(by_rows.fine, two.fine)
     both = 128 * two.codes[:40, :600].astype(int) + two.fine[:40, :600]
     np.testing.assert_array_equal(by_rows.steps[:, :40].T, both)
-
-
-def test_products_of_codes_lose_far_less_than_the_codes_themselves():
-    rng = np.random.default_rng(9)
-    X = gaussian(rng, 2000, 50)
-    tile = QuantizedTile.build(X, fine=False)
-    v = rng.standard_normal((2000, 3))
-    g, loss = tile.multiplying(v)()
-    assert ((tile.factors @ loss.T) < 0.03 * tile.code_loss(v)).all()
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            np.testing.assert_array_equal(tile.multiplying(v)()[0], g)
-            for k in range(3):
-                np.testing.assert_allclose(tile.multiplying(v[:, k : k + 1])()[0][0], g[k], rtol=1e-12)
 
 
 LAYOUTS = {

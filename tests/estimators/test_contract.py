@@ -34,6 +34,7 @@ ESTIMATORS = [
 @parametrize_with_checks(ESTIMATORS)
 # Some checks ask for more atoms than their data bear, and scikit-learn's own OMP warns there too.
 @pytest.mark.filterwarnings("ignore:Orthogonal matching pursuit ended prematurely:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:the best number of coefficients:RuntimeWarning")
 def test_estimator_checks(estimator, check):
     try:
         check(estimator)

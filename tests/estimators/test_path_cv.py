@@ -22,6 +22,13 @@ from skpursuit import (
     PursuitRegressorCV,
     datasets,
 )
+from skpursuit.estimators.summary import html_table
+
+PLAIN = {
+    "solver": "omp",
+    "scale": "none",
+    "null_guard": None,
+}  # every number of columns, as a pursuit finds them
 
 
 @pytest.fixture
@@ -38,7 +45,7 @@ def classes():
 @pytest.mark.parametrize("solver", ["omp", "mp", "cosamp"])
 def test_scores_are_those_of_a_fit_for_each_fold_and_number(signal, solver):
     X, y = signal
-    model = PursuitRegressorCV(solver=solver, max_nonzero_coefs=5, max_iter=40).fit(X, y)
+    model = PursuitRegressorCV(**PLAIN | {"solver": solver}, max_nonzero_coefs=5, max_iter=40).fit(X, y)
     assert model.scores_.shape == (5, 5)
     for i, (train, test) in enumerate(KFold(5).split(X)):
         for k in range(1, 6):
@@ -52,7 +59,7 @@ def test_scores_are_those_of_a_fit_for_each_fold_and_number(signal, solver):
 
 def test_the_chosen_model_is_a_fit_of_that_size(signal):
     X, y = signal
-    model = PursuitRegressorCV().fit(X, y)
+    model = PursuitRegressorCV(**PLAIN).fit(X, y)
     single = PursuitRegressor(n_nonzero_coefs=model.n_nonzero_coefs_).fit(X, y)
     np.testing.assert_allclose(model.coef_, single.coef_, atol=1e-10)
     assert model.intercept_ == pytest.approx(single.intercept_)
@@ -64,16 +71,16 @@ def test_the_chosen_model_is_a_fit_of_that_size(signal):
 
 def test_the_choice_is_that_of_the_drop_in(signal):
     X, y = signal
-    ours = PursuitRegressorCV(max_nonzero_coefs=8).fit(X, y)
+    ours = PursuitRegressorCV(**PLAIN, max_nonzero_coefs=8).fit(X, y)
     assert ours.n_nonzero_coefs_ == OrthogonalMatchingPursuitCV(max_iter=8).fit(X, y).n_nonzero_coefs_
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
 def test_log_loss_of_a_classifier_on_its_folds(classes, multi_class):
     X, y = classes
-    model = PursuitClassifierCV(multi_class=multi_class, scoring="neg_log_loss", max_nonzero_coefs=4).fit(
-        X, y
-    )
+    model = PursuitClassifierCV(
+        **PLAIN, multi_class=multi_class, scoring="neg_log_loss", max_nonzero_coefs=4
+    ).fit(X, y)
     for i, (train, test) in enumerate(StratifiedKFold(5).split(X, y)):
         single = PursuitClassifier(multi_class=multi_class, n_nonzero_coefs=4).fit(X[train], y[train])
         expected = -log_loss(y[test], single.predict_proba(X[test]))
@@ -82,18 +89,18 @@ def test_log_loss_of_a_classifier_on_its_folds(classes, multi_class):
     np.testing.assert_allclose(model.coef_, chosen.coef_, atol=1e-6)
     assert model.coef_path_.shape == (4, 3, len(model.path_features_))
     if multi_class == "multinomial":
-        loss = PursuitClassifierCV(multi_class=multi_class, max_nonzero_coefs=4).fit(X, y)
+        loss = PursuitClassifierCV(**PLAIN, multi_class=multi_class, max_nonzero_coefs=4).fit(X, y)
         np.testing.assert_allclose(loss.scores_, model.scores_, rtol=1e-5)
 
 
 def test_scorers_see_predictions_of_each_kind(signal, classes):
     X, y = signal
-    by_name = PursuitRegressorCV(scoring="neg_mean_squared_error", max_nonzero_coefs=4).fit(X, y)
-    plain = PursuitRegressorCV(max_nonzero_coefs=4).fit(X, y)
+    by_name = PursuitRegressorCV(**PLAIN, scoring="neg_mean_squared_error", max_nonzero_coefs=4).fit(X, y)
+    plain = PursuitRegressorCV(**PLAIN, max_nonzero_coefs=4).fit(X, y)
     np.testing.assert_allclose(by_name.scores_, 2 * plain.scores_)
     X, y = classes
     for target, scoring in ((y, "accuracy"), (y == 0, "roc_auc")):
-        model = PursuitClassifierCV(scoring=scoring, max_nonzero_coefs=3, cv=3).fit(X, target)
+        model = PursuitClassifierCV(**PLAIN, scoring=scoring, max_nonzero_coefs=3, cv=3).fit(X, target)
         assert ((model.scores_ > 0.3) & (model.scores_ <= 1)).all()
 
 
@@ -101,7 +108,7 @@ def test_scorers_see_predictions_of_each_kind(signal, classes):
 def test_information_criteria_against_their_definition(signal, criterion):
     X, y = signal
     n, d = X.shape
-    model = PursuitRegressorCV(criterion=criterion, max_nonzero_coefs=6).fit(X, y)
+    model = PursuitRegressorCV(**PLAIN, criterion=criterion, max_nonzero_coefs=6).fit(X, y)
     from math import comb, log
 
     for k in range(1, 7):
@@ -123,8 +130,11 @@ def test_bic_of_a_classifier_is_a_likelihood():
 def test_threads_and_sparse_X_change_nothing(signal):
     X, y = signal
     X = np.where(np.abs(X - 1) > 0.1, X, 0.0)
-    one = PursuitRegressorCV().fit(X, y)
-    for other in (PursuitRegressorCV(n_jobs=2).fit(X, y), PursuitRegressorCV().fit(sparse.csr_array(X), y)):
+    one = PursuitRegressorCV(**PLAIN).fit(X, y)
+    for other in (
+        PursuitRegressorCV(**PLAIN, n_jobs=2).fit(X, y),
+        PursuitRegressorCV(**PLAIN).fit(sparse.csr_array(X), y),
+    ):
         np.testing.assert_allclose(other.scores_, one.scores_, rtol=1e-10)
         assert other.n_nonzero_coefs_ == one.n_nonzero_coefs_
 
@@ -136,8 +146,10 @@ def test_weights_are_repeated_samples(signal):
     splits = [(np.arange(60), np.arange(60, 120)), (np.arange(60, 120), np.arange(60))]
     repeated = [(np.flatnonzero(np.isin(rows, a)), np.flatnonzero(np.isin(rows, b))) for a, b in splits]
     for criterion in ("cv", "ebic"):
-        weighted = PursuitRegressorCV(criterion=criterion, cv=splits).fit(X, y, sample_weight=weights)
-        plain = PursuitRegressorCV(criterion=criterion, cv=repeated).fit(X[rows], y[rows])
+        weighted = PursuitRegressorCV(**PLAIN, criterion=criterion, cv=splits).fit(
+            X, y, sample_weight=weights
+        )
+        plain = PursuitRegressorCV(**PLAIN, criterion=criterion, cv=repeated).fit(X[rows], y[rows])
         np.testing.assert_allclose(weighted.scores_, plain.scores_, rtol=1e-8)
 
 
@@ -165,31 +177,78 @@ def test_wrong_parameters_are_refused(signal):
 def test_the_display_draws_the_path_the_scores_and_the_choice(signal):
     X, y = signal
     names = [f"gene {j}" for j in range(40)]
-    model = PursuitRegressorCV().fit(pd.DataFrame(X, columns=names), y)
+    model = PursuitRegressorCV(**PLAIN).fit(pd.DataFrame(X, columns=names), y)
     display = PathDisplay.from_estimator(model, n_labels=3)
     top, bottom = display.axes_
     assert len(display.lines_) == len(model.path_features_)
-    np.testing.assert_allclose(display.mean_line_.get_ydata(), model.scores_.mean(axis=0))
+    np.testing.assert_allclose(display.mean_line_.get_ydata(), -2 * model.scores_.mean(axis=0))
     assert [line.get_xdata()[0] for line in display.choice_lines_] == [model.n_nonzero_coefs_] * 2
-    labels = [text.get_text() for text in top.get_legend().get_texts()]
+    labels = [text.get_text() for text in display.names_]
     assert len(labels) == 3
     assert set(labels) <= {names[j] for j in model.support_}
-    assert bottom.get_ylabel() == "minus mean loss"
+    assert bottom.get_ylabel() == "mean squared error"
+    assert display.one_se_ <= model.n_nonzero_coefs_
     drawn = np.nan_to_num([line.get_ydata() for line in display.lines_])
-    np.testing.assert_allclose(drawn.T, model.coef_path_)
+    np.testing.assert_allclose(drawn.T, model.coef_path_ * X.std(axis=0)[model.path_features_])
     again = display.plot(plt.subplots(2)[1])
     assert again is display
     assert display.axes_[0] is not top
-    with pytest.raises(ValueError, match="axes must be two Axes"):
-        display.plot(plt.subplots()[1])
+    one = plt.subplots()[1]
+    assert display.plot(one).axes_[0].figure is one.figure
+    with pytest.raises(ValueError, match="ax must be one or two Axes"):
+        display.plot(plt.subplots(3)[1])
     plt.close("all")
+
+
+def test_the_display_of_a_default_model_and_of_the_drop_in(signal):
+    X, y = signal
+    rng = np.random.default_rng(0)
+    for model in (
+        PursuitRegressorCV().fit(X, y),
+        PursuitRegressorCV().fit(X, rng.standard_normal(120)),
+        OrthogonalMatchingPursuitCV(max_iter=8).fit(X, y),
+        PursuitClassifierCV(scoring="accuracy").fit(X, y > 3),
+    ):
+        display = PathDisplay.from_estimator(model)
+        sizes = display.mean_line_.get_xdata()
+        assert len(set(sizes)) == len(sizes)
+        assert (display.mean_line_.get_ydata() >= 0).all()
+        display.figure_.canvas.draw()
+    plt.close("all")
+
+
+def test_names_at_line_ends_do_not_overlap():
+    from skpursuit.estimators.display import APART, _spread
+
+    placed = _spread([0.1, 0.1, 0.1, 0.5, 0.51])
+    assert (np.diff(placed) >= APART - 1e-6).all()
+
+
+def test_a_summary_names_the_features_and_escapes_them(signal, classes):
+    X, y = signal
+    names = [f"<b>{j}</b>" for j in range(40)]
+    model = PursuitRegressorCV().fit(pd.DataFrame(X, columns=names), y)
+    text, page = model.summary(), html_table(model)
+    largest = model.path_features_[np.argmax(np.abs(model.coef_[model.path_features_] * model.path_scales_))]
+    assert text.splitlines()[0] == "PursuitRegressorCV"
+    assert text.split("-\n")[-1].startswith(names[largest])
+    assert "<b>" not in page
+    assert f"&lt;b&gt;{largest}" in page
+    assert "and" in model.summary(1).splitlines()[-1]
+    assert "x3" in PursuitRegressor(n_nonzero_coefs=40).fit(X, y).summary(40)
+    three = PursuitClassifierCV(multi_class="multinomial").fit(*classes)
+    assert "[1]" in three.summary()
+    nothing = PursuitRegressorCV().fit(X, np.random.default_rng(3).standard_normal(120))
+    assert "no feature predicts better" in nothing.summary()
+    assert "standardised" in model._repr_html_()
+    assert "standardised" not in PursuitRegressor()._repr_html_()
 
 
 def test_the_display_of_many_classes(classes):
     X, y = classes
     model = PursuitClassifierCV(criterion="bic", max_nonzero_coefs=4).fit(X, y)
     display = PathDisplay.from_estimator(model)
-    assert display.axes_[1].get_ylabel() == "minus BIC"
+    assert display.axes_[1].get_ylabel() == "BIC"
     assert len(display.lines_) == len(model.path_features_)
     plt.close("all")
 

@@ -18,15 +18,19 @@ FORMS = {
     "csr": sp.csr_array,
     "coo": sp.coo_array,
 }
+OMP = {"solver": "omp", "scale": "none"}
 PROBLEMS = {
-    "regression": (PursuitRegressorCV(), PursuitRegressor()),
-    "targets": (PursuitRegressorCV(), PursuitRegressor(shared_support=True)),
-    "counts": (PursuitRegressorCV(loss="poisson", ridge=0.1), PursuitRegressor(loss="poisson", ridge=0.1)),
-    "two classes": (PursuitClassifierCV(), PursuitClassifier()),
-    "ovr": (PursuitClassifierCV(), PursuitClassifier()),
-    "shared": (PursuitClassifierCV(shared_support=True), PursuitClassifier(shared_support=True)),
+    "regression": (PursuitRegressorCV(**OMP), PursuitRegressor()),
+    "targets": (PursuitRegressorCV(**OMP), PursuitRegressor(shared_support=True)),
+    "counts": (
+        PursuitRegressorCV(**OMP, loss="poisson", ridge=0.1),
+        PursuitRegressor(loss="poisson", ridge=0.1),
+    ),
+    "two classes": (PursuitClassifierCV(**OMP), PursuitClassifier()),
+    "ovr": (PursuitClassifierCV(**OMP), PursuitClassifier()),
+    "shared": (PursuitClassifierCV(**OMP, shared_support=True), PursuitClassifier(shared_support=True)),
     "multinomial": (
-        PursuitClassifierCV(multi_class="multinomial"),
+        PursuitClassifierCV(**OMP, multi_class="multinomial"),
         PursuitClassifier(multi_class="multinomial"),
     ),
 }
@@ -127,7 +131,7 @@ def test_rows_have_the_form_of_the_X_given(form):
     X, y, weights = data("regression", 2)
     given = FORMS[form](X)
     seen = Seen()
-    PursuitRegressorCV(max_nonzero_coefs=2, cv=3, scoring=seen).fit(given, y, sample_weight=weights)
+    PursuitRegressorCV(**OMP, max_nonzero_coefs=2, cv=3, scoring=seen).fit(given, y, sample_weight=weights)
     there = np.flatnonzero(weights)
     parts = [test for _, test in KFold(3).split(there) for _ in range(2)]
     for (estimator, part, _), rows in zip(seen.calls, parts, strict=True):

@@ -197,6 +197,8 @@ def test_what_auto_picks_is_fitted_to_the_solver():
     import numba  # noqa: F401  (loaded, so that its import is no cost)
 
     problem = as_design(np.ones((2000, 6000))), np.ones(2000), CoSaMP(50)
+    assert picked(Auto(), *problem) == Exact()  # a few products cost no more than codes
+    problem[0].codes(fine=True)
     assert picked(Auto(), *problem) == picked(Certified(), *problem) != Certified()
 
 

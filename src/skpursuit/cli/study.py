@@ -1,4 +1,8 @@
-"""``skpursuit reproduce`` and ``skpursuit report``."""
+"""``skpursuit reproduce`` and ``skpursuit report``.
+
+`reproduce` runs studies one after the other and keeps every finished cell in a folder, so that the same
+command goes on where it was stopped; `report` makes a page of such a folder and computes nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""``skpursuit fit`` and ``skpursuit predict``."""
+"""``skpursuit fit`` and ``skpursuit predict``.
+
+Both read a table as it comes, with the same options. `fit` says what it took the columns for, fits, tells the
+result, and writes what was asked for at the end, all files or none. Heavy modules are loaded once the
+arguments have been checked.
+"""
 
 from __future__ import annotations
 

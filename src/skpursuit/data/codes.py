@@ -9,13 +9,14 @@ prove nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from skpursuit.data.panel_codes import Followed, PanelCodes, TileSums, added, itself
 from skpursuit.data.reads import Reads
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import norms_of, total_bound
@@ -23,42 +24,13 @@ from skpursuit.numerics.sums import EPS
 
 if TYPE_CHECKING:
     from skpursuit.data.design import Design
+    from skpursuit.data.panels import Represented
     from skpursuit.data.store import Place, TileStore
 
 Bounded = tuple[Floats, Floats]  # an estimate and a bound on its error
 COST_VERBS = ("estimate_cost", "refine_cost", "rows_cost")
 ORDINARY = 1e-15, 1e15  # norms of columns and residuals whose products are within the range of float32
 PANEL_ENTRIES = 2**24  # entries of some rows of X that are copied together to be packed into bits
-
-
-class Represented(NamedTuple):
-    """A residual of X that products of codes stand for, to go on from.
-
-    Attributes
-    ----------
-    u : (rows of X,), the residual
-    g : (columns of X,), products of the decoded columns with it
-    loss : (p,), |g[j] - <decoded x_j, u>| <= loss . factors[j]
-    """
-
-    u: Floats
-    g: Floats
-    loss: Floats
-
-
-class Followed(NamedTuple):
-    """Products of the decoded columns with the residuals of consecutive steps.
-
-    Attributes
-    ----------
-    g : (steps, columns) float32, behind the view
-    loss : (steps, p), |g[t, j] - <decoded x_j, R[t]>| <= loss[t] . factors[j]
-    represented : function of t that gives what `Codes.following` can go on from after step t
-    """
-
-    g: Any
-    loss: Floats
-    represented: Callable[[int], Represented]
 
 
 @dataclass(frozen=True)
@@ -81,7 +53,6 @@ class Encoding:
 class CodeFacts(NamedTuple):
     """What is asked of the codes of a tile beside products: a few numbers a column."""
 
-    plain: bool
     peak: float
     row_squares: Floats | None
     costs: dict[str, tuple[tuple[int, int], tuple[int, int]]]  # of no line and of one, by verb
@@ -95,62 +66,84 @@ class CodeFacts(NamedTuple):
 def facts_of(coded: Any) -> CodeFacts:
     """The facts of one quantised tile."""
     costs = {verb: (getattr(coded, verb)(0), getattr(coded, verb)(1)) for verb in COST_VERBS}
-    return CodeFacts(coded.plain, coded.peak, coded.row_squares, costs)
-
-
-def itself(coded: Any) -> Any:
-    """What is kept of a tile in memory."""
-    return coded
-
-
-def multiplied(coded: Any, u: Floats) -> Bounded:
-    """Products of the decoded columns of a tile with those of u, begun and ended."""
-    return coded.multiplying(u)()
-
-
-def block_errors(coded: Any) -> Floats:
-    """What the codes of a tile lose in each block of rows."""
-    return coded.block_errors
-
-
-def measured(coded: Any) -> tuple[Floats, Floats]:
-    """What bounds of products are made of."""
-    return coded.factors, coded.sizes
+    return CodeFacts(coded.peak, coded.row_squares, costs)
 
 
 class CodedX:
-    """The quantised tiles of X, which the store keeps."""
+    """The codes of X with one rounding: panels of one byte an entry, and two bytes, as far as asked for.
 
-    def __init__(self, store: TileStore, seed: int | None, fine: bool, steps: bool) -> None:
-        self.store = store
-        self.has_fine, self.has_steps = fine, steps
-        self.keep = Encoding(seed, fine, steps)
-        if store.is_one_tile:
-            self.only = next(iter(store.run(itself, keep=self.keep)))[1]
-            self.facts = [[facts_of(self.only)]]
+    Panels (`panel_codes.py`) are for products with all columns. Tiles with a second byte, with codes that are
+    rounded at random or with codes by rows are `QuantizedTile`; they estimate where there are no panels.
+    """
+
+    def __init__(self, store: TileStore, seed: int | None) -> None:
+        self.store, self.seed = store, seed
+        self.keep: Encoding | None = None
+        self.facts: list[list[CodeFacts]] = []
+        self._panels: PanelCodes | None = None
+
+    def has(self, fine: bool, steps: bool) -> bool:
+        """Whether there are such codes already."""
+        if self.keep is None:
+            return self._panels is not None and not fine and not steps
+        return self.keep.fine >= fine and self.keep.steps >= steps
+
+    def make(self, fine: bool, steps: bool, reads: Reads) -> None:
+        """Make such codes, keeping the bytes that are there."""
+        reads.prepare(*self.store.cost())
+        if self.seed is None and not fine and not steps:
+            self._panels = PanelCodes(self.store)
+            return
+        before = self.keep
+        keep = Encoding(self.seed, fine or self.has_fine, steps or self.has_steps)
+        if self.store.is_one_tile:
+            self._only = next(iter(self.store.run(itself, keep=keep)))[1]
+            facts = [facts_of(self._only)]
         else:
-            facts = [found for _, found in store.run(facts_of, keep=self.keep)]
-            width = len(store.grid[0])
-            self.facts = [facts[i : i + width] for i in range(0, len(facts), width)]
-        self._factors: Floats | None = None
-        self._sizes: Floats | None = None
+            facts = [found for _, found in self.store.run(facts_of, keep=keep)]
+        width = len(self.store.grid[0])
+        self.facts = [facts[i : i + width] for i in range(0, len(facts), width)]
+        self.keep = keep  # last: an interrupt before it leaves what was there
+        if before is not None:
+            self.store.forget(before)
+
+    def panels(self, reads: Reads) -> PanelCodes:
+        """The panels, made if they are not there."""
+        if self._panels is None:
+            self.make(False, False, reads)
+        assert self._panels is not None
+        return self._panels
 
     @property
-    def plain(self) -> bool:
-        """True if no column needs rescaling, so that decoded columns can be multiplied."""
-        return all(facts.plain for row in self.facts for facts in row)
+    def only(self) -> Any:
+        """The codes of the only tile: with second bytes, where these are there."""
+        return self._only if self.keep is not None else self.panels(Reads()).only
+
+    @property
+    def has_fine(self) -> bool:
+        """Whether there is a second byte of each entry."""
+        return self.keep is not None and self.keep.fine
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether there are codes by rows."""
+        return self.keep is not None and self.keep.steps
 
     @property
     def peak(self) -> float:
         """A number with peak <= the largest |entry| <= 2^80 peak."""
+        if self._panels is not None:
+            return self._panels.peak
         return max(facts.peak for row in self.facts for facts in row)
 
     def row_squares(self) -> Floats | None:
         """Sums of squares of the rows, where they came with the codes."""
-        return self.facts[0][0].row_squares if self.store.is_one_tile else None
+        return self.facts[0][0].row_squares if self.facts and self.store.is_one_tile else None
 
     def cost(self, verb: str, cols: Indices | None = None) -> tuple[int, int]:
         """What a verb of all columns or some reads."""
+        if self._estimates_by_panels(cols) and verb == "estimate_cost":
+            return self.panels(Reads()).cost
         if self.store.is_one_tile:
             return getattr(self.only, verb)(None if cols is None else len(cols))
         asked = np.arange(self.store.shape[1]) if cols is None else cols
@@ -159,6 +152,9 @@ class CodedX:
             for j, _, local in self.store.split(asked, self.store.col_edges)
             for row in self.facts
         )
+
+    def _estimates_by_panels(self, cols: Indices | None) -> bool:
+        return self._panels is not None and cols is None
 
     def rows_cost(self, rows: Indices) -> tuple[int, int]:
         """What `rows` reads for these rows in all."""
@@ -169,6 +165,8 @@ class CodedX:
 
     def estimate(self, u: Floats, log_delta: float | None, cols: Indices | None) -> Bounded:
         """X^T u or its entries at `cols`, from one byte an entry; see `QuantizedTile.estimate`."""
+        if self._estimates_by_panels(cols):
+            return self.panels(Reads()).estimate(u)
         if self.store.is_one_tile:
             return self.only.estimate(u, log_delta, cols)
         each = None if log_delta is None else log_delta - log(len(self.facts))  # one chance for each sum
@@ -206,106 +204,6 @@ class CodedX:
             sums.add((slice(None), place.cols), *known)
         return sums.total(len(self.facts))
 
-    # -- products of decoded columns, which can be added up -------------------------------------------------
-
-    def multiplying(self, u: Floats) -> Callable[[], Bounded]:
-        """Products of the decoded columns with the columns of u; see `QuantizedTile.multiplying`.
-
-        Losses and factors of several tiles join by Cauchy-Schwarz.
-        """
-        return self.only.multiplying(u) if self.store.is_one_tile else lambda: self._multiplied(u)
-
-    def _multiplied(self, u: Floats) -> Bounded:
-        g, squares, terms = np.zeros((u.shape[1], self.store.shape[1])), 0.0, len(self.facts)
-        for place, (part, loss) in self.store.run(multiplied, lambda at: (u[at.rows],), self.keep):
-            g[:, place.cols] += part
-            if place.j == 0:  # the loss is that of the residual
-                squares = squares + loss**2
-        rounding = 2 * terms * EPS * np.stack([norms_of(u), np.abs(u).sum(axis=0)], axis=1)
-        return g, np.sqrt(squares) * (1.0 + 2 * terms * EPS) + rounding
-
-    def measure(self, reads: Reads) -> None:
-        """Read the codes once for `factors` and `sizes`."""
-        if self._factors is not None:
-            return
-        reads.prepare(*self.cost("estimate_cost"))
-        if self.store.is_one_tile:
-            self._factors, self._sizes = measured(self.only)
-            return
-        d = self.store.shape[1]
-        factors, sizes = np.zeros((d, 2)), np.zeros(d)
-        for place, (factor, size) in self.store.run(measured, keep=self.keep):
-            factors[place.cols] += factor**2
-            sizes[place.cols] += size**2
-        wider = 1.0 + 8 * len(self.facts) * EPS
-        self._factors, self._sizes = np.sqrt(factors) * wider, np.sqrt(sizes) * wider
-
-    @property
-    def factors(self) -> Floats:
-        """(columns, 2), see `QuantizedTile.factors`."""
-        assert self._factors is not None
-        return self._factors
-
-    @property
-    def sizes(self) -> Floats:
-        """Upper bounds of the column norms."""
-        assert self._sizes is not None
-        return self._sizes
-
-    def block_errors(self) -> Floats:
-        """(blocks, columns): upper bounds of the 2-norm of what the codes lose in a block of rows."""
-        rows: list[list[Floats]] = [[] for _ in self.facts]
-        for place, part in self.store.run(block_errors, keep=self.keep):
-            rows[place.i].append(part)
-        return np.concatenate([np.concatenate(row, axis=1) for row in rows])
-
-    def block_norms(self, u: Floats) -> Floats:
-        """(blocks, vectors): upper bounds of the norms of the columns of u in the same blocks."""
-        args = lambda at: (u[at.rows],) if at.j == 0 else None  # noqa: E731
-        return np.concatenate([part for _, part in self.store.run("block_norms", args, self.keep)])
-
-    def decoded(self, cols: Indices) -> Floats:
-        """Columns as the codes have them, the rows of a float32 array."""
-        asked = {j: (places, local) for j, places, local in self.store.split(cols, self.store.col_edges)}
-        out = np.empty((len(cols), self.store.shape[0]), np.float32)
-        args = lambda at: asked[at.j][1:] if at.j in asked else None  # noqa: E731
-        for place, part in self.store.run("decoded", args, self.keep):
-            out[asked[place.j][0], place.rows] = part
-        return out
-
-    def code_loss(self, u: Floats) -> Floats:
-        """Upper bounds of what the codes lose of a product with u."""
-        if self.store.is_one_tile:
-            return self.only.code_loss(u)
-        losses = np.zeros((self.store.shape[1], *u.shape[1:]))
-        for place, part in self.store.run("code_loss", lambda at: (u[at.rows],), self.keep):
-            losses[place.cols] += part
-        return losses * (1.0 + len(self.facts) * EPS)
-
-
-class TileSums:
-    """Estimates of tiles with their bounds, while they are added up."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.g, self.bound, self.size = np.zeros((3, *shape))
-
-    def add(self, places: Any, part: Floats, error: Floats) -> None:
-        """Add the estimates of a tile to the entries at these places."""
-        self.g[places] += part
-        self.bound[places] += error
-        self.size[places] += np.abs(part)
-
-    def total(self, terms: int) -> Bounded:
-        """The sums, and bounds with the rounding of so many additions."""
-        bound = (self.bound + terms * EPS * self.size) * (1.0 + 2 * terms * EPS)
-        return np.where(np.isfinite(bound), self.g, 0.0), bound
-
-
-def added(costs: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Entries and bytes of several reads."""
-    entries, nbytes = np.sum([*costs, (0, 0)], axis=0).tolist()
-    return entries, nbytes
-
 
 class Codes:
     """The codes of X behind the view of a design."""
@@ -317,8 +215,9 @@ class Codes:
     def estimate(self, r: Floats, log_delta: float | None = None, cols: Indices | None = None) -> Bounded:
         """(g, bound) with |g - V^T r| <= bound, or at `cols`, from one byte an entry."""
         real = None if cols is None else self.design._real(np.asarray(cols))
-        reads = self.design.reads
-        reads.add(*self.coded.cost("estimate_cost", real))
+        if real is not None and self.coded.keep is None:  # single columns are not read from panels
+            self.coded.make(False, True, self.design.reads)
+        self.design.reads.add(*self.coded.cost("estimate_cost", real))
         return self._corrected(r, real, cols, self.coded.estimate(self._down(r), log_delta, real))
 
     def refine(self, r: Floats, cols: Indices) -> Bounded:
@@ -371,11 +270,13 @@ class Codes:
 
     @property
     def can_multiply(self) -> bool:
-        """Whether decoded columns can be multiplied; what `factors` and `sizes` need is read once."""
-        if self.view.constant or not self.coded.plain:
-            return False
-        self.coded.measure(self.design.reads)
-        return True
+        """Whether decoded columns can be multiplied."""
+        return not self.view.constant and self.panels.plain
+
+    @property
+    def panels(self) -> PanelCodes:
+        """What multiplies the decoded columns, made if it is not there."""
+        return self.coded.panels(self.design.reads)
 
     def multiplying(self, v: Floats) -> Callable[[], Bounded]:
         """Begin with products of the decoded columns with those of v; what ends it returns (g, loss).
@@ -383,10 +284,10 @@ class Codes:
         |g[k, j] - <decoded x_j, v_k>| <= loss[k] . factors[j]; see `QuantizedTile.multiplying`. The rounding
         of centring and weighting is in the loss.
         """
-        self.design.reads.add(*self.coded.cost("estimate_cost"))
+        self.design.reads.add(*self.panels.cost)
         view = self.view
         u = view.weighted(v)
-        end = self.coded.multiplying(view.spread(u, self.design.store.shape[0]))
+        end = self.panels.multiplying(view.spread(u, self.design.store.shape[0]))
         if view.is_unmoved:
             return end
 
@@ -411,19 +312,26 @@ class Codes:
         `before` is what an earlier call represents: then only the way from there is multiplied. What ends it
         returns a `Followed`. Norms of R should be within `ORDINARY`, or zero.
         """
-        end = self.multiplying(R.T)
+        self.design.reads.add(*self.panels.cost)
+        view, rows = self.view, np.ascontiguousarray(self._down(R.T).T)
+        end = self.panels.following(rows, before, np.float32 if view.is_unmoved else np.float64)
 
         def finish() -> Followed:
-            g, loss = end()
-            single = g.astype(np.float32)
-            loss = loss + 2.0**-23 * np.abs(self._down(R.T)).sum(axis=0)[:, None]  # of float32
-            return Followed(single, loss, lambda t: Represented(R[t], single[t], loss[t]))
+            g, loss, represented = end()
+            one = np.abs(rows).sum(axis=1)[:, None]
+            if not view.is_unmoved:
+                rounding = self._unit * np.hstack([one, norms_of(rows.T)[:, None]])
+                g, loss = view.corrected(g.T, rows.sum(axis=1)).T, np.hstack([loss, rounding])
+            return Followed(g.astype(np.float32, copy=False), loss + 2.0**-23 * one, represented)
 
         return finish
 
     def decoded(self, cols: Indices) -> Floats:
         """Columns of the view as the codes have them: the rows of a float32 array, without bounds."""
-        return self.view.columns(self.coded.decoded(cols), cols)
+        entries, nbytes = self.panels.cost
+        share = len(cols) / max(1, self.design.store.shape[1])
+        self.design.reads.add(int(entries * share), int(nbytes * share))
+        return self.view.columns(self.panels.decoded(cols), cols)
 
     @property
     def block_errors(self) -> Floats:
@@ -431,11 +339,11 @@ class Codes:
 
         M is what `block_norms` makes of the residuals. Blocks are those of X, 512 rows or fewer.
         """
-        return self.view.bound_per_scale(self.coded.block_errors().T).T
+        return self.view.bound_per_scale(self.panels.block_errors.T).T
 
     def block_norms(self, R: Floats) -> Floats:
         """(steps, blocks) M: norms of the rows of R in the blocks of rows of X; see `block_errors`."""
-        return self.coded.block_norms(self._down(R.T)).T * (1.0 + self._unit)
+        return self.panels.block_norms(self._down(R.T)).T * (1.0 + self._unit)
 
     @property
     def _unit(self) -> float:
@@ -444,7 +352,7 @@ class Codes:
     @property
     def factors(self) -> Floats:
         """(columns, p): those of the codes, the centres and the column sizes, all per scale."""
-        view, coded = self.view, self.coded
+        view, coded = self.view, self.panels
         if view.is_unmoved:
             return coded.factors
         centre = np.zeros(len(coded.sizes)) if view.centre is None else np.abs(view.centre)
@@ -454,34 +362,33 @@ class Codes:
     @property
     def sizes(self) -> Floats:
         """Upper bounds of the column norms, before centring too."""
-        return self.view.sizes(self.coded.sizes, self.design.shape[0])
+        return self.view.sizes(self.panels.sizes, self.design.shape[0])
 
     def code_loss(self, r: Floats) -> Floats:
         """Upper bounds of what the codes lose of a product with r."""
-        loss = self.coded.code_loss(self._down(r))
+        loss = self.panels.code_loss(self._down(r))
         return loss if self.view.is_unmoved else self.view.bound_per_scale(loss) * (1.0 + self._unit)
 
 
 def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps: bool) -> CodedX:
-    """The codes of X that are kept, made again where a second byte is missing."""
+    """The codes of X that are kept, with what is missing of them made."""
     codes = store.kept.codes
     held = codes.get(seed)
-    if held is not None and held.has_fine >= fine and held.has_steps >= steps:
+    if held is not None and held.has(fine, steps):
         return held
-    reads.prepare(*store.cost())
-    if held is not None:  # it keeps the bytes it has
-        fine, steps = fine or held.has_fine, steps or held.has_steps
-    others = [seed] if seed is None else [name for name in codes if name is not None]
-    for other in others:  # one of each kind is kept
-        gone = codes.pop(other, None)  # another thread may have been faster
+    if held is None:
+        held = CodedX(store, seed)
+    for other in [name for name in codes if name is not None and name != seed and seed is not None]:
+        gone = codes.pop(other, None)  # one seed is kept; another thread may have been faster
         if gone is not None:
             store.forget(gone.keep)
-    made = codes[seed] = CodedX(store, seed, fine, steps)
-    squares = made.row_squares()
+    held.make(fine, steps, reads)
+    codes[seed] = held
+    squares = held.row_squares()
     if squares is not None:  # came along for next to nothing
         store.kept.norms.setdefault((1, 2), store.safe_roots(squares, 1))
     store.kept.finite = True  # codes refuse anything else
-    return made
+    return held
 
 
 class BitCodes:

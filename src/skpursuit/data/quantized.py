@@ -5,7 +5,7 @@ columns or some, `refine` both bytes of a few, `estimate_rows` both bytes of who
 kept. All return intervals that hold for the product in real numbers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.data.encoder import TileEncoder
-from skpursuit.data.residual import ROOT, UNIT, QuantizedResidual, RowWeights, scaled_up
+from skpursuit.data.residual import UNIT, QuantizedResidual, RowWeights, scaled_up
 from skpursuit.kernels import coded_rows
 from skpursuit.kernels import quantized as kernel
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import one_thread
-from skpursuit.numerics.estimate import raised
-from skpursuit.numerics.scaling import VANISHED_SQUARES
-from skpursuit.numerics.threads import begin, over_ranges
+from skpursuit.numerics.threads import over_ranges
 
 SLAB = 64  # ranges of columns given to a thread start at multiples of this
 
@@ -175,102 +173,16 @@ class QuantizedTile:
         most = np.stack([scale.max(axis=0), np.abs(centre).max(axis=0)]).astype(np.float64)
         return scale / np.float32(kernel.FINE), centre, most
 
-    def multiplying(self, v: Floats) -> Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Products of the decoded columns with the columns of v, of shape (n, m), all in one pass.
-
-        Begun by other threads where there are some; the function returned ends it. It returns (g, loss) with
-        |g[k, j] - <decoded x_j, v_k>| <= loss[k] . factors[j]. They can be added up to a residual that is a
-        sum of such columns: what the codes lose of that is `code_loss`.
-        """
-        residual = QuantizedResidual.of(v, self.codes.shape[1], self.shape[0])
-        m, blocks, d = residual.whole.shape[0], self.scale.shape[1], self.shape[1]
-        full = -(-m // kernel.TILE[1]) * kernel.TILE[1]
-        whole = np.zeros((full, residual.whole.shape[1]), np.int16)
-        units = np.zeros((blocks, full), np.float32)
-        whole[:m], units[:, :m] = residual.whole, residual.head[:, 0].T
-        out = np.empty((full, d))
-        args = (self.codes, self.scale, whole, units, out)
-        end = begin(kernel.multiply_columns, d, SLAB, full * self.codes[0].size * d // 8, args)
-
-        def finish() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            end()
-            g = residual.head[:, 1] @ self.centre.T
-            g += out[:m]
-            power = np.ldexp(1.0, residual.exponent)[:, None]
-            g *= power * self._powers
-            return g, residual.multiplying_loss() * power
-
-        return finish
-
     @cached_property
     def peak(self) -> float:
         """A number with peak <= the largest |entry| <= 2^80 peak."""
         used = self.scale.any(axis=1) | self.centre.any(axis=1)
         return float(np.ldexp(2.0**-20, self.exponent[used].max())) if used.any() else 0.0
 
-    @cached_property
-    def plain(self) -> bool:
-        """True if no column needs rescaling, so that decoded columns can be multiplied."""
-        return bool(np.abs(self.exponent).max(initial=0) < 300)
-
-    @cached_property
-    def _powers(self) -> NDArray[np.float64]:
-        return np.ldexp(1.0, self.exponent)
-
-    @cached_property
-    def factors(self) -> NDArray[np.float64]:
-        """(columns, 2): the norm of the decoded column without its centres, and their sum, rounded up."""
-        d = self.shape[1]
-        norms = np.empty(d)
-        over_ranges(kernel.code_norms, d, SLAB, self.codes.size // 4, (self.codes, self.scale, norms))
-        sums = np.stack([norms, np.abs(self.centre).sum(axis=1)], axis=1)
-        return sums * (self._powers * (1.0 + self._slack))[:, None]
-
     @property
     def _slack(self) -> float:
         """Room for the rounding of a sum over blocks."""
         return (self.scale.shape[1] + 16) * UNIT
-
-    @cached_property
-    def sizes(self) -> NDArray[np.float64]:
-        """Upper bounds of the column norms."""
-        return self.factors[:, 0] + ROOT * self.factors[:, 1] + 2.0 * self.block_errors.sum(axis=0)
-
-    def code_loss(self, r: Floats) -> NDArray[np.float64]:
-        """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m)."""
-        norms, power = self._scaled_norms(r)
-        bound = (norms.T @ self.block_errors).T
-        return raised(bound * power, bound)
-
-    def block_norms(self, r: Floats) -> NDArray[np.float64]:
-        """Upper bounds of the norms of r, of shape (n, m) and ordinary size, in blocks: (blocks, m).
-
-        Wide enough that the rounding of a sum over blocks of their products with errors is covered.
-        """
-        norms, power = self._scaled_norms(r)
-        return norms * power
-
-    def _scaled_norms(self, r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Norms of r in blocks, divided by a power of two, and that power with room for rounding."""
-        top = np.abs(r).max(axis=0, initial=0.0)
-        exponent = np.maximum(np.frexp(top)[1], -1000)  # smaller powers would leave the float range
-        scaled = r * np.ldexp(1.0, -exponent)
-        starts = np.arange(0, len(r), kernel.ROWS)
-        norms = np.sqrt(np.add.reduceat(scaled * scaled, starts, axis=0)) * (1.0 + 2.0**-40)
-        norms += VANISHED_SQUARES * (top > 0)  # squares that underflowed
-        return norms, np.ldexp(1.0, exponent) * (1.0 + self._slack)
-
-    @cached_property
-    def block_errors(self) -> NDArray[np.float64]:
-        """(blocks, columns): bounds of the 2-norm of what the codes lose in a block."""
-        return np.ascontiguousarray(self.error.T, dtype=np.float64) * self._powers
-
-    def decoded(self, cols: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Columns as the codes have them, the rows of an array; without bounds."""
-        blocks = np.arange(self.shape[0]) // kernel.ROWS
-        scale, centre = self.scale[cols][:, blocks], self.centre[cols][:, blocks]
-        lines = (centre + scale * self.codes[cols, : self.shape[0]]) * self._powers[cols, None]
-        return lines.astype(np.float32)
 
     def refine(self, r: Floats, cols: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate X[:, cols]^T r from both bytes, with a bound about 40 times tighter; always a proof."""

@@ -72,19 +72,6 @@ class QuantizedResidual:
         table[:, 5] = 2.0**-44 * one + slack
         return table
 
-    def multiplying_loss(self) -> NDArray[np.float64]:
-        """For each residual, what sums of codes and of centres lose a unit; see `multiplying`."""
-        one, two, rounding = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
-        blocks = one.shape[1]
-        squares = 0.51 * self.head[:, 0] * rounding  # integers are off by half a step at most
-        rounded = np.sqrt(squares.sum(axis=1))
-        norm = np.sqrt((two * two).sum(axis=1)) + rounded
-        added = 2.0**-23 * norm  # in float32, once a block in each of eight lanes
-        vanished = 2.0**-40 * (norm > 0.0)  # what is below the range of float32
-        of_codes = rounded + (blocks + 8) * (added + vanished)
-        of_centres = (2.0**-43 + 2 * (blocks + 8) * UNIT) * one.max(axis=1)
-        return np.stack([of_codes, of_centres], axis=1)
-
     def restore(
         self, g: NDArray[np.float64], bound: NDArray[np.float64], exponent: NDArray[np.intc]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -12,7 +12,14 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from skpursuit.data import array_source, file_source, operator_source, sparse_source, stacked_source
+from skpursuit.data import (
+    array_source,
+    dask_source,
+    file_source,
+    operator_source,
+    sparse_source,
+    stacked_source,
+)
 from skpursuit.data.design import Design
 from skpursuit.data.options import MEMORY_LIMIT, Options
 from skpursuit.data.store import TileStore
@@ -21,7 +28,7 @@ from skpursuit.parameters import check_flag
 # Each has `takes(X)`, whether it knows this kind of X, and `tiles(X)`, X checked and as a grid of tiles.
 SOURCES: list[Any] = [sparse_source, operator_source, stacked_source, array_source]
 # Each has `takes(X)` and `store(X, options)`.
-STORES: list[Any] = [file_source]
+STORES: list[Any] = [dask_source, file_source]
 
 
 def as_design(
@@ -37,7 +44,7 @@ def as_design(
 
     Parameters
     ----------
-    X : array-like, scipy sparse array or matrix, LinearOperator, list of arrays, path, or Design
+    X : array-like, scipy sparse array or matrix, LinearOperator, list, path, Dask collection, or Design
         n rows (samples) and d columns (features, atoms). Dense float32 and float64 arrays in any memory
         order, read-only and memory-mapped ones included, are used as they are; integers are converted once.
         Of a list of two-dimensional arrays each has some of the rows; of a list of such lists each has some
@@ -45,6 +52,8 @@ def as_design(
         equal columns the lowest index is chosen, as with arrays, where its products with unit vectors give
         them with equal bits. Data on disk is given by its path: a `.npy` file or a folder of `.npy` pieces
         by rows or by columns. A `numpy.memmap` over a plain file, or a list of these, is read as the file is.
+        Chunks of a Dask array or data frame stay on the workers of the current client; without a client
+        Dask's threads make them whenever they are asked for.
     check : bool
         Whether to read X once now and refuse NaN and infinity. `minimize` leaves it to the first pass
         over X that is made anyway, and calls `check_finite` then; so does X on disk.
@@ -125,7 +134,7 @@ def is_elsewhere(X: Any) -> bool:
 def with_target(X: Any, y: Any) -> tuple[Any, Any]:
     """X and y; where y is the name of a column of X on disk, X without that column, and its values."""
     if not isinstance(y, str):
-        return X, y
+        return X, dask_source.collected(y)
     source, options = X, Options(exclude=[y])
     if is_design(X):
         if y in (X.store.names or []):

@@ -17,6 +17,11 @@ def takes(X: Any) -> bool:
 
 def tiles(X: Any) -> list[list[Tile]]:
     """One tile: X in CSR or CSC form, its indices checked."""
+    return [[SparseTile(checked_sparse(X))]]
+
+
+def checked_sparse(X: Any) -> Any:
+    """X as a CSR or CSC array of floats, with valid indices in order and none twice."""
     check_shape(X.shape)
     dtype = getattr(X, "dtype", None)  # which a format may have from values that it lacks
     wanted = None if dtype is None else float_dtype(dtype)
@@ -25,4 +30,4 @@ def tiles(X: Any) -> list[list[Tile]]:
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
-    return [[SparseTile(matrix)]]
+    return matrix

@@ -360,9 +360,15 @@ class TileStore:
         if not tile.has_entries:
             return np.multiply.outer(self.rough_sizes(reads), self.unit * np.linalg.norm(r, axis=0))
         if not tile.can_encode:
-            terms = (tile.stored("columns") + 2) * self.norms(0, 2, reads)  # type: ignore[attr-defined]
+            terms = (self._stored_columns() + 2) * self.norms(0, 2, reads)
             return product_bound(2 * float(np.finfo(self.dtype).eps), terms, r, self.dtype)
         return product_bound(self.unit, self.sizes(reads), r, self.dtype)
+
+    def _stored_columns(self) -> Indices:
+        """Stored entries of each column of a sparse X, and one more for each sum of tiles."""
+        rows: list[list[Any]] = self.grid
+        parts = [np.concatenate([tile.stored("columns") for tile in row]) for row in rows]
+        return np.add.reduce(parts) + len(parts) - 1
 
     def rough_sizes(self, reads: Reads) -> Floats:
         """The column norms of an operator where they are known, else guesses that are not too small."""

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from skpursuit.data import Design, is_elsewhere, make_design, rows_that_count, with_target
+from skpursuit.data import Design, dask_source, is_elsewhere, make_design, rows_that_count, with_target
 from skpursuit.data.sparse_input import compressed
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, full_coefs
+from skpursuit.estimators.summary import SummaryMixin
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_unmasked
@@ -38,22 +39,31 @@ def some_rows(X: Any, rows: Indices) -> Any:
     """Rows of a list, an array, a sparse array or a data frame, as one of the same kind."""
     if isinstance(X, (list, tuple)):
         return [X[i] for i in rows]
+    if dask_source.is_frame(X):
+        raise TypeError(
+            "rows of a Dask data frame have no numbers; use a Dask array, or for cross-validation the name "
+            "of a scorer: folds are then weights of the rows"
+        )
     return X.tocsr()[rows] if issparse(X) else getattr(X, "iloc", X)[rows]
 
 
 class Samples(NamedTuple):
-    """Checked samples with a weight above zero; `kept` marks the rows of the X given that they are."""
+    """Checked samples with a weight above zero; `kept` marks those rows of X, which has all rows.
+
+    X is None where it is not in memory.
+    """
 
     base: Design
     y: Any
     weights: Floats | None
     kept: NDArray[np.bool_]
+    X: Any
 
     def weighted(self, weights: Floats) -> Samples:
         """The samples with these weights; those of weight zero are left out."""
         kept = self.kept.copy()
         kept[kept] = weights > 0
-        return Samples(*rows_that_count(self.base, self.y, weights), kept)
+        return Samples(*rows_that_count(self.base, self.y, weights), kept, self.X)
 
 
 class Problems(NamedTuple):
@@ -64,7 +74,7 @@ class Problems(NamedTuple):
     joint: bool
 
 
-class LinearBase:
+class LinearBase(SummaryMixin):
     """Predictions X w + b of a model with `coef_` and `intercept_`; sparse X is welcome."""
 
     coef_: Floats
@@ -76,6 +86,7 @@ class LinearBase:
         check_unmasked(y=y)
         if is_elsewhere(X):
             design, y = self._design_and_target(X, y, **checks)
+            X = None
         else:
             X, y = validate_data(
                 self,
@@ -87,7 +98,7 @@ class LinearBase:
                 **checks,
             )
             design = make_design(X)
-        samples = Samples(design, y, None, np.ones(design.shape[0], dtype=bool))
+        samples = Samples(design, y, None, np.ones(design.shape[0], dtype=bool), X)
         if sample_weight is None:
             return samples
         if isinstance(sample_weight, Real):
@@ -99,7 +110,7 @@ class LinearBase:
         X, y = with_target(X, y)
         design = make_design(X)
         n, self.n_features_in_ = design.shape
-        _, y = check_X_y(np.zeros((n, 1)), y, **checks)
+        _, y = check_X_y(np.broadcast_to(0.0, (n, min(2, design.shape[1]))), y, **checks)
         names = design.store.names
         vars(self).pop("feature_names_in_", None)
         if names is not None:
@@ -182,7 +193,7 @@ class PursuitBase(LinearBase):
         sample_weight : array-like of shape (n_samples,), optional
         """
         check_parameters(self)
-        base, y, weights, _ = self._read(X, y, sample_weight)
+        base, y, weights, *_ = self._read(X, y, sample_weight)
         problems = self._problems(y)
         starts = self._starts(problems, base.shape[1])
         fits = [

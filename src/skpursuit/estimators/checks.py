@@ -65,6 +65,17 @@ def check_solver(name: str, value: Any) -> None:
         check_choice(name, value, SOLVERS)
 
 
+def check_path_solvers(name: str, value: Any) -> None:
+    """The word "auto", or one or several solvers that can be told their number of coefficients."""
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise ValueError(f"{name} must name at least one solver, got {shown(value)}")
+        for one in value:
+            check_path_solver(name, one)
+    elif not (isinstance(value, str) and value == "auto"):
+        check_path_solver(name, value)
+
+
 def check_path_solver(name: str, value: Any) -> None:
     """A solver, or the name of one, that can be told its number of coefficients."""
     able = solver_names(lambda kind: kind.has_sparsity)
@@ -74,6 +85,36 @@ def check_path_solver(name: str, value: Any) -> None:
         raise ValueError(
             f"{name} needs a number of coefficients, as {', '.join(able)} have; got {shown(value)}"
         )
+
+
+def check_optional_flag(name: str, value: Any) -> None:
+    """True, False or None."""
+    if value is not None:
+        check_flag(name, value)
+
+
+def check_ridges(name: str, value: Any) -> None:
+    """The word "auto", or some numbers of at least 0."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        return check_choice(name, value, ("auto",))
+    if len(list(value)) == 0:
+        raise ValueError(f"{name} must have at least one number, got {shown(value)}")
+    for one in value:
+        check_size(name, one, optional=False)
+
+
+def check_auto_count(name: str, value: Any) -> None:
+    """The word "auto", or a whole number of at least 1."""
+    if isinstance(value, str):
+        return check_choice(name, value, ("auto",))
+    check_count(name, value, optional=False)
+
+
+def check_guard(name: str, value: Any) -> None:
+    """The word "auto", None, or a number of at least 0."""
+    if isinstance(value, str):
+        return check_choice(name, value, ("auto",))
+    check_size(name, value)
 
 
 def check_precompute(name: str, value: Any) -> None:
@@ -132,6 +173,7 @@ FLAGS = (
 )
 RULES: dict[str, Rule] = {
     **dict.fromkeys(FLAGS, check_flag),
+    "scale": a_choice("auto", "column", "none"),
     "solver": check_solver,
     "selector": lambda name, value: as_selector(value),
     "loss": lambda name, value: as_loss(value),
@@ -147,6 +189,10 @@ RULES: dict[str, Rule] = {
     "tol": check_size,
     "radius": partial(check_number, interval="(0, inf)"),
     "ridge": check_size,
+    "ridges": check_ridges,
+    "selection": a_choice("best", "sparse", "average"),
+    "null_guard": check_guard,
+    "cv_repeats": check_auto_count,
     "forget": partial(check_size, optional=False),
     "verbose": check_verbose,
     "precompute": check_precompute,

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skpursuit.data.design import Design
 from skpursuit.estimators.base import Problems, PursuitBase, Samples
+from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit
 from skpursuit.estimators.path_cv import PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, ClassifierMixin
@@ -90,17 +91,20 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
         super()._keep(fits, base, joint)
         self.coef_, self.intercept_ = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
 
+    @lazy_on_dask
     def decision_function(self, X: Any) -> Floats:
         """X w + b: positive for the second of two classes, else one column per class."""
         z = self._linear(X)
         return z[:, 0] if z.shape[1] == 1 else z
 
+    @lazy_on_dask
     def predict(self, X: Any) -> Any:
         """Predict class labels."""
         z = self.decision_function(X)
         return self.classes_[(z > 0).astype(np.intp) if z.ndim == 1 else z.argmax(axis=1)]
 
     @available_if(_has_probabilities)
+    @lazy_on_dask
     def predict_proba(self, X: Any) -> Floats:
         """Class probabilities, shape (n_samples, n_classes); those of one-vs-rest are made to sum to one."""
         z = self._linear(X)
@@ -114,6 +118,7 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
         return np.where(total > 0, p, 1.0) / np.where(total > 0, total, p.shape[1])
 
     @available_if(_has_probabilities)
+    @lazy_on_dask
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of the class probabilities."""
         with np.errstate(divide="ignore"):
@@ -208,20 +213,22 @@ class PursuitClassifier(PursuitClassifierMixin, BaseEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
-    """Linear classification whose number of non-zero coefficients is chosen by the data.
-
-    All numbers 1, 2, ..., K come from one run on each fold; the folds share one design (norms, codes).
+    """Linear classification whose features, and how many, are chosen by the data.
 
     Parameters
     ----------
-    solver : {"omp", "mp", "cosamp", "grasp", "sp"} or Solver
-        The outer algorithm; the last two need a run for each number. A `Solver` object brings its own limits,
-        except for the number of coefficients.
+    solver : "auto", {"omp", "mp", "cosamp", "grasp", "sp"}, Solver or list of them
+        "auto", for logistic loss: greedy models with several ridges compete on the same folds (see Notes).
+        Solvers by name, as objects or in a list compete instead, each with 1 to K coefficients; "cosamp",
+        "grasp" and "sp" need a run for each number. An object brings its own limits, except for the number.
+        "auto" stands for "omp" with other losses, with an information criterion, and with a `selector`.
     selector : str or Selector
-        How the best columns are found; see `minimize`.
+        How solvers by name find the best columns; see `minimize`.
     loss : {"logistic", "squared", "huber", "quantile"} or Loss
     max_nonzero_coefs : int, optional
-        K. Default: ``min(n_features, max(10, n_features // 10), max(1, n_samples // 2))``.
+        K. Default: ``min(n_features, max(10, n_features // 10), max(1, n_samples // 2))``, with a criterion
+        ``n_samples // 4``, beyond which it is not valid; with ``solver="auto"``
+        ``min(n_features, 2000)``.
     criterion : {"cv", "aic", "bic", "ebic"}
         What chooses: cross-validation, or an information criterion of one run on all samples.
     cv : int, splitter or iterable, optional
@@ -230,37 +237,77 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
         A scikit-learn scorer such as "accuracy", or a function ``scorer(estimator, X, y)``, that judges each
         number on the folds. It is given the test rows of X and an estimator fitted to the others, and the
         weights of the test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
-    fit_intercept, normalize : bool
-        As in `PursuitClassifier`.
+    fit_intercept : bool
+    normalize : bool, optional
+        True and False are other words for ``scale="column"`` and ``scale="none"``.
     max_iter : int, optional
-        Limit on iterations of a run; the default is the solver's.
-    multi_class, shared_support, ridge, class_weight
+        Limit on iterations of a run of a solver by name; the default is the solver's.
+    multi_class, shared_support, class_weight
         As in `PursuitClassifier`; one number of coefficients serves all classes.
+    ridge : float, optional
+        Penalty of ridge / 2 times the squared coefficients of the scaled features beside the mean loss, never
+        of the intercept. Default: those of `ridges`.
+    ridges : "auto" or list of float
+        Ridges that compete. "auto" searches with ``solver="auto"``; solvers by name take the default of
+        `PursuitClassifier`.
+    scale : {"auto", "column", "none"}
+        What makes features compete on equal terms: "column" divides each by its spread, "auto" does it for
+        dense X and divides a sparse X by one number, because rare words are not as good as common ones.
+        Coefficients are always those of the features as given.
+    selection : {"best", "sparse", "average"}
+        The best model; the one with the fewest features within a standard error of it; or the best one as the
+        mean of the models of all folds, which has more features and often predicts better.
+    null_guard : "auto", float or None
+        The model must beat the best constant on the rows held out by this many standard errors, or it has no
+        features. "auto" is 2, None and 0 are no guard. A scorer is not guarded.
+    cv_repeats : "auto" or int
+        How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means three times for
+        up to 150 samples, twice for up to 500, else once.
     n_jobs : int, optional
-        Folds fitted at once, in threads.
+        Folds that solvers by name fit at once, in threads.
     random_state : int, RandomState, Generator or None
-        Seed of randomised selectors.
+        Seed of the folds and of randomised selectors.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     n_nonzero_coefs_ : int
-        The chosen number.
-    scores_ : ndarray of shape (n_folds, K)
-        The larger the better; for an information criterion one row, minus the criterion.
+        The chosen number of features, 0 where nothing can be predicted.
+    choice_ : dict
+        What was chosen: "family", "ridge", "k", and how many standard errors it is better than the runner-up
+        ("t_runner_up") and than nothing ("t_null").
+    cv_losses_ : dict of ndarrays
+        Every model that competed: "family", "ridge", "size" (coefficients, or steps of boosting),
+        "n_features" (mean over the folds) and "loss" (mean over the rows held out).
+    scores_ : ndarray of shape (n_folds, n_path)
+        Scores of the models of the chosen family and ridge, the larger the better; for an information
+        criterion one row, minus the criterion.
+    path_sizes_ : ndarray of shape (n_path,)
+        Their numbers of features, on all samples.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
     support_ : ndarray of int, or list of them
         Features of the chosen model in order of selection; a list when each class has its own.
     path_features_ : ndarray of int
         All features that occur on the path of the whole data.
-    coef_path_ : ndarray of shape (K, n_path_features) or (K, n_classes, n_path_features)
-        Their coefficients for each number.
+    coef_path_ : ndarray of shape (n_path, n_path_features) or (n_path, n_classes, n_path_features)
+        Their coefficients in each model of the path.
+    path_scales_ : ndarray of shape (n_path_features,)
+        Their standard deviations.
     n_iter_, status_, entries_read_, history_
         As in `PursuitClassifier`, of the runs on all samples.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when X has column names.
+
+    Notes
+    -----
+    ``solver="auto"`` scales the features (`scale`) and grows models on all folds together: the features with
+    the largest gradients join, one by one up to 10 and then more at a time, and a few Newton steps with a
+    ridge fit their coefficients. Ridges are tried from 0.1 downwards while the held-out loss falls, else
+    upwards. A path ends once that loss has clearly turned. The model with the smallest loss is taken, and
+    fitted on all samples by the same steps. Folds are drawn in the same way at every fit; a number for
+    `random_state` draws others.
 
     See Also
     --------
@@ -271,12 +318,12 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from skpursuit import PursuitClassifierCV
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = PursuitClassifierCV(normalize=True, scoring="accuracy").fit(X, y)
+    >>> model = PursuitClassifierCV().fit(X, y)
     >>> model.n_nonzero_coefs_ == len(model.support_), model.score(X, y) > 0.95
     (True, True)
     """
 
-    solver: str | Solver = "omp"
+    solver: Any = "auto"
     selector: str | Selector = "auto"
     loss: str | Loss = "logistic"
     max_nonzero_coefs: int | None = None
@@ -284,11 +331,22 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     cv: Any = None
     scoring: Any = None
     fit_intercept: bool = True
-    normalize: bool = False
+    normalize: bool | None = None
     max_iter: int | None = None
     multi_class: str = "ovr"
     shared_support: bool = False
     ridge: float | None = None
+    ridges: Any = "auto"
+    scale: str = "auto"
+    selection: str = "best"
+    null_guard: Any = "auto"
+    cv_repeats: Any = "auto"
     class_weight: Any = None
     n_jobs: int | None = None
     random_state: Any = None
+
+    def _repeats(self, rows: float) -> int:
+        return 3 if rows <= 150 else 2 if rows <= 500 else 1
+
+    def _guard(self) -> float:
+        return 2.0

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_array
 from skpursuit.coding.encoder import KERNELS, CodingConfig, Encoder, make_encoder
 from skpursuit.estimators.base import FLOATS, trusted
 from skpursuit.estimators.checks import a_choice, check_parameters
+from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.sklearn_types import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -211,6 +212,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
         return self
 
     @one_thread()
+    @lazy_on_dask
     def transform(self, X: Any, y: Any = None) -> csr_array:
         """Code signals.
 

@@ -28,6 +28,7 @@ from skpursuit.estimators.coder import (
     refuse_frames,
     seconds_left,
 )
+from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.sklearn_types import BaseEstimator
 from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_count, check_seed, check_unmasked
@@ -159,6 +160,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         self._end_pass(sum((self._step(X[at : at + self.batch_size]) for at in starts), np.zeros(2)))
         return self
 
+    @lazy_on_dask
     def transform(self, X: Any) -> csr_array:
         """Code signals over the learned atoms.
 

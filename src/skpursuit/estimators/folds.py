@@ -28,14 +28,20 @@ class SplitterRoutingMixin:
         return MetadataRouter(owner=self).add_self_request(self).add(splitter=self.cv, method_mapping=mapping)
 
     def _splits(
-        self, y: Any, kept: NDArray[np.bool_], params: dict[str, Any], classifier: bool = False
+        self,
+        y: Any,
+        kept: NDArray[np.bool_],
+        params: dict[str, Any],
+        classifier: bool = False,
+        splitter: Any = None,
     ) -> list[tuple[Indices, Indices]]:
         """Training and test parts as positions in y, the targets of the rows of X that are `kept`.
 
         The splitter is shown these rows alone, as if there were no others. A `PredefinedSplit` or an iterable
-        names rows of X itself: rows that are not kept are taken out of its parts.
+        names rows of X itself: rows that are not kept are taken out of its parts. `splitter` stands for a
+        number of folds.
         """
-        splitter = check_cv(self.cv, y, classifier=classifier)
+        splitter = check_cv(self.cv, y, classifier=classifier) if splitter is None else splitter
         counted = self.cv is None or isinstance(self.cv, Integral)
         named = isinstance(splitter, PredefinedSplit) or not (counted or splitter is self.cv)
         shown = np.ones_like(kept) if named else kept

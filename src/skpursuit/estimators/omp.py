@@ -23,6 +23,7 @@ from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
 from skpursuit.estimators.gram_data import GramData
 from skpursuit.estimators.gram_omp import FactorPath
+from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import full_coefs, predictions
 from skpursuit.estimators.omp_functions import (
     PREMATURE,
@@ -49,6 +50,7 @@ class OMPBase(LinearBase, RegressorMixin):
     fit_intercept: bool
     selector: str | Selector
 
+    @lazy_on_dask
     def predict(self, X: Any) -> Floats:
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
         return self._linear(X)
@@ -141,7 +143,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
         """
         check_parameters(self)
-        base, y, weights, _ = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
+        base, y, weights, *_ = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
         k = None if self.tol is not None else omp_sparsity(self.n_nonzero_coefs, base.shape[1])
         self.n_nonzero_coefs_ = k
         self._fit_design(base, y, weights, k, self.tol, self.precompute)
@@ -176,6 +178,14 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     intercept_ : float
     n_nonzero_coefs_ : int
         The number of coefficients with the smallest mean squared error over the folds.
+    scores_ : ndarray of shape (n_folds, n_sizes)
+        Minus the mean squared error on each fold of the models with 1, 2, ... coefficients.
+    path_features_ : ndarray of int
+        The features of the model, in order of selection.
+    coef_path_ : ndarray of shape (n_path_features, n_path_features)
+        Their coefficients in the models with 1, 2, ... of them.
+    path_scales_ : ndarray of shape (n_path_features,)
+        Their standard deviations.
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -211,7 +221,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
             For the splitter; needs scikit-learn's metadata routing.
         """
         check_parameters(self, max_iter=partial(check_count, least=0))
-        base, y, weights, kept = self._check_samples(
+        base, y, weights, kept, _ = self._check_samples(
             X, y, sample_weight, y_numeric=True, ensure_min_features=2
         )
         d = base.shape[1]
@@ -226,13 +236,21 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
                 for split in splits
             )
         shortest = min(len(fold) for fold in errors)
-        mean = np.mean([fold[:shortest] for fold in errors], axis=0)
-        self.n_nonzero_coefs_ = np.argmin(mean) + 1
+        self.scores_ = -np.array([fold[:shortest] for fold in errors])
+        self.n_nonzero_coefs_ = np.argmax(self.scores_.mean(axis=0)) + 1
         if grams is None:
             self._fit_design(base, y, weights, int(self.n_nonzero_coefs_))
         else:
             self._keep(base, *grams.paths(int(self.n_nonzero_coefs_), None))
         return self
+
+    def _keep(self, base: Design, paths: list[FactorPath], centre: Floats, offset: Any) -> None:
+        super()._keep(base, paths, centre, offset)
+        (path,) = paths
+        self.path_features_, self.coef_path_ = path.support, np.zeros((len(path), len(path)))
+        for k, line in enumerate(self.coef_path_, start=1):
+            line[:k] = path.fit(k).coef
+        self.path_scales_ = base.columns(path.support).std(axis=1)
 
     def _errors(self, base: Design, y: Floats, weights: Floats | None, split: Any, most: int) -> Floats:
         """Mean squared error on the test part, for 1, 2, ... coefficients."""

@@ -1,35 +1,61 @@
-"""Choosing the number of coefficients: what both cross-validated pursuit estimators share.
+"""Choosing a model by cross-validation or a criterion: what both cross-validated pursuit estimators share.
+
+Models of all sizes, ridges and solvers are judged on the same folds (`choice/`), by their loss or a scorer,
+and the chosen one is fitted on all samples. An information criterion needs no folds: it judges the models of
+one run on all samples.
 
 A scorer judges a fitted model of each size on the test rows. One that scikit-learn knows by name looks at
-nothing but predictions. Those of all sizes come from one gathering of the columns that occur, so they are
-handed to it. Any other scorer may look at X and at the model, so it gets the test rows of X as they were
-given to `fit`, and a copy of the estimator with the coefficients of that size, which predicts what it is
-asked to.
+nothing but predictions, so it is handed those of all sizes, which come from one gathering of columns. Any
+other scorer may look at X and at the model, so it gets the test rows of X as they were given to `fit`, and a
+copy of the estimator with the coefficients of that size, which predicts what it is asked to.
 """
 
 from __future__ import annotations
 
 import copy
 import inspect
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, field, replace
+from functools import partial
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
 
-from skpursuit.data import Design
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows
-from skpursuit.estimators.checks import check_parameters, check_path_solver
-from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
-from skpursuit.estimators.linear_fit import LinearFit
-from skpursuit.estimators.path import CoefficientPath, information, mean_loss
+from skpursuit.estimators.checks import check_optional_flag, check_parameters, check_path_solvers
+from skpursuit.estimators.choice.classes import ClassArena
+from skpursuit.estimators.choice.contest import Arena, Candidate, Choice, choose, least_loss
+from skpursuit.estimators.choice.data import column_spreads, scaled_data
+from skpursuit.estimators.choice.folds import Folds, effective_rows
+from skpursuit.estimators.choice.solvers import SolverArena
+from skpursuit.estimators.choice.squared import SquaredArena
+from skpursuit.estimators.folds import SplitterRoutingMixin
+from skpursuit.estimators.linear_fit import LinearFit, predictions
+from skpursuit.estimators.path import CoefficientPath, information
 from skpursuit.loop.run import seed_of
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.threads import limited
 from skpursuit.problem import sparsity
+from skpursuit.problem.state import Status
+
+TALL, LARGE = 50, 2e6  # rows per column and entries of X from which "omp" takes Gram matrices of the folds
+
+
+@dataclass(frozen=True)
+class ChosenResult:
+    """What is known of a model that no single run has made."""
+
+    n_iter: int
+    entries_read: int
+    status: Status = Status.COMPLETE
+    history: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -40,30 +66,35 @@ class PathData:
     samples: Samples
     labels: Any
     problems: Problems
-    most: int
+    splits: list[tuple[Indices, Indices]]
 
     def given_rows(self, rows: Indices) -> Any:
         """Rows of X as it was given, by their places among the samples."""
         return some_rows(self.X, np.flatnonzero(self.samples.kept)[rows])
 
-    def paths(self, base: Design, weights: Floats | None) -> list[CoefficientPath]:
-        """One path for each problem."""
-        config, targets, _ = self.problems
-        return [CoefficientPath.of(config, base, y, weights, self.most) for y in targets]
-
 
 class PathCVMixin(SplitterRoutingMixin, PursuitBase):
-    """Fits the path on each fold, or only on all data, and keeps the best number of coefficients."""
+    """Fits paths of models on each fold, or only on all data, and keeps the best model."""
 
+    solver: Any
+    selector: Any
     criterion: str
     scoring: Any
     n_jobs: int | None
     max_nonzero_coefs: int | None
+    normalize: bool | None
+    scale: str
+    ridge: float | None
+    ridges: Any
+    selection: str
+    null_guard: Any
+    cv_repeats: Any
+    fit_intercept: bool
     random_state: Any
 
     @one_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
-        """Choose the number of coefficients and fit it on all samples.
+        """Choose the number of coefficients, and what else is to be chosen, and fit it on all samples.
 
         Parameters
         ----------
@@ -74,78 +105,260 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         **fit_params : dict
             For the splitter; needs scikit-learn's metadata routing.
         """
-        check_parameters(self, solver=check_path_solver)
+        check_parameters(self, solver=check_path_solvers, normalize=check_optional_flag)
         samples = self._read(X, y, sample_weight)
-        problems = self._problems(samples.y, random_state=seed_of(self.random_state))
-        n, d = samples.base.shape
-        if self.max_nonzero_coefs is None:
-            most = sparsity.for_pursuit_cv(n, d)
-        else:
-            most = sparsity.clipped("max_nonzero_coefs", self.max_nonzero_coefs, d)
-        data = PathData(X, samples, self._labels(samples.y), problems, most)
-        splits = []
+        solvers = self._solvers()
+        problems = self._problems(
+            samples.y,
+            random_state=seed_of(self.random_state),
+            solver=solvers[0],
+            normalize=self._scales_columns(samples.X),
+        )
+        labels, splits = self._labels(samples.y), []
         if self.criterion == "cv":
-            splits = self._splits(data.labels, samples.kept, fit_params, is_classifier(self))
-        self._choose(data, splits)
+            splits = self._repeated_splits(labels, samples, fit_params)
+        data = PathData(X, samples, labels, problems, splits)
+        with limited(self.n_jobs):
+            if splits:
+                self._compete(data, self._arena(data, solvers))
+            else:
+                self._judge_by_criterion(data)
         return self
 
-    def _choose(self, data: PathData, splits: list[Any]) -> None:
-        """Score every size, take the best, and keep its model of all the data."""
-        scorer = None if self.scoring is None else check_scoring(self, scoring=self.scoring)
-        with limited(self.n_jobs):
-            paths = data.paths(data.samples.base, data.samples.weights)
-            if splits:
-                scores = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-                    delayed(self._fold_scores)(data, split, scorer) for split in splits
-                )
-            else:
-                scores = [self._information(data, paths)]
-        length = min(min(len(s) for s in scores), max(len(path) for path in paths))
-        self.scores_ = np.array([s[:length] for s in scores])
-        self.n_nonzero_coefs_ = best_size(self.scores_)
-        self._keep([path.at(self.n_nonzero_coefs_) for path in paths], data.samples.base, data.problems.joint)
-        self._keep_path(paths, length, data.problems.joint)
+    # -- what the parameters mean -------------------------------------------------------------------------
 
-    def _keep_path(self, paths: list[CoefficientPath], length: int, joint: bool) -> None:
-        used = [fit.columns for path in paths for fit in path.fits[:length]]
+    def _scaling(self) -> str:
+        if self.normalize is None:
+            return self.scale
+        return "column" if self.normalize else "none"
+
+    def _scales_columns(self, X: Any) -> bool:
+        """Whether solvers by name get columns of equal spread."""
+        return self._scaling() == "column" or (self._scaling() == "auto" and not issparse(X))
+
+    def _solvers(self) -> list[Any]:
+        """The solvers that compete; "auto" stands for "omp" where the contest of `choice/` cannot be held."""
+        given = list(self.solver) if isinstance(self.solver, (list, tuple)) else [self.solver]
+        return ["omp" if isinstance(one, str) and one == "auto" else one for one in given]
+
+    def _limit(self, samples: Samples) -> int:
+        """The largest number of coefficients that solvers by name try."""
+        d, weights = samples.base.shape[1], samples.weights
+        if self.max_nonzero_coefs is None:
+            n = samples.base.shape[0] if weights is None else int(effective_rows(weights))
+            return sparsity.for_pursuit_cv(n, d, self.criterion)
+        return sparsity.clipped("max_nonzero_coefs", self.max_nonzero_coefs, d)
+
+    def _repeated_splits(self, labels: Any, samples: Samples, params: dict[str, Any]) -> list[Any]:
+        """Splits of `cv`; where it is a number of folds, these are drawn `cv_repeats` times.
+
+        The folds of solvers by name are those of scikit-learn, which draws nothing, unless they are repeated.
+        """
+        find = partial(self._splits, labels, samples.kept, params, is_classifier(self))
+        repeats, counted = self.cv_repeats, self.cv is None or isinstance(self.cv, Integral)
+        if not counted and repeats not in ("auto", 1):
+            raise ValueError("cv_repeats needs a whole number for cv; a splitter repeats by itself")
+        if not counted or (repeats in ("auto", 1) and not self._is_auto()):
+            return find()
+        if repeats == "auto":
+            weights = samples.weights
+            repeats = self._repeats(len(labels) if weights is None else effective_rows(weights))
+        kind = StratifiedKFold if is_classifier(self) else KFold
+        number, seed = 5 if self.cv is None else int(self.cv), 0
+        if self.random_state is not None:
+            seed = seed_of(self.random_state)
+        seeds = [(seed + r) % 2**32 for r in range(repeats)]
+        splitters = [kind(number, shuffle=True, random_state=one) for one in seeds]
+        return [split for splitter in splitters for split in find(splitter)]
+
+    def _repeats(self, rows: float) -> int:
+        """How often folds are drawn by default: with few samples one drawing is a matter of luck."""
+        return 2 if rows <= 1000 else 1
+
+    def _guard(self) -> float:
+        """How many standard errors better than nothing a model must be by default."""
+        return 1.6
+
+    def _is_auto(self) -> bool:
+        return isinstance(self.solver, str) and self.solver == "auto"
+
+    def _arena(self, data: PathData, solvers: list[Any]) -> Arena:
+        """Where the models compete: on Gram matrices by default, else by runs of the solvers."""
+        samples, (config, targets, _) = data.samples, data.problems
+        folds = Folds.of(data.splits, samples.base.shape[0], samples.weights)
+        plain = isinstance(self.selector, str) and self.selector == "auto"
+        if self._is_auto() and plain and samples.X is not None:
+            most = None if self.max_nonzero_coefs is None else self._limit(samples)
+            if config.loss.quadratic and len(targets) == 1:
+                scaled = scaled_data(samples, targets[0], self._scaling(), self.fit_intercept)
+                return SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)
+            if config.loss.gives_probability:
+                scaled = scaled_data(samples, targets[0], self._scaling(), self.fit_intercept)
+                return ClassArena(scaled, config.loss, targets, folds, most)
+        configs = [replace(config, solver=solver) for solver in solvers]
+        grams, most = None, self._limit(samples)
+        n, d = samples.base.shape
+        if plain and config.loss.quadratic and samples.X is not None and n >= TALL * d and n * d >= LARGE:
+            scaling = "column" if config.normalize else "none"
+            scaled = scaled_data(samples, targets[0], scaling, self.fit_intercept)
+            grams = SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)
+        ours = self.max_nonzero_coefs is None and most < samples.base.shape[1]
+        return SolverArena(samples.base, configs, targets, folds, most, ours, self.n_jobs, grams)
+
+    # -- choosing -----------------------------------------------------------------------------------------
+
+    def _compete(self, data: PathData, arena: Arena) -> None:
+        ridges = self.ridges
+        if self.ridge is not None and isinstance(ridges, str):
+            ridges = [self.ridge]
+        paths = list(arena.paths(ridges))
+        scorer = None if self.scoring is None else check_scoring(self, scoring=self.scoring)
+        if scorer is not None:
+            for path in paths:
+                self._score(data, arena, path, scorer)
+        candidates = [candidate for path in paths for candidate in path]
+        best = least_loss(candidates)
+        if not np.isfinite(best.loss):
+            raise ValueError(
+                "no number of coefficients has a finite score; use another scoring, or divide y by its "
+                "largest entry"
+            )
+        null = arena.null()
+        nothing = Candidate(arena, "null", 0.0, 0, null, arena.fold_losses(null))
+        guard = self._guard() if self.null_guard == "auto" else float(self.null_guard or 0.0)
+        choice = choose(candidates, nothing, self.selection, 0.0 if scorer is not None else guard)
+        path = next(path for path in paths if (choice.candidate or best) in path)
+        fits = arena.refit(path)
+        self._keep_choice(choice, arena, path, fits, data, nothing)
+        self._keep_scales(data.samples)
+        self._keep_losses(candidates)
+
+    def _keep_choice(
+        self,
+        choice: Choice,
+        arena: Arena,
+        path: list[Candidate],
+        fits: list[list[LinearFit]],
+        data: PathData,
+        nothing: Candidate,
+    ) -> None:
+        """Keep the chosen model of all samples, and the path it stands on."""
+        chosen = choice.candidate
+        if chosen is None:
+            final = [mean_fit([fold[p] for fold in arena.fits(nothing.model)]) for p in range(len(fits[0]))]
+        elif self.selection == "average":
+            folds = arena.fits(chosen.model)
+            final = [mean_fit([fold[p] for fold in folds]) for p in range(len(fits[0]))]
+        else:
+            final = fits[min(path.index(chosen), len(fits) - 1)]
+        result = ChosenResult(0 if chosen is None else chosen.size, arena.entries_read)
+        final = [fit if fit.result is not None else fit._replace(result=result) for fit in final]
+        self._keep(final, data.samples.base, data.problems.joint)
+        self.n_nonzero_coefs_ = max(len(fit.columns) for fit in final)
+        self.choice_ = {
+            "family": "null" if chosen is None else chosen.family,
+            "ridge": 0.0 if chosen is None else chosen.ridge,
+            "k": self.n_nonzero_coefs_,
+            "t_runner_up": choice.t_runner_up,
+            "t_null": choice.t_null,
+        }
+        tests = arena.folds.test.sum(axis=1)
+        self.scores_ = np.stack([_fold_scores(one, tests) for one in path[: len(fits)]], axis=1)
+        self._keep_path(fits, data.problems.joint)
+        if chosen is not None and arena.limited and self.n_nonzero_coefs_ >= arena.most:
+            warnings.warn(
+                f"the best number of coefficients, {arena.most}, is the largest that was tried; raise "
+                "max_nonzero_coefs to try more",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+    def _keep_scales(self, samples: Samples) -> None:
+        """Standard deviations of the features of the path."""
+        means = samples.base.means(samples.weights)
+        self.path_scales_ = column_spreads(samples.base, means, samples.weights)[self.path_features_]
+
+    def _keep_losses(self, candidates: list[Candidate]) -> None:
+        """A table of all models that competed."""
+        self.cv_losses_ = {
+            "family": np.array([one.family for one in candidates]),
+            "ridge": np.array([one.ridge for one in candidates]),
+            "size": np.array([one.size for one in candidates]),
+            "n_features": np.array([one.features for one in candidates]),
+            "loss": np.array([one.held_out * one.arena.loss_unit for one in candidates]),
+        }
+
+    def _keep_path(self, fits: list[list[LinearFit]], joint: bool) -> None:
+        """Coefficients of all models of the path, one line for each."""
+        used = [fit.columns for each in fits for fit in each]
         self.path_features_ = np.unique(np.concatenate(used)).astype(np.intp)
+        self.path_sizes_ = np.array([max(len(fit.columns) for fit in each) for each in fits])
         tables = []
-        for path in paths:
-            shape = path.fits[0].coef.shape[1:]
-            table = np.zeros((length, *shape, len(self.path_features_)))
-            for k in range(length):
-                fit = path.at(k + 1)
-                table[k][..., np.searchsorted(self.path_features_, fit.columns)] = fit.coef.T
+        for p, first in enumerate(fits[0]):
+            table = np.zeros((len(fits), *first.coef.shape[1:], len(self.path_features_)))
+            for line, each in zip(table, fits):
+                line[..., np.searchsorted(self.path_features_, each[p].columns)] = each[p].coef.T
             tables.append(table)
         self.coef_path_ = tables[0] if joint else np.stack(tables, axis=1)
 
-    def _fold_scores(self, data: PathData, split: tuple[Indices, Indices], scorer: Any) -> list[float]:
-        """Scores on the test part of the models with 1, 2, ... coefficients."""
-        train, test = split
+    # -- scorers ------------------------------------------------------------------------------------------
+
+    def _score(self, data: PathData, arena: Arena, path: list[Candidate], scorer: Any) -> None:
+        """Have a scorer judge the models of a path, fold by fold."""
+        models = [arena.fits(candidate.model) for candidate in path]
+        scores = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
+            delayed(self._scores_of_fold)(data, [folds[f] for folds in models], test, scorer)
+            for f, (_, test) in enumerate(data.splits)
+        )
+        for candidate, found in zip(path, zip(*scores)):
+            candidate.scores = np.array(found)
+
+    def _scores_of_fold(
+        self, data: PathData, models: list[list[LinearFit]], test: Indices, scorer: Any
+    ) -> list[float]:
+        """Scores on the test part of models of one fold, each a list of fits for all problems."""
         base = data.samples.base.for_run(private=True)
-        paths = data.paths(base, fold_weights(train, base.shape[0], data.samples.weights))
-        length = max(len(path) for path in paths)
-        weights = None if data.samples.weights is None else data.samples.weights[test]
-        if scorer is None:
-            loss, tables = data.problems.config.loss, [path.predict(base, test, length) for path in paths]
-            parts = [(y[test], table) for y, table in zip(data.problems.targets, tables)]
-            return [-sum(mean_loss(loss, y, z[k], weights) for y, z in parts) for k in range(length)]
-        models = (self._fitted([path.at(k + 1) for path in paths], data) for k in range(length))
+        fitted = (self._fitted(fits, data) for fits in models)
         X = None
         if isinstance(self.scoring, str):
-            tables = [path.predict(base, test, length) for path in paths]
-            models = (_predicting(model, list(z)) for model, *z in zip(models, *tables))
+            tables = [predictions(base, list(fits), test) for fits in zip(*models)]
+            fitted = (_predicting(model, list(z)) for model, *z in zip(fitted, *tables))
         else:
             X = data.given_rows(test)
+        weights = None if data.samples.weights is None else data.samples.weights[test]
         given = {"sample_weight": weights} if weights is not None and _takes_weights(scorer) else {}
-        return [float(scorer(model, X, data.labels[test], **given)) for model in models]
+        return [float(scorer(model, X, data.labels[test], **given)) for model in fitted]
 
     def _fitted(self, fits: list[LinearFit], data: PathData) -> Any:
         """A copy of this estimator with these coefficients."""
         model: Any = copy.copy(self)
+        result = ChosenResult(0, 0)
+        fits = [fit if fit.result is not None else fit._replace(result=result) for fit in fits]
         model._keep(fits, data.samples.base, data.problems.joint)
         model.n_nonzero_coefs_ = max(len(fit.columns) for fit in fits)
         return model
+
+    # -- criteria -----------------------------------------------------------------------------------------
+
+    def _judge_by_criterion(self, data: PathData) -> None:
+        """Take the model of the path on all samples that an information criterion likes best."""
+        samples, (config, targets, joint) = data.samples, data.problems
+        most = self._limit(samples)
+        paths = [CoefficientPath.of(config, samples.base, y, samples.weights, most) for y in targets]
+        scores = np.array(self._information(data, paths))
+        finite = np.isfinite(scores)
+        if not finite.any():
+            raise ValueError(
+                "no number of coefficients has a finite criterion; divide y by its largest entry"
+            )
+        best = int(np.argmax(np.where(finite, scores, -np.inf)))
+        self.scores_ = scores[None]
+        self.n_nonzero_coefs_ = best + 1
+        self._keep([path.at(best + 1) for path in paths], samples.base, joint)
+        self._keep_path([[path.at(k + 1) for path in paths] for k in range(len(scores))], joint)
+        self._keep_scales(samples)
+        name = config.solver if isinstance(config.solver, str) else type(config.solver).__name__
+        self.choice_ = {"family": name, "ridge": config.ridge or 0.0, "k": self.n_nonzero_coefs_}
 
     def _information(self, data: PathData, paths: list[CoefficientPath]) -> list[float]:
         """Minus the information criterion of the models with 1, 2, ... coefficients."""
@@ -159,17 +372,20 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         return totals.tolist()
 
 
-def best_size(scores: Floats) -> int:
-    """The number of coefficients with the best mean score over the folds; NaN and infinity are no scores."""
-    with np.errstate(invalid="ignore"):
-        mean = scores.mean(axis=0)
-    finite = np.isfinite(mean)
-    if not finite.any():
-        raise ValueError(
-            "no number of coefficients has a finite score; use another scoring, or divide y by its largest "
-            "entry"
-        )
-    return int(np.argmax(np.where(finite, mean, -np.inf))) + 1
+def mean_fit(fits: list[LinearFit]) -> LinearFit:
+    """The model that predicts the mean of what models predict."""
+    used = np.unique(np.concatenate([fit.columns for fit in fits])).astype(np.intp)
+    coef = np.zeros((len(used), *fits[0].coef.shape[1:]))
+    for fit in fits:
+        coef[np.searchsorted(used, fit.columns)] += fit.coef / len(fits)
+    return LinearFit(used, coef, sum(fit.intercept for fit in fits) / len(fits))
+
+
+def _fold_scores(candidate: Candidate, tests: Floats) -> Floats:
+    """Scores of a scorer, or minus the mean loss of each fold."""
+    if candidate.scores is not None:
+        return candidate.scores
+    return -candidate.fold_losses * candidate.arena.loss_unit / tests
 
 
 def _predicting(model: Any, z: list[Floats]) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 from sklearn.utils.validation import column_or_1d
 
 from skpursuit.estimators.base import Problems, PursuitBase, Samples
+from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig
 from skpursuit.estimators.path_cv import PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -38,6 +39,7 @@ class PursuitRegressorMixin(PursuitBase, RegressorMixin):
         joint = y.ndim == 1 or self.shared_support
         return Problems(FitConfig.of(self, **changes), [y] if joint else list(y.T), joint)
 
+    @lazy_on_dask
     def predict(self, X: Any) -> Floats:
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
         return as_loss(self.loss).mean(self._linear(X))
@@ -134,20 +136,23 @@ class PursuitRegressor(PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
-    """Linear regression whose number of non-zero coefficients is chosen by the data.
-
-    All numbers 1, 2, ..., K come from one run on each fold; the folds share one design (norms, codes).
+    """Linear regression whose features, and how many, are chosen by the data.
 
     Parameters
     ----------
-    solver : {"omp", "mp", "cosamp", "grasp", "sp"} or Solver
-        The outer algorithm; the last two need a run for each number. A `Solver` object brings its own limits,
-        except for the number of coefficients.
+    solver : "auto", {"omp", "mp", "cosamp", "grasp", "sp"}, Solver or list of them
+        "auto", for squared loss: boosted models, greedy ridge models and ridge models with exchanges compete
+        on the same folds (see Notes).
+        Solvers by name, as objects or in a list compete instead, each with 1 to K coefficients; "cosamp",
+        "grasp" and "sp" need a run for each number. An object brings its own limits, except for the number.
+        "auto" stands for "omp" with other losses, with an information criterion, and with a `selector`.
     selector : str or Selector
-        How the best columns are found; see `minimize`.
+        How solvers by name find the best columns; see `minimize`.
     loss : {"squared", "huber", "poisson", "quantile"} or Loss
     max_nonzero_coefs : int, optional
-        K. Default: ``min(n_features, max(10, n_features // 10), max(1, n_samples // 2))``.
+        K. Default: ``min(n_features, max(10, n_features // 10), max(1, n_samples // 2))``, with a criterion
+        ``n_samples // 4``, beyond which it is not valid; with ``solver="auto"``
+        ``min(n_features, n_samples // 2, 2000)``.
     criterion : {"cv", "aic", "bic", "ebic"}
         What chooses: cross-validation, or an information criterion of one run on all samples.
     cv : int, splitter or iterable, optional
@@ -156,26 +161,50 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         A scikit-learn scorer, or a function ``scorer(estimator, X, y)``, that judges each number on the
         folds. It is given the test rows of X and an estimator fitted to the others, and the weights of the
         test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
-    fit_intercept, normalize : bool
-        As in `PursuitRegressor`.
+    fit_intercept : bool
+    normalize : bool, optional
+        True and False are other words for ``scale="column"`` and ``scale="none"``.
     max_iter : int, optional
-        Limit on iterations of a run; the default is the solver's.
+        Limit on iterations of a run of a solver by name; the default is the solver's.
     ridge : float, optional
-        Penalty of ridge / 2 times the squared coefficients, with `normalize` those of the scaled features,
-        and never of the intercept. For "omp" and "grasp" with other losses than squared; refused where it
-        would have no effect. Default: 0.03 for losses that give probabilities, where it keeps separable
-        classes finite, else none.
+        Penalty of ridge / 2 times the squared coefficients of the scaled features beside the mean loss, never
+        of the intercept. Default: those of `ridges`.
+    ridges : "auto" or list of float
+        Ridges that compete. "auto" searches with ``solver="auto"``; solvers by name take the default of
+        `PursuitRegressor`.
+    scale : {"auto", "column", "none"}
+        What makes features compete on equal terms: "column" divides each by its spread, "auto" does it for
+        dense X and divides a sparse X by one number, because rare words are not as good as common ones.
+        Coefficients are always those of the features as given.
+    selection : {"best", "sparse", "average"}
+        The best model; the one with the fewest features within a standard error of it; or the best one as the
+        mean of the models of all folds, which has more features and often predicts better.
+    null_guard : "auto", float or None
+        The model must beat the best constant on the rows held out by this many standard errors, or it has no
+        features. "auto" is 1.6, None and 0 are no guard. A scorer is not guarded.
+    cv_repeats : "auto" or int
+        How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means twice for up
+        to 1000 samples, else once.
     n_jobs : int, optional
-        Folds fitted at once, in threads.
+        Folds that solvers by name fit at once, in threads.
     random_state : int, RandomState, Generator or None
-        Seed of randomised selectors.
+        Seed of the folds and of randomised selectors.
 
     Attributes
     ----------
     n_nonzero_coefs_ : int
-        The chosen number.
-    scores_ : ndarray of shape (n_folds, K)
-        The larger the better; for an information criterion one row, minus the criterion.
+        The chosen number of features, 0 where nothing can be predicted.
+    choice_ : dict
+        What was chosen: "family", "ridge", "k", and how many standard errors it is better than the runner-up
+        ("t_runner_up") and than nothing ("t_null").
+    cv_losses_ : dict of ndarrays
+        Every model that competed: "family", "ridge", "size" (coefficients, or steps of boosting),
+        "n_features" (mean over the folds) and "loss" (mean over the rows held out).
+    scores_ : ndarray of shape (n_folds, n_path)
+        Scores of the models of the chosen family and ridge, the larger the better; for an information
+        criterion one row, minus the criterion.
+    path_sizes_ : ndarray of shape (n_path,)
+        Their numbers of features, on all samples.
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
         Several targets share their features.
     intercept_ : float or ndarray of shape (n_targets,)
@@ -183,13 +212,25 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         Features of the chosen model in order of selection.
     path_features_ : ndarray of int
         All features that occur on the path of the whole data.
-    coef_path_ : ndarray of shape (K, n_path_features) or (K, n_targets, n_path_features)
-        Their coefficients for each number.
+    coef_path_ : ndarray of shape (n_path, n_path_features) or (n_path, n_targets, n_path_features)
+        Their coefficients in each model of the path.
+    path_scales_ : ndarray of shape (n_path_features,)
+        Their standard deviations.
     n_iter_, status_, entries_read_, history_
         As in `PursuitRegressor`, of the run on all samples.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when X has column names.
+
+    Notes
+    -----
+    ``solver="auto"`` standardises the features and lets three families of models compete on the same folds.
+    Boosting moves the best feature by a tenth of its least-squares step, up to 1000 times; greedy models take
+    features one by one (several at a time beyond 20) and fit them with a ridge; models with exchanges replace
+    a feature by another while the ridge objective falls. A path ends once its held-out loss has clearly
+    turned. The best model of the last two families is taken if it beats the best boosted one by 1.5 standard
+    errors of the paired difference, else that one. Folds are drawn in the same way at every fit; a number for
+    `random_state` draws others. Several targets share their features.
 
     See Also
     --------
@@ -199,11 +240,12 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     --------
     >>> from skpursuit import PursuitRegressorCV, datasets
     >>> X, y, w = datasets.make_sparse_signal(200, 400, 5, snr=20.0, random_state=0)
-    >>> PursuitRegressorCV(criterion="ebic").fit(X, y).n_nonzero_coefs_
-    5
+    >>> model = PursuitRegressorCV().fit(X, y)
+    >>> model.n_nonzero_coefs_, model.choice_["family"]
+    (5, 'swap')
     """
 
-    solver: str | Solver = "omp"
+    solver: Any = "auto"
     selector: str | Selector = "auto"
     loss: str | Loss = "squared"
     max_nonzero_coefs: int | None = None
@@ -211,8 +253,13 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     cv: Any = None
     scoring: Any = None
     fit_intercept: bool = True
-    normalize: bool = False
+    normalize: bool | None = None
     max_iter: int | None = None
     ridge: float | None = None
+    ridges: Any = "auto"
+    scale: str = "auto"
+    selection: str = "best"
+    null_guard: Any = "auto"
+    cv_repeats: Any = "auto"
     n_jobs: int | None = None
     random_state: Any = None

@@ -14,7 +14,7 @@ from numba import njit
 from skpursuit.kernels.counts import LANES, MAGNITUDES, RUN, count
 from skpursuit.kernels.vectors import prefetch
 
-COMPILED_WITH = "fe329883f1b3"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "259e30f02d69"  # digest of these files: Numba notes changes of its own file only
 
 WORD = 64
 ALIGN = WORD * LANES  # rows are padded to a multiple of this

@@ -10,9 +10,9 @@ per block: the sum over a block is then exact in 32-bit integers (127 * 32767 * 
 import numpy as np
 from numba import njit
 
-from skpursuit.kernels.vectors import GROUP, TILE, dot, multiply_tile, prefetch
+from skpursuit.kernels.vectors import dot, prefetch
 
-COMPILED_WITH = "5f25543b7066"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "4254ac058d25"  # digest of these files: Numba notes changes of its own file only
 
 ROWS = 512  # rows in a block; with more the 32-bit sums could overflow
 LANES = 64  # rows are padded to a multiple of this many zero codes
@@ -68,64 +68,6 @@ def _add_blocks(sums, scale, centre, error, cols, start, stop, t, k, out):
         out[k, 0, a] = g
         out[k, 1, a] = bound
         out[k, 2, a] = spread
-
-
-@njit(cache=True, nogil=True)
-def multiply_columns(lo, hi, codes, scale, residuals, units, out):
-    """Products of the codes of the columns from lo to hi with several residuals: `out` is (m, columns).
-
-    `residuals` is (m, rows) int16 with m a multiple of TILE[1], `units` (blocks, m) float32, the step of each
-    block. A block of a few columns meets all residuals while it is in the first cache. The sum over a block
-    is exact, those over blocks are float32, in eight lanes.
-    """
-    rows = codes.shape[1]
-    m = residuals.shape[0]
-    flat = codes.reshape(codes.size)
-    whole = residuals.reshape(residuals.size)
-    steps = units.reshape(units.size)
-    scales = np.empty(TILE[0], np.float32)
-    sums = np.empty((GROUP // TILE[0], 8 * TILE[0] * m), np.float32)
-    for start in range(lo, hi, GROUP):
-        stop = min(start + GROUP, hi)
-        for g in range(sums.shape[0]):
-            for i in range(sums.shape[1]):
-                sums[g, i] = 0.0
-        for b in range(scale.shape[1]):
-            first = b * ROWS
-            count = min(ROWS, rows - first)
-            for j in range(start, stop, TILE[0]):
-                for c in range(TILE[0]):
-                    scales[c] = scale[min(j + c, hi - 1), b]
-                    ahead = min(j + c + GROUP, hi - 1) * rows + first
-                    for i in range(0, count, LANES):
-                        prefetch(flat, ahead + i)
-                for k in range(0, m, TILE[1]):
-                    multiply_tile(
-                        flat, j * rows + first, rows, whole, k * rows + first, rows, count,
-                        scales, steps, b * m + k, sums[(j - start) // TILE[0]], 8 * TILE[0] * k,
-                    )  # fmt: skip
-        for k in range(m):
-            for j in range(start, stop):
-                g, c = divmod(j - start, TILE[0])
-                first = 8 * (TILE[0] * (k - k % TILE[1]) + TILE[1] * c + k % TILE[1])
-                total = 0.0
-                for i in range(first, first + 8):
-                    total += np.float64(sums[g, i])
-                out[k, j] = total
-
-
-@njit(cache=True, nogil=True)
-def code_norms(lo, hi, codes, scale, out):
-    """2-norms of the columns from lo to hi as the codes have them, without their centres."""
-    rows = codes.shape[1]
-    flat = codes.reshape(codes.size)
-    for j in range(lo, hi):
-        total = 0.0
-        for b in range(scale.shape[1]):
-            first = j * rows + b * ROWS
-            s = np.float64(scale[j, b])
-            total += s * s * dot(flat, first, flat, first, min(ROWS, rows - b * ROWS))
-        out[j] = np.sqrt(total)
 
 
 @njit(cache=True, nogil=True)

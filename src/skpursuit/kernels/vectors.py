@@ -9,10 +9,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-GROUP = 16  # columns that are encoded together, and whose codes meet residuals together
+GROUP = 16  # columns that are encoded together
 ROW_GROUP = 8  # rows that `add_steps` adds at a time
 LINE_STEPS, AHEAD = 32, 512  # steps in a cache line, and how far ahead lines are asked for
-TILE = (2, 4)  # columns and residuals that `multiply_tile` takes: its eight sums stay in registers
 
 
 @intrinsic
@@ -48,63 +47,6 @@ def dot(_context, codes, start, residual, first, count):
         return _sum_lanes(builder, total, 8)
 
     return types.int32(codes, types.intp, residual, types.intp, types.intp), codegen
-
-
-@intrinsic
-def multiply_tile(
-    _context, codes, start, step, residuals, first, stride, count, scales, units, unit, sums, place
-):
-    """Add TILE[0] x TILE[1] sums of products over `count` rows, a multiple of 16, to float32 vectors.
-
-    Columns start at codes[start] and are `step` apart, residuals at residuals[first] and `stride` apart. Sums
-    are exact in eight 32-bit integers each; these, times scales[column] * units[unit + residual], are added
-    to sums[place + 8 * (TILE[1] * column + residual):].
-    """
-
-    def codegen(context, builder, signature, args):
-        data = [
-            context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 3, 7, 8, 10)
-        ]
-        codes, residuals, scales, units, sums = data
-        units = builder.gep(units, [args[9]])
-        i64, single = ir.IntType(64), ir.VectorType(ir.FloatType(), 8)
-        wide, half = ir.VectorType(ir.IntType(32), 16), ir.VectorType(ir.IntType(32), 8)
-        even = ir.Constant(half, list(range(0, 16, 2)))
-        odd = ir.Constant(half, list(range(1, 16, 2)))
-
-        def starts(base, at, apart, number):
-            first = builder.gep(base, [at])
-            return [builder.gep(first, [builder.mul(apart, i64(k))]) for k in range(number)]
-
-        def repeated(base, k):
-            one = builder.load(builder.gep(base, [i64(k)]))
-            lane = builder.insert_element(ir.Constant(single, ir.Undefined), one, i64(0))
-            return builder.shuffle_vector(lane, lane, ir.Constant(half, [0] * 8))
-
-        qs = starts(codes, args[1], args[2], TILE[0])
-        rs = starts(residuals, args[4], args[5], TILE[1])
-        pairs = [(c, k) for c in range(TILE[0]) for k in range(TILE[1])]
-        held = {pair: cgutils.alloca_once(builder, half) for pair in pairs}
-        for place in held.values():
-            builder.store(ir.Constant(half, [0] * 8), place)
-        with cgutils.for_range_slice(builder, i64(0), args[6], i64(16)) as (at, _):
-            right = [builder.sext(load(builder, r, at, ir.VectorType(ir.IntType(16), 16)), wide) for r in rs]
-            for c, q in enumerate(qs):
-                left = builder.sext(load(builder, q, at, ir.VectorType(ir.IntType(8), 16)), wide)
-                for k in range(TILE[1]):
-                    p = builder.mul(left, right[k])
-                    pair = builder.add(builder.shuffle_vector(p, p, even), builder.shuffle_vector(p, p, odd))
-                    builder.store(builder.add(builder.load(held[c, k]), pair), held[c, k])
-        for c, k in pairs:
-            factor = builder.fmul(repeated(scales, c), repeated(units, k))
-            at = builder.add(args[11], i64(8 * (TILE[1] * c + k)))
-            new = builder.fmul(builder.sitofp(builder.load(held[c, k]), single), factor, flags=("contract",))
-            total = builder.fadd(load(builder, sums, at, single), new, flags=("contract",))
-            builder.store(total, builder.bitcast(builder.gep(sums, [at]), single.as_pointer()), align=1)
-        return context.get_dummy_value()
-
-    at = types.intp
-    return types.void(codes, at, at, residuals, at, at, at, scales, units, at, sums, at), codegen
 
 
 @intrinsic

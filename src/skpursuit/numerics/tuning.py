@@ -17,28 +17,30 @@ NANO = 1e-9  # seconds
 class Prices:
     """Nanoseconds an entry of X on one thread."""
 
-    byte: float = 0.054  # of a dense product, memory-bound
-    cached_byte: float = 0.021  # the same when X stays in the cache
-    stored: float = 1.3  # of a sparse product, per stored entry
+    byte: float = 0.052  # of a dense product, memory-bound
+    cached_byte: float = 0.025  # the same when X stays in the cache
+    stored: float = 1.8  # of a sparse product, per stored entry
     several: float = 1.8  # a product with several residuals, in products with one
-    each: float = 0.1  # and for each residual
+    each: float = 0.09  # and for each residual
     build: float = 1.2  # of the codes
-    codes: float = 0.044  # of an estimate by codes, per residual
-    ahead: float = 0.026  # of a product of codes made in a group, guesses in vain included
-    sketch_build: float = 0.6
+    fine: float = 0.14  # of second bytes made with them
+    codes: float = 0.058  # of an estimate by codes, per residual
+    ahead: float = 0.024  # of a product of codes made in a group, guesses in vain included
+    sketch_build: float = 0.72
     bits: float = 0.013
-    gather: float = 6.0  # of a column that is not contiguous
-    axpy: float = 0.2  # per entry of a Gram column that is added to the gradient
+    gather: float = 11.0  # of a column that is not contiguous
+    axpy: float = 0.22  # per entry of a Gram column that is added to the gradient
     gram_term: float = 2000.0  # nanoseconds for each such column besides, estimated
-    gram_step: float = 30000.0  # nanoseconds a step takes longer than one of exact selection
-    codes_step: float = 90000.0  # the same for certified selection
+    gram_step: float = 13000.0  # nanoseconds a step takes longer than one of exact selection
+    codes_step: float = 98000.0  # the same for certified selection
 
 
 PRICES = Prices()
 CACHE = 2**22  # bytes of X up to which it stays close to the processor
-SPARSE_SHARE = 0.5  # of a sparse product with one residual, for each of several
+SPARSE_SHARE = 0.34  # of a sparse product with one residual, for each of several
 RECOMPUTED = 8  # uncached columns recomputed per selection, by codes or in float32
 LOAD_KERNELS = 0.6  # seconds to import numba and load compiled kernels, when nothing has yet
+SURE = 0.75  # of the price of exact selection, which others must undercut: prices of new memory vary
 WAITING_SHARE = 0.2  # of the time a process has worked, that it may wait for kernels
 
 # X in files
@@ -87,7 +89,7 @@ HALVING_CODES = 2**20  # entries of X from which halving works on codes
 # Speculated paths
 POOL = 96  # columns among which the next atoms are guessed
 GUESSES = 64  # atoms that are guessed in one round
-ABOVE = 1.1  # guesses end where a winner scores less than this times the best column outside the pool
+ABOVE = 1.0  # guesses end where a winner scores less than this times the last column of the pool did
 MOST_DOUBTS = 160  # columns of a round that are computed exactly because they could have won
 FEW_STEPS = 3  # a round of fewer is poor
 PATIENCE = 2  # poor rounds one after the other, after which no more are made

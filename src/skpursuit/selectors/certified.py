@@ -72,17 +72,20 @@ class Certified(Selector):
     def bind(self, design: Design, expect: Expect) -> Bound:
         if not design.has_codes:
             return Exact().bind(design, expect)
-        n, d = design.shape
+        d = design.shape[1]
         events = (self.events or expect.limit * d * expect.targets) if self.delta else None
-        fine = self.fine or expect.asks_many or n > TALL or expect.steps >= LONG
-        fitted = replace(self, events=events, fine=fine)
-        design.codes(fitted.codes.seed, fine)
+        fitted = replace(self, events=events, fine=self._fine(design, expect))
+        design.codes(fitted.codes.seed, fitted.fine)
         if expect.y is None or expect.roundings is None or self.delta or expect.asks_many:
             return Bound(fitted, design)
         speculation = Speculation(design, expect) if expect.y.ndim == 1 else None
         pay = codes_pay(design, expect.targets, 0)
         sums = CodeSums(design, expect.y, expect.roundings) if pay else None
         return Bound(fitted, design, sums, speculation)
+
+    def _fine(self, design: Design, expect: Expect) -> bool:
+        """Whether a second byte an entry will be needed."""
+        return self.fine or expect.asks_many or design.shape[0] > TALL or expect.steps >= LONG
 
     @property
     def codes(self) -> CodeOrigin:
@@ -116,7 +119,8 @@ class Certified(Selector):
         read = targets * n * d * PRICES.codes
         if expect.y is not None and not expect.asks_many and codes_pay(design, targets, expect.visits / 2):
             read = min(read, n * d * PRICES.ahead + expect.visits / 2 * d * targets * PRICES.axpy)
-        return codes_seconds(design, expect.steps, PRICES.build, read, None in design.store.kept.codes)
+        build = PRICES.build + PRICES.fine * self._fine(design, expect)
+        return codes_seconds(design, expect.steps, build, read, None in design.store.kept.codes)
 
     def nbytes(self, design: Design) -> int:
         products = 0.5  # of codes, made ahead

@@ -181,8 +181,8 @@ class Speculation:
         if steps == 0:
             return None
         cols = np.flatnonzero(first < steps)
-        lines = np.concatenate([guess.lines, self.design.columns(cols, keep=False)])
-        names, values = np.concatenate([guess.atoms, cols]), lines @ guess.residuals[:steps].T
+        residuals, lines = guess.residuals[:steps].T, (guess.lines, self.design.columns(cols, keep=False))
+        names, values = np.concatenate([guess.atoms, cols]), np.vstack([some @ residuals for some in lines])
         errors = np.multiply.outer(frames.sizes[names], (reach + frames.rounding * norms)[:steps])
         contenders, estimates = decided(names, values, errors, limits)
         last = max(0, len(contenders) - 1)

@@ -1,4 +1,8 @@
-"""What a table file holds before anything is made of it: named columns, and how they are asked for."""
+"""What a table file holds before anything is made of it: named columns, and how they are asked for.
+
+A `Column` is what the file has, and knows what it can be read as (numbers, days, different texts); what it is
+gets decided by `guessing`. Sparse files keep their many columns of numbers in one matrix beside the others.
+"""
 
 from __future__ import annotations
 

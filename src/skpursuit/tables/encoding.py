@@ -1,4 +1,8 @@
-"""From columns to a matrix of features, the same way for new files as for the one it was learned from."""
+"""From columns to a matrix of features, the same way for new files as for the one it was learned from.
+
+`learn` guesses the kinds of the columns of a training file, applies them and takes the target out. What was
+guessed is an `Encoding`, a plain value that a model keeps, and that reads new files by the names of columns.
+"""
 
 from __future__ import annotations
 

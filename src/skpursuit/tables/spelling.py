@@ -1,4 +1,8 @@
-"""How people spell numbers, dates, yes and no, totals, and nothing at all; the words are in words.toml."""
+"""How people spell numbers, dates, yes and no, totals, and nothing at all; the words are in words.toml.
+
+Numbers are read by patterns over a whole column at once, and the decimal sign is decided for a file: `votes`
+says which signs a column cannot be read without. Dates are read text by text, each different one once.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,102 @@
+"""Dask arrays and data frames, recognised by the package of their class: others do not import Dask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data.array_source import check_shape, float_dtype
+from skpursuit.data.options import Options
+from skpursuit.data.store import TileStore
+
+
+def takes(X: Any) -> bool:
+    """Whether X is a collection of Dask."""
+    return type(X).__module__.split(".")[0] == "dask"
+
+
+def store(X: Any, options: Options) -> TileStore:
+    """X as tiles on the workers of the current client, or made in this process where there is none."""
+    from skpursuit.data.dask_store import DaskStore
+
+    names = None
+    if is_frame(X):
+        names = [str(name) for name in X.columns]
+        chosen = options.chosen(len(names), names)
+        X, names = frame_array(X.iloc[:, chosen.tolist()]), [names[j] for j in chosen.tolist()]
+    elif options.chooses:
+        X = X[:, options.chosen(X.shape[1], None)]
+    return DaskStore(as_dask_array(X), names, options.limit)
+
+
+def as_dask_array(X: Any) -> Any:
+    """A two-dimensional Dask array of numbers, with known chunks that are not empty."""
+    import dask.array as da
+
+    if not isinstance(X, da.Array):
+        raise TypeError(f"X is a {type(X).__name__} of Dask; it must be a Dask array or data frame")
+    if X.ndim != 2:
+        check_shape((1,) * X.ndim)
+    float_dtype(X.dtype)
+    if np.isnan([size for sizes in X.chunks for size in sizes]).any():
+        X = X.compute_chunk_sizes()
+    check_shape(X.shape)
+    filled = tuple(tuple(size for size in sizes if size) for sizes in X.chunks)
+    return X if filled == X.chunks else X.rechunk(filled)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a collection of Dask with named columns."""
+    return takes(X) and type(X).__module__.split(".")[1] == "dataframe" and X.ndim == 2
+
+
+def frame_array(frame: Any) -> Any:
+    """The columns of a data frame as a Dask array of floats; those that are no numbers are named."""
+    import dask.array as da
+    from dask import delayed
+
+    bad = [str(name) for name, kind in frame.dtypes.items() if not is_number(kind)]
+    if bad:
+        raise TypeError(
+            f"columns of X that are not numeric: {', '.join(bad)}; encode them, or leave them out by "
+            "X.drop(columns=...)"
+        )
+    sizes, width = frame.map_partitions(len).compute().tolist(), len(frame.columns)
+    floats = delayed(as_floats, pure=True)
+    made = [
+        da.from_delayed(floats(part), (size, width), np.float64)
+        for part, size in zip(frame.to_delayed(), sizes)
+    ]
+    return da.concatenate(made)
+
+
+def is_number(kind: Any) -> bool:
+    """Whether a column of this dtype of pandas holds numbers or truth values."""
+    return getattr(kind, "kind", "O") in "biuf"
+
+
+def as_floats(part: Any) -> np.ndarray:
+    """A partition of a data frame as an array; what is missing is NaN, which is refused later."""
+    return np.ascontiguousarray(part.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def collected(y: Any) -> Any:
+    """Targets or weights that a Dask collection holds, brought to the driver; others as they are."""
+    return y.compute() if takes(y) else y
+
+
+def by_rows(function: Any, X: Any, sample: Any) -> Any:
+    """A function of some rows, lazily of all rows: a Dask array; `sample` are rows that tell its form."""
+    import dask.array as da
+    from dask import delayed
+
+    form = function(sample)[:0]
+    if is_frame(X):
+        parts, sizes = X.to_delayed(), [np.nan] * X.npartitions
+    else:
+        X = X.rechunk({1: -1})
+        parts, sizes = X.to_delayed()[:, 0], X.chunks[0]
+    made = delayed(function, name="skpursuit_predict", pure=False)
+    chunks = [da.from_delayed(made(part), (n, *form.shape[1:]), meta=form) for part, n in zip(parts, sizes)]
+    return da.concatenate(chunks, allow_unknown_chunksizes=True)

@@ -1,0 +1,292 @@
+"""X in the chunks of a Dask array: tiles, and what is kept of them, stay on the workers.
+
+A tile is one task. It joins some chunks of the array, cut so that row edges lie at multiples of 512; which
+chunks, the array alone decides, so that any number of workers gives the same bits. What is kept of a tile
+(its codes) is one more task, made of the tile. All are ordinary tasks: when a worker dies, the scheduler
+makes what was on it again, from the chunks, by the same functions and so to the same bits.
+
+A verb of the store is one trip (`dask_cluster.py`): one task for each tile that is needed, with its part of
+the residual in it, and small results. The driver holds vectors of n or d numbers and a bounded cache of
+columns. Where X fits in the memory of the workers, tiles are kept there; otherwise they are made of their
+chunks whenever they are asked for, and only codes are kept.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+from scipy.sparse import block_array, issparse
+
+from skpursuit.data import sparse_source
+from skpursuit.data.array_source import checked_array
+from skpursuit.data.dask_cluster import Cluster, Graph
+from skpursuit.data.dense import DenseTile
+from skpursuit.data.kept import ColumnCache, Kept
+from skpursuit.data.memory import MemoryLimit
+from skpursuit.data.reads import Reads
+from skpursuit.data.sparse import SparseTile
+from skpursuit.data.store import Arguments, Keep, Place, TileStore, call, no_arguments
+from skpursuit.data.tile import Cost, Tile
+from skpursuit.numerics.arrays import Indices
+from skpursuit.numerics.sums import PIECE
+
+TILE_BYTES = 2**25, 2**28  # the least and the most that chunks are joined to
+TILES = 128  # about as many tiles a large X is joined to
+WIDE = 4096  # columns up to which chunks beside each other are joined
+COLUMN_BYTES = 2**25  # gathered columns that the driver keeps
+NAMES = {"take": "gather_columns", "squares": "norms", "sums": "means", "multiplied": "code_products"}
+
+
+class Cut(NamedTuple):
+    """What a tile takes of a chunk along one axis: its number, its size, and which part of it."""
+
+    chunk: int
+    size: int
+    part: slice
+
+
+class DaskStore(TileStore):
+    """Tiles on the workers of a Dask cluster, or made by Dask in this process.
+
+    Parameters
+    ----------
+    X : dask.array.Array of two dimensions, with known chunks
+    names : list of str, optional
+        Of the columns.
+    limit : MemoryLimit
+        Of the driver.
+    """
+
+    in_memory = False
+
+    def __init__(self, X: Any, names: list[str] | None, limit: MemoryLimit) -> None:
+        self.limit = limit
+        self.cluster = Cluster()
+        self.name = uuid4().hex[:12]  # keys are used once: a scheduler may remember the results of old ones
+        edges = tile_edges(X.chunks, X.dtype.itemsize)
+        self.graph, self.tiles = self._tasks(X, edges)
+        self._made: dict[Keep, Graph] = {}
+        super().__init__(self._blank_grid(edges))
+        self.names = names
+        if self.cost()[1] <= self.cluster.room():
+            self.graph = self.cluster.keep(self.graph, self.tiles)
+
+    def new_kept(self) -> Kept:
+        room = min(COLUMN_BYTES, self.limit.columns)
+        return Kept(columns=ColumnCache(room), gram_columns=ColumnCache(self.limit.products))
+
+    def _tasks(self, X: Any, edges: tuple[list[int], list[int]]) -> tuple[Graph, list[Any]]:
+        """What tiles are made of, with one task for each tile; and the keys of those, in tile order."""
+        given, tasks = X.__dask_graph__(), dict[Any, Any]()
+        for rows in cuts(X.chunks[0], edges[0]):
+            for cols in cuts(X.chunks[1], edges[1]):
+                parts = [(X.name, above.chunk, beside.chunk) for above in rows for beside in cols]
+                tasks[f"skpursuit_tile-{self.name}-{len(tasks)}"] = Joining(rows, cols), *parts
+        # Optimising drops chunks that are on the workers already: those are as they were given.
+        chunks = {**given, **X.__dask_optimize__(given, X.__dask_keys__())}
+        return {**chunks, **tasks}, list(tasks)
+
+    def _blank_grid(self, edges: tuple[list[int], list[int]]) -> list[list[Tile]]:
+        """Tiles without entries; dense ones of the same shape are one."""
+        heights, widths = np.diff(edges[0]).tolist(), np.diff(edges[1]).tolist()
+        blank = next(self._looked(self.tiles[:1]))
+        if not blank.can_encode:
+            found = self._looked(self.tiles)
+            return [[next(found) for _ in widths] for _ in heights]
+        shapes = {(n, d) for n in heights for d in widths}
+        by_columns = blank.fast_axis == 0
+        blanks = {
+            shape: DenseTile(np.empty(shape, blank.dtype, "F" if by_columns else "C"), by_columns)
+            for shape in shapes
+        }
+        return [[blanks[n, d] for d in widths] for n in heights]
+
+    def _looked(self, tiles: list[Any]) -> Iterator[Tile]:
+        """Tiles without entries of these tasks."""
+        name = f"skpursuit_look-{self.name}-{self.cluster.trips}"
+        tasks = {f"{name}-{k}": (look, tile) for k, tile in enumerate(tiles)}
+        return self.cluster.results({**self.graph, **tasks}, list(tasks))
+
+    # -- trips ----------------------------------------------------------------------------------------
+
+    def run(
+        self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
+    ) -> Iterator[tuple[Place, Any]]:
+        graph, made = (self.graph, as_tile) if keep is None else (self._kept_graph(keep), itself)
+        things = self.tiles if keep is None else list(graph)
+        name = fn if isinstance(fn, str) else fn.__name__
+        name = f"skpursuit_{NAMES.get(name, name)}-{self.name}-{self.cluster.trips}"
+        asked, tasks = [], {}
+        for place in self.places:
+            arguments = args(place)
+            if arguments is not None:
+                asked.append(place)
+                tasks[f"{name}-{place.number}"] = Call(fn, made, arguments), things[place.number]
+        yield from zip(asked, self.cluster.results({**graph, **tasks}, list(tasks)))
+
+    def _kept_graph(self, keep: Keep) -> Graph:
+        """What is kept of the tiles; it is begun with when it is first asked for."""
+        if keep not in self._made:
+            name = f"skpursuit_{type(keep).__name__.lower()}-{self.name}-{self.cluster.trips}"
+            tasks = {f"{name}-{k}": (Making(keep, k), tile) for k, tile in enumerate(self.tiles)}
+            self._made[keep] = self.cluster.keep({**self.graph, **tasks}, list(tasks))
+        return self._made[keep]
+
+    def forget(self, keep: Keep) -> None:
+        self._made.pop(keep, None)
+
+    # -- whether X is what it was ---------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """Nothing: chunks of a Dask array are not written to."""
+
+    def check_unchanged(self) -> None:
+        """Nothing, as `watch`."""
+
+    def digest(self, digest: Any, reads: Reads) -> None:
+        """Feed a checksum of every tile to a digest."""
+        reads.prepare(*self.cost())
+        for place, found in self.run(checksum):
+            digest.update(repr((place, found)).encode())
+
+
+# -- what workers do: values that Dask does not look into ---------------------------------------------------
+
+
+class Joining:
+    """Makes the array of a tile from parts of chunks; nothing is copied where one chunk is all of it."""
+
+    def __init__(self, rows: list[Cut], cols: list[Cut]) -> None:
+        self.rows, self.cols = rows, cols
+
+    def __call__(self, *chunks: Any) -> Any:
+        given = iter(chunks)
+        parts = [
+            [checked_chunk(next(given), above, beside)[above.part][:, beside.part] for beside in self.cols]
+            for above in self.rows
+        ]
+        if len(parts) == 1 and len(parts[0]) == 1:
+            return parts[0][0]
+        if issparse(parts[0][0]):
+            return block_array(parts, format="csr")
+        return np.concatenate([np.concatenate(line, axis=1) if len(line) > 1 else line[0] for line in parts])
+
+
+class Making:
+    """Makes what is kept of a tile."""
+
+    def __init__(self, keep: Keep, number: int) -> None:
+        self.keep, self.number = keep, number
+
+    def __call__(self, block: Any) -> Any:
+        return self.keep(as_tile(block), self.number)
+
+
+class Call:
+    """What a trip does with a tile, or with what is kept of it."""
+
+    def __init__(self, fn: str | Callable[..., Any], made: Callable[[Any], Any], arguments: Any) -> None:
+        self.fn, self.made, self.arguments = fn, made, arguments
+
+    def __call__(self, thing: Any) -> Any:
+        return call(self.fn, self.made(thing), self.arguments)
+
+
+def checked_chunk(chunk: Any, above: Cut, beside: Cut) -> Any:
+    """A chunk as an array of floats or as a CSR matrix, or an error that tells which it is."""
+    where = f"chunk ({above.chunk}, {beside.chunk}) of X"
+    if np.shape(chunk) != (above.size, beside.size):
+        raise ValueError(
+            f"{where} has the shape {np.shape(chunk)}, its array says {above.size, beside.size}; "
+            "give the function that makes chunks the right shapes"
+        )
+    try:
+        return sparse_source.checked_sparse(chunk).tocsr() if issparse(chunk) else checked_array(chunk)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{where} is refused: {error}") from None
+
+
+def as_tile(block: Any) -> DenseTile | SparseTile:
+    """A tile of an array that a task made."""
+    return SparseTile(block) if issparse(block) else DenseTile(block)
+
+
+def itself(thing: Any) -> Any:
+    """What is kept of a tile, as it is."""
+    return thing
+
+
+def look(block: Any) -> Tile:
+    """What the driver has to know of a tile: it has no entries, a dense one no shape either."""
+    tile = as_tile(block)
+    return BlankSparse(tile) if isinstance(tile, SparseTile) else DenseTile(tile.X[:2, :2].copy("K"))
+
+
+class BlankSparse(SparseTile):
+    """A sparse tile without its entries: it knows how many there are in each row and column."""
+
+    def __init__(self, tile: SparseTile) -> None:
+        self.shape, self.dtype, self.fixed_order = tile.shape, tile.dtype, tile.fixed_order
+        self.counts = {what: tile.stored(what) for what in ("rows", "columns")}
+        self.entry_bytes = tile.cost()[1] // max(1, tile.cost()[0])
+
+    def stored(self, what: str) -> Indices:
+        return self.counts[what]
+
+    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
+        what, lines = ("columns", cols) if rows is None else ("rows", rows)
+        entries = int(self.counts[what][slice(None) if lines is None else lines].sum())
+        return entries, entries * self.entry_bytes
+
+
+def checksum(tile: Any) -> int:
+    """A checksum of all entries of a tile."""
+    if isinstance(tile, DenseTile):
+        return zlib.crc32(np.ascontiguousarray(tile.X).data)
+    csr = tile.layout("rows")
+    found = 0
+    for part in (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), csr.data):
+        found = zlib.crc32(np.ascontiguousarray(part).data, found)
+    return found
+
+
+# -- how chunks become tiles ------------------------------------------------------------------------------
+
+
+def tile_edges(chunks: tuple[tuple[int, ...], tuple[int, ...]], itemsize: int) -> tuple[list[int], list[int]]:
+    """Edges of the tiles: those of chunks, with small chunks joined and row edges at multiples of 512."""
+    n, d = (sum(parts) for parts in chunks)
+    col_edges = joined_edges(chunks[1], WIDE, 1)
+    width = d / (len(col_edges) - 1)
+    least = min(max(TILE_BYTES[0], n * d * itemsize // TILES), TILE_BYTES[1])
+    return joined_edges(chunks[0], int(least / (width * itemsize)), PIECE), col_edges
+
+
+def joined_edges(parts: tuple[int, ...], least: int, multiple: int) -> list[int]:
+    """Edges that are at least so far apart, each the last multiple before the end of a part."""
+    ends = np.cumsum(parts)
+    edges = [0]
+    for end in (ends[:-1] // multiple * multiple).tolist():
+        if end - edges[-1] >= max(1, least):
+            edges.append(end)
+    total = int(ends[-1])
+    if len(edges) > 1 and total - edges[-1] < least // 2:
+        edges.pop()
+    return [*edges, total]
+
+
+def cuts(parts: tuple[int, ...], edges: list[int]) -> list[list[Cut]]:
+    """For each range between edges the chunks it takes something of."""
+    ends = np.cumsum(parts)
+    starts = ends - parts
+    out = []
+    for first, last in pairwise(edges):
+        inside = np.flatnonzero((starts < last) & (ends > first)).tolist()
+        bounds = [(max(0, first - starts[k]), min(last, ends[k]) - starts[k]) for k in inside]
+        out.append([Cut(k, parts[k], slice(int(a), int(b))) for k, (a, b) in zip(inside, bounds)])
+    return out

@@ -1,0 +1,194 @@
+"""The panels of one-byte codes of X: products of its decoded columns, summed and joined over tiles.
+
+`PanelCodes` is to panels what the store is to X: one `PanelTile` for each tile, products, estimates and
+bounds summed over row edges and joined over column edges; losses and factors of several tiles join by
+Cauchy-Schwarz. It belongs to X itself, so one copy serves every view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.estimate import norms_of
+from skpursuit.numerics.sums import EPS
+
+if TYPE_CHECKING:
+    from skpursuit.data.panels import Represented
+    from skpursuit.data.store import Place, TileStore
+
+Bounded = tuple[Floats, Floats]  # an estimate and a bound on its error
+
+
+@dataclass(frozen=True)
+class PanelEncoding:
+    """Makes the panels of a tile."""
+
+    def __call__(self, tile: Any, number: int) -> Any:
+        from skpursuit.data.panels import PanelTile
+
+        return PanelTile.build(tile.X)
+
+
+class Followed(NamedTuple):
+    """Products of the decoded columns with the residuals of consecutive steps.
+
+    Attributes
+    ----------
+    g : (steps, columns) float32, behind the view
+    loss : (steps, p), |g[t, j] - <decoded x_j, R[t]>| <= loss[t] . factors[j]
+    represented : function of t that gives what `Codes.following` can go on from after step t; X in several
+        tiles has nothing to go on from, and starts again
+    """
+
+    g: Any
+    loss: Floats
+    represented: Callable[[int], Represented | None]
+
+
+class PanelFacts(NamedTuple):
+    """What is asked of the panels of a tile beside products."""
+
+    plain: bool
+    peak: float
+    cost: tuple[int, int]
+    factors: Floats
+    sizes: Floats
+    errors: Floats
+
+
+def facts_of(panels: Any) -> PanelFacts:
+    """The facts of the panels of one tile."""
+    cost = panels.estimate_cost()
+    return PanelFacts(panels.plain, panels.peak, cost, panels.factors, panels.sizes, panels.block_errors)
+
+
+def itself(panels: Any) -> Any:
+    """What is kept of a tile in memory."""
+    return panels
+
+
+def multiplied(panels: Any, u: Floats) -> Bounded:
+    """Products of the decoded columns of a tile with those of u, begun and ended."""
+    return panels.multiplying(u)()
+
+
+def followed(panels: Any, R: Floats) -> Bounded:
+    """Products of the decoded columns of a tile with the rows of R, and their losses."""
+    trail = panels.following(R)()
+    return trail.g, trail.loss
+
+
+class PanelCodes:
+    """The panels of all tiles of X, which the store keeps."""
+
+    def __init__(self, store: TileStore) -> None:
+        self.store, self.keep = store, PanelEncoding()
+        if store.is_one_tile:
+            self.only = next(iter(store.run(itself, keep=self.keep)))[1]
+        facts = [found for _, found in store.run(facts_of, keep=self.keep)]
+        width = len(store.grid[0])
+        grid = [facts[i : i + width] for i in range(0, len(facts), width)]
+        self.terms = len(grid)
+        self.plain = all(fact.plain for fact in facts)
+        self.peak = max(fact.peak for fact in facts)
+        self.cost = added(fact.cost for fact in facts)
+        wider = 1.0 if store.is_one_tile else 1.0 + 8 * self.terms * EPS
+        self.factors, self.sizes = (
+            np.sqrt(sum(np.concatenate([getattr(fact, name) for fact in row]) ** 2 for row in grid)) * wider
+            for name in ("factors", "sizes")
+        )
+        self._errors = [[fact.errors for fact in row] for row in grid]
+
+    @cached_property
+    def block_errors(self) -> Floats:
+        """(blocks, columns): upper bounds of the 2-norm of what the codes lose in a block of rows."""
+        return np.concatenate([np.concatenate(row, axis=1) for row in self._errors])
+
+    def block_norms(self, u: Floats) -> Floats:
+        """(blocks, vectors): upper bounds of the norms of the columns of u in the same blocks."""
+        args = lambda at: (u[at.rows],) if at.j == 0 else None  # noqa: E731
+        return np.concatenate([part for _, part in self.store.run("block_norms", args, self.keep)])
+
+    def code_loss(self, u: Floats) -> Floats:
+        """Upper bounds of what the codes lose of a product with u."""
+        if self.store.is_one_tile:
+            return self.only.code_loss(u)
+        losses = np.zeros((self.store.shape[1], *u.shape[1:]))
+        for place, part in self.store.run("code_loss", lambda at: (u[at.rows],), self.keep):
+            losses[place.cols] += part
+        return losses * (1.0 + self.terms * EPS)
+
+    def decoded(self, cols: Indices) -> Floats:
+        """Columns as the codes have them, the rows of a float32 array."""
+        asked = {j: (places, local) for j, places, local in self.store.split(cols, self.store.col_edges)}
+        out = np.empty((len(cols), self.store.shape[0]), np.float32)
+        args = lambda at: asked[at.j][1:] if at.j in asked else None  # noqa: E731
+        for place, part in self.store.run("decoded", args, self.keep):
+            out[asked[place.j][0], place.rows] = part
+        return out
+
+    def estimate(self, u: Floats) -> Bounded:
+        """X^T u, with bounds; see `PanelTile.estimate`."""
+        if self.store.is_one_tile:
+            return self.only.estimate(u)
+        sums = TileSums((self.store.shape[1], *u.shape[1:]))
+        args = lambda at: (np.ascontiguousarray(u[at.rows]),)  # noqa: E731
+        for place, known in self.store.run("estimate", args, self.keep):
+            sums.add(place.cols, *known)
+        return sums.total(self.terms)
+
+    def multiplying(self, u: Floats) -> Callable[[], Bounded]:
+        """Products of the decoded columns with the columns of u; see `PanelTile.multiplying`."""
+        if self.store.is_one_tile:
+            return self.only.multiplying(u)
+        return lambda: self._summed(multiplied, u.T, lambda at: (u[at.rows],))
+
+    def following(
+        self, R: Floats, before: Represented | None, dtype: Any
+    ) -> Callable[[], tuple[Any, Floats, Callable[[int], Represented | None]]]:
+        """Products of the decoded columns with the rows of R; see `PanelTile.following`."""
+        if self.store.is_one_tile:
+            return self.only.following(R, before, dtype)
+        part = lambda at: (np.ascontiguousarray(R[:, at.rows]),)  # noqa: E731
+        return lambda: (*self._summed(followed, R, part), lambda t: None)
+
+    def _summed(self, fn: Any, rows: Floats, args: Callable[[Place], tuple[Any, ...]]) -> Bounded:
+        """Products of tiles, added over rows and joined over columns, and their losses."""
+        g, squares = np.zeros((len(rows), self.store.shape[1])), np.zeros((len(rows), 2))
+        for place, (part, loss) in self.store.run(fn, args, self.keep):
+            g[:, place.cols] += part
+            if place.j == 0:  # the loss is that of the residual
+                squares = squares + loss**2
+        unit = 2 * self.terms * EPS
+        rounding = unit * np.stack([norms_of(rows.T), np.abs(rows).sum(axis=1)], axis=1)
+        return g, np.sqrt(squares) * (1.0 + unit) + rounding
+
+
+class TileSums:
+    """Estimates of tiles with their bounds, while they are added up."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.g, self.bound, self.size = np.zeros((3, *shape))
+
+    def add(self, places: Any, part: Floats, error: Floats) -> None:
+        """Add the estimates of a tile to the entries at these places."""
+        self.g[places] += part
+        self.bound[places] += error
+        self.size[places] += np.abs(part)
+
+    def total(self, terms: int) -> Bounded:
+        """The sums, and bounds with the rounding of so many additions."""
+        bound = (self.bound + terms * EPS * self.size) * (1.0 + 2 * terms * EPS)
+        return np.where(np.isfinite(bound), self.g, 0.0), bound
+
+
+def added(costs: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Entries and bytes of several reads."""
+    entries, nbytes = np.sum([*costs, (0, 0)], axis=0).tolist()
+    return entries, nbytes

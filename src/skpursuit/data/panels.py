@@ -1,0 +1,354 @@
+"""The one-byte codes of a dense tile, for products with all of its columns at once, with a proof.
+
+In blocks of 512 rows ``x = c + s q + error``. Codes lie in panels of 16 columns, the way that instructions
+for products of bytes want them (`kernels/panels.py`), so a vector that is multiplied becomes bytes too
+(`kernels/products.py`), in one cut or two. Codes with a second byte, codes that are rounded at random and
+codes by rows (`quantized.py`) are read column by column or row by row instead: few columns at a time, or few
+rows, and there a panel would be read for each column of it.
+
+What is lost has two parts. That of the codes depends on the vector alone and on the norms of the errors of
+each block: `PanelTile.code_loss`. That of the product is relative to the norm of the decoded column. With a
+vector w that consists of cuts, a sum over a block is an integer below 2**24, so it is exact, also in float32;
+its products with unit and scale, and their sum over B blocks, round by 2**-24 each:
+
+    |g - <s q, w>| <= (B + 3) 2**-23 sum over b of ||s q_b|| ||w_b|| <= (B + 3) 2**-23 ||s q|| ||w||
+
+and a vector v that is represented up to v - w loses ||s q|| ||v - w|| besides. Sums over cuts and vectors are
+float64, as are the products of centres with sums of v.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpursuit.data.panel_encoder import PanelEncoder
+from skpursuit.data.quantized import Cost
+from skpursuit.data.residual import ROOT, UNIT, scaled_down, scaled_up
+from skpursuit.kernels import products as kernel
+from skpursuit.kernels.panel_vectors import PANEL
+from skpursuit.kernels.panels import ROWS
+from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.estimate import LEAST
+from skpursuit.numerics.scaling import VANISHED_SQUARES
+from skpursuit.numerics.threads import begin, over_ranges
+
+SLAB = 4 * PANEL  # ranges of columns given to a thread start at multiples of this
+
+
+class Cuts(NamedTuple):
+    """Vectors as bytes, and what is known of them; see `kernels.cut_vectors`.
+
+    Attributes
+    ----------
+    whole : (m, rows) int8, m a multiple of what the kernel takes at a time
+    offsets, units : (blocks, m)
+    sums : (vectors, 4, blocks)
+    each : cuts of each vector
+    """
+
+    whole: NDArray[np.int8]
+    offsets: NDArray[np.int32]
+    units: NDArray[np.float32]
+    sums: NDArray[np.float64]
+    each: int
+
+
+class Represented(NamedTuple):
+    """A residual of X that products of codes stand for, to go on from.
+
+    Attributes
+    ----------
+    u : (rows,), the residual
+    g : (columns,), products of the codes with it, without centres and powers of two
+    lost : what rounding lost of these, to be multiplied by the norms of the codes
+    """
+
+    u: Floats
+    g: Floats
+    lost: float
+
+
+class Trail(NamedTuple):
+    """Products of the decoded columns of a tile with consecutive vectors.
+
+    Attributes
+    ----------
+    g : (vectors, columns)
+    loss : (vectors, 2), to be multiplied by `PanelTile.factors`
+    represented : function of t that gives what to go on from after vector t
+    """
+
+    g: Floats
+    loss: Floats
+    represented: Callable[[int], Represented]
+
+
+@dataclass(frozen=True)
+class PanelTile:
+    """One-byte codes of the columns of a dense matrix, in panels, with error bounds.
+
+    Attributes
+    ----------
+    codes : (panels of 16 columns, rows / 4, 16, 4) uint8, codes plus 128
+    scale, error : (blocks, columns padded to 16); error bounds the 2-norm of what the codes lose in a block
+    centre : (blocks, columns padded to 16), or (1, columns) where it is the same in all blocks
+    norms : (columns,) upper bounds of the 2-norms of scale * code
+    exponent : (columns,) int; the codes are those of the column divided by two to this power
+    peak : a number with peak <= the largest |entry| <= 2^80 peak
+    shape : (rows, columns) of the matrix
+    form : how products are made, one of `kernels.products.FORMS`
+    """
+
+    codes: NDArray[np.uint8]
+    scale: NDArray[np.float32]
+    centre: NDArray[np.float64]
+    error: NDArray[np.float32]
+    norms: NDArray[np.float64]
+    exponent: NDArray[np.intc]
+    peak: float
+    shape: tuple[int, int]
+    form: str
+
+    @staticmethod
+    def build(X: Floats, form: str | None = None) -> PanelTile:
+        """Encode a finite 2-D float32 or float64 array of any layout.
+
+        Parameters
+        ----------
+        X : (n, d) array
+        form : str, optional
+            How products are made; default: the fastest way that the processor has.
+        """
+        return PanelTile(**PanelEncoder(X).build(), shape=X.shape, form=form or kernel.BEST)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held: one byte an entry and sixteen for each column of a block."""
+        arrays = (self.codes, self.scale, self.centre, self.error, self.norms, self.exponent)
+        return sum(a.nbytes for a in arrays)
+
+    def estimate_cost(self, columns: int | None = None) -> Cost:
+        """What a product with all columns, or so many in whole panels, reads, for any number of vectors."""
+        count = self.shape[1] if columns is None else columns
+        frames = sum(len(a) * a.itemsize for a in (self.scale, self.centre, self.error))
+        return Cost(self.shape[0] * count, count * (self.codes.shape[1] * 4 + frames))
+
+    # -- vectors as bytes -------------------------------------------------------------------------------
+
+    def _cut(self, rows: Floats, before: Floats | None, count: int) -> Cuts:
+        """Cut vectors that are below one, along a path from `before`, or each by itself."""
+        m, blocks, group = len(rows), len(self.scale), int(kernel.FORMS[self.form])
+        full = -(-m * count // group) * group
+        moving = np.zeros(self.codes.shape[1] * 4)
+        if before is not None:
+            moving[: self.shape[0]] = before
+        whole = np.empty((full, len(moving)), np.int8)
+        offsets, units = np.zeros((blocks, full), np.int32), np.zeros((blocks, full), np.float32)
+        whole[m * count :] = 0
+        sums = np.empty((m, 4, blocks))
+        rows, grouped = np.ascontiguousarray(rows), self.form == "avx2"
+        kernel.cut_vectors(grouped, before is None, rows, moving, count, whole, offsets, units, sums)
+        return Cuts(whole, offsets, units, sums, count)
+
+    def _task(self, cuts: Cuts) -> tuple[NDArray[np.float32], tuple[Any, ...]]:
+        """Products of cuts, not made yet, and what `begin` and `over_ranges` take to make them."""
+        width, quads = self.scale.shape[1], self.codes.shape[1]
+        out = np.empty((len(cuts.whole), width), np.float32)
+        words = cuts.whole.view(np.int32)
+        args = (kernel.FORMS[self.form], self.codes, self.scale, words, cuts.offsets, cuts.units, out)
+        return out, (kernel.multiply, width, SLAB, len(words) * quads * width // 4, args)
+
+    def _rounding(self, cuts: Cuts) -> NDArray[np.float64]:
+        """For each vector, what the sums of its products lose, to be multiplied by the norms of codes."""
+        one, made = cuts.sums[:, 1].sum(axis=1), np.sqrt(cuts.sums[:, 3].sum(axis=1))
+        blocks = len(self.scale)
+        vanished = 2.0**-44 * blocks * cuts.each * (one > 0.0)  # what is below the range of float32
+        return (blocks + 4) * 2.0**-23 * made + 2.0**-48 * one + vanished
+
+    def _loss(self, cuts: Cuts, rounding: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(vectors, 2): what products lose for a unit of each factor."""
+        left = np.sqrt(cuts.sums[:, 2].sum(axis=1)) * (1.0 + 2.0**-40)
+        of_centres = (2.0**-43 + 2 * (len(self.scale) + 8) * UNIT) * cuts.sums[:, 1].max(axis=1, initial=0.0)
+        return np.stack([left + rounding, of_centres], axis=1)
+
+    def _added(
+        self,
+        cuts: Cuts,
+        products: Any,
+        before: Floats | None = None,
+        unit: float = 1.0,
+        dtype: Any = np.float64,
+    ) -> NDArray[Any]:
+        """(vectors, columns): sums of products and of the products of centres, in this unit.
+
+        Running ones with `before`; the first vector stands twice in these cuts if `before` is of no entries.
+        """
+        d, first = self.shape[1], int(before is not None and not before.size)
+        totals = np.ascontiguousarray(cuts.sums[first:, 0])
+        out = np.empty((len(totals), d), dtype)
+        start = np.empty(0) if before is None else before
+        args = (before is not None, products, first, cuts.each, start, self.centre, totals, unit, out)
+        over_ranges(kernel.add_up, d, kernel.STRIP, out.size * (len(self.scale) + cuts.each) // 4, args)
+        return out
+
+    # -- products ---------------------------------------------------------------------------------------
+
+    def multiplying(self, v: Floats) -> Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Products of the decoded columns with the columns of v, of shape (n, m), all in one pass.
+
+        Begun by other threads where there are some; the function returned ends it. It returns (g, loss) with
+        |g[k, j] - <decoded x_j, v_k>| <= loss[k] . factors[j]. They can be added up to a residual that is a
+        sum of such columns: what the codes lose of that is `code_loss`.
+        """
+        rows, exponent = scaled_down(v, self.shape[0])
+        cuts = self._cut(rows, None, 2)
+        out, task = self._task(cuts)
+        end = begin(*task)
+
+        def finish() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            end()
+            power = np.ldexp(1.0, exponent)[:, None]
+            g = self._added(cuts, out)
+            return g * (power * self._powers), self._loss(cuts, self._rounding(cuts)) * power
+
+        return finish
+
+    def following(
+        self, R: Floats, before: Represented | None = None, dtype: Any = np.float64
+    ) -> Callable[[], Trail]:
+        """Begin with products of the decoded columns with consecutive vectors, the rows of R.
+
+        From `before` on, only the way from what is represented so far to the next vector is multiplied, in
+        one cut, so that what a cut leaves is in the next one. Without it the first vector is cut twice.
+        Vectors and columns are of ordinary size (`codes.ORDINARY`).
+        """
+        (n, d), first = self.shape, int(before is None)
+        start = Represented(np.zeros(n), np.empty(0), 0.0) if before is None else before
+        largest = max(
+            float(R.max(initial=0.0)), -float(R.min(initial=0.0)), float(np.abs(start.u).max(initial=0.0))
+        )
+        power = float(np.ldexp(1.0, np.frexp(largest)[1]))
+        rows = np.empty((first + len(R), n))
+        np.multiply(R, 1.0 / power, out=rows[first:])
+        rows[:first] = rows[first : 2 * first]
+        cuts = self._cut(rows, start.u * (1.0 / power), 1)
+        products, task = self._task(cuts)
+        end = begin(*task)
+
+        def finish() -> Trail:
+            end()
+            rounding = np.cumsum(self._rounding(cuts)) + start.lost / power
+            loss = self._loss(cuts, rounding)[first:] * power
+            if self.exponent.any():
+                g = (self._added(cuts, products, start.g, power) * self._powers).astype(dtype)
+            else:
+                g = self._added(cuts, products, start.g, power, dtype)
+
+            def represented(t: int) -> Represented:
+                steps = (t if t >= 0 else t + len(R)) + 1 + first
+                units = np.repeat(cuts.units[:, :steps].astype(np.float64), ROWS, axis=0)[:n]
+                u = start.u + power * np.einsum("ik,ki->i", units, cuts.whole[:steps, :n])
+                codes = power * products[:steps, :d].sum(axis=0, dtype=np.float64)
+                codes = codes + start.g if start.g.size else codes
+                return Represented(u, codes, float(rounding[steps - 1] * power))
+
+            return Trail(g, loss, represented)
+
+        return finish
+
+    # -- bounds -----------------------------------------------------------------------------------------
+
+    def estimate(self, r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Estimate X^T r for r of shape (n,) or (n, m), with error bounds that hold, rounding included."""
+        rows, exponent = scaled_down(r, self.shape[0])
+        cuts = self._cut(rows, None, 2)
+        out, task = self._task(cuts)
+        over_ranges(*task)
+        g, loss = self._added(cuts, out), self._loss(cuts, self._rounding(cuts))
+        bound = loss @ self._factors.T + block_norms(rows) @ self.error[:, : self.shape[1]]
+        g, bound = scaled_up(g, bound, exponent, self.exponent, len(self.scale))
+        return g.T.reshape(-1, *r.shape[1:]), bound.T.reshape(-1, *r.shape[1:])
+
+    @cached_property
+    def plain(self) -> bool:
+        """True if no column needs rescaling, so that decoded columns can be multiplied."""
+        return bool(np.abs(self.exponent).max(initial=0) < 300)
+
+    @cached_property
+    def _powers(self) -> NDArray[np.float64]:
+        return np.ldexp(1.0, self.exponent)
+
+    @cached_property
+    def _factors(self) -> NDArray[np.float64]:
+        """`factors` of the columns divided by their powers of two."""
+        centres = np.abs(self.centre[:, : self.shape[1]]).sum(axis=0)
+        return np.stack([self.norms, centres], axis=1) * (1.0 + self._slack)
+
+    @cached_property
+    def factors(self) -> NDArray[np.float64]:
+        """(columns, 2): the norm of the decoded column without its centres, and their sum, rounded up."""
+        return self._factors * self._powers[:, None]
+
+    @property
+    def _slack(self) -> float:
+        """Room for the rounding of a sum over blocks."""
+        return (len(self.scale) + 16) * UNIT
+
+    @cached_property
+    def sizes(self) -> NDArray[np.float64]:
+        """Upper bounds of the column norms."""
+        centres = ROOT * np.sqrt((self.centre[:, : self.shape[1]] ** 2).sum(axis=0)) * self._powers
+        errors = np.sqrt((self.block_errors**2).sum(axis=0))
+        return (self.factors[:, 0] + centres + errors) * (1.0 + self._slack)
+
+    def code_loss(self, r: Floats) -> NDArray[np.float64]:
+        """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m)."""
+        norms, power = scaled_norms(r)
+        bound = (norms.T @ self.block_errors).T
+        return bound * (power * (1.0 + self._slack)) + LEAST * (bound > 0)
+
+    def block_norms(self, r: Floats) -> NDArray[np.float64]:
+        """Upper bounds of the norms of r, of shape (n, m) and ordinary size, in blocks: (blocks, m).
+
+        Wide enough that the rounding of a sum over blocks of their products with errors is covered.
+        """
+        norms, power = scaled_norms(r)
+        return norms * (power * (1.0 + self._slack))
+
+    @cached_property
+    def block_errors(self) -> NDArray[np.float64]:
+        """(blocks, columns): bounds of the 2-norm of what the codes lose in a block."""
+        return self.error[:, : self.shape[1]] * self._powers
+
+    def decoded(self, cols: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Columns as the codes have them, the rows of an array; without bounds."""
+        out = np.empty((len(cols), self.shape[0]), np.float32)
+        args = (self.codes, self.scale, self.centre, np.asarray(cols, np.intp), out)
+        over_ranges(kernel.decode, len(cols), 1, out.size, args)
+        return out if not self.exponent[cols].any() else out * self._powers[cols, None].astype(np.float32)
+
+
+def scaled_norms(r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Upper bounds of the norms of r, (n,) or (n, m), in blocks, divided by a power of two; and that."""
+    top = np.abs(r).max(axis=0, initial=0.0)
+    exponent = np.maximum(np.frexp(top)[1], -1000)  # smaller powers would leave the float range
+    scaled = r * np.ldexp(1.0, -exponent)
+    return block_norms(scaled.T).T, np.ldexp(1.0, exponent)
+
+
+def block_norms(rows: Floats) -> NDArray[np.float64]:
+    """Upper bounds of the norms of vectors below one, the rows of an array, in blocks: (..., blocks)."""
+    starts = np.arange(0, rows.shape[-1], ROWS)
+    squares = (
+        np.add.reduceat(rows * rows, starts, axis=-1) if len(starts) else np.zeros((*rows.shape[:-1], 0))
+    )
+    tiny = VANISHED_SQUARES * (
+        np.abs(rows).max(axis=-1, initial=0.0, keepdims=True) > 0
+    )  # squares that underflowed
+    return np.sqrt(squares) * (1.0 + 2.0**-40) + tiny

@@ -1,0 +1,188 @@
+"""Models of several families compete on the same folds, and one is chosen.
+
+A path of models, from small to large, is followed until its held-out loss has clearly turned. The smallest
+mean loss alone is a poor judge of different families: where a signal is weak it favours small greedy models
+by luck. So a model with few columns must beat the best boosted one by a paired test, and any model must beat
+"nothing" by another. Both thresholds were fixed on data that no reported figure comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from skpursuit.estimators.choice.folds import Folds
+from skpursuit.estimators.linear_fit import LinearFit
+from skpursuit.numerics.arrays import Floats
+
+PATIENCE = 8  # sizes without a new best before a path may end
+TURNED = 1.0  # standard errors by which the loss must have risen by then
+CLEARLY_SPARSE = 1.5  # t by which a model with few columns must beat the boosted one
+SPARSE_WITHIN = 1.0  # standard errors that `selection="sparse"` gives away
+
+
+class Arena(Protocol):
+    """What judges the models of a family on the folds."""
+
+    folds: Folds
+    most: int  # the largest number of columns that was tried
+    limited: bool  # whether that is a limit of ours, which a user may raise
+
+    @property
+    def loss_unit(self) -> float:
+        """What the losses are to be multiplied with."""
+
+    @property
+    def entries_read(self) -> int:
+        """Entries of X that were read."""
+
+    def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
+        """Paths of all families; `ridges` is "auto" or a list of those to try."""
+
+    def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
+        """The models of a path fitted on all rows, one for each problem (target or class)."""
+
+    def null(self) -> Any:
+        """The models without columns."""
+
+    def fits(self, model: Any) -> list[list[LinearFit]]:
+        """For each fold the models of all problems, in terms of X and y as they were given."""
+
+    def fold_losses(self, model: Any) -> Floats:
+        """Sum of the losses of the test rows of each fold."""
+
+    def row_losses(self, model: Any) -> Floats:
+        """Loss of each sampled row by the models that did not see it."""
+
+    def features(self, model: Any) -> float:
+        """Number of columns with coefficients, on average over the folds."""
+
+
+@dataclass(eq=False)
+class Candidate:
+    """Models of one family, ridge and size on all folds, and how good they are on the rows held out."""
+
+    arena: Arena
+    family: str
+    ridge: float
+    size: int  # coefficients, or steps of boosting
+    model: Any
+    fold_losses: Floats
+    scores: Floats | None = None  # of a scorer, one for each fold
+    config: Any = None  # what makes the path again
+
+    @cached_property
+    def held_out(self) -> float:
+        """Mean loss over the tests, in units of the arena."""
+        return float(self.fold_losses.sum() / self.arena.folds.judged.sum())
+
+    @property
+    def loss(self) -> float:
+        """What is compared: minus the mean score of a scorer, or the mean loss over the tests."""
+        return self.held_out if self.scores is None else -float(self.scores.mean())
+
+    @cached_property
+    def rows(self) -> Floats:
+        """Loss of each row by the models that did not see it."""
+        return self.arena.row_losses(self.model)
+
+    @cached_property
+    def features(self) -> float:
+        """Columns with coefficients, on average over the folds."""
+        return self.arena.features(self.model)
+
+    def t_against(self, other: Candidate) -> float:
+        """How many standard errors this is better than another: over rows, or folds where a scorer judges."""
+        if self.scores is None or other.scores is None:
+            return self.arena.folds.paired_t(other.held_out - self.held_out, other.rows, self.rows)
+        gain = self.scores - other.scores
+        error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
+        return float(gain.mean() / error) if error else float(np.sign(gain.mean())) * np.inf
+
+
+def follow(arena: Arena, family: str, ridge: float, models: Iterable[tuple[int, Any]]) -> list[Candidate]:
+    """The candidates of a path, up to where its loss has clearly turned."""
+    path: list[Candidate] = []
+    best, since = None, 0
+    for size, model in models:
+        found = Candidate(arena, family, ridge, size, model, arena.fold_losses(model))
+        path.append(found)
+        if best is None or found.loss < best.loss:
+            best, since = found, 0
+            continue
+        since += 1
+        if since >= PATIENCE and best.t_against(found) > TURNED:
+            break
+    return path
+
+
+def least_loss(candidates: Iterable[Candidate]) -> Candidate:
+    """The candidate with the smallest loss, the first of equals; NaN is no loss."""
+    return min(candidates, key=lambda one: one.loss if np.isfinite(one.loss) else np.inf)
+
+
+def search_ridges(paths: Any, start: float, down: Iterable[float], up: Iterable[float]) -> Iterator[list]:
+    """Paths of the ridge `start`, then of smaller ones while they improve, else of larger ones.
+
+    `paths` makes the path of a ridge.
+    """
+    best = paths(start)
+    yield best
+    lowest = least_loss(best).loss
+    for towards in (down, up):
+        improved = False
+        for ridge in towards:
+            path = paths(ridge)
+            yield path
+            loss = least_loss(path).loss
+            if loss >= lowest:
+                break
+            lowest, improved = loss, True
+        if improved:
+            return
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen candidate, None for "nothing", with t against the runner-up and against "nothing"."""
+
+    candidate: Candidate | None
+    t_runner_up: float
+    t_null: float
+
+
+def choose(candidates: list[Candidate], null: Candidate, selection: str, null_guard: float) -> Choice:
+    """Choose among candidates of all families.
+
+    The boosted models stand for dense signals, all others for sparse ones: the best of the second kind is
+    taken where it is clearly better than the best of the first, else that one.
+    """
+    dense = [one for one in candidates if one.family == "boost"]
+    sparse = [one for one in candidates if one.family != "boost"]
+    best = least_loss(candidates)
+    t_null = best.t_against(null)
+    if null_guard > 0 and not t_null >= null_guard:
+        return Choice(None, np.nan, t_null)
+    if dense and sparse:
+        boosted, few = least_loss(dense), least_loss(sparse)
+        t = few.t_against(boosted)
+        best, other = (few, boosted) if t > CLEARLY_SPARSE else (boosted, few)
+    else:
+        other = least_loss([one for one in candidates if one is not best] or [best])
+    if selection == "sparse":
+        best = _fewest(candidates, best)
+    return Choice(best, best.t_against(other) if other is not best else 0.0, t_null)
+
+
+def _fewest(candidates: list[Candidate], best: Candidate) -> Candidate:
+    """The candidate with the fewest features among those within a standard error of the best."""
+    for one in sorted(candidates, key=lambda one: (one.features, one.loss)):
+        if one.features >= best.features:
+            break
+        if best.t_against(one) <= SPARSE_WITHIN:
+            return one
+    return best

@@ -1,0 +1,237 @@
+"""Three families of linear models, each a path of growing models on all folds in lock-step.
+
+`boost` is matching pursuit with a small step: the column that fits the residual best moves by a tenth of its
+least-squares step. It shrinks much as the lasso does, and wins where a signal is dense or weak. `greedy`
+takes the column that lowers the ridge objective most, and fits all taken columns anew; beyond 20 columns it
+takes several at a time, by their gradient. `swap` adds columns in the same way and exchanges a column
+for another while that lowers the objective: it finds the few true columns among correlated ones.
+
+Each is a generator of `(size, support, coef)`; support (F, k) may name a column twice or with coefficient 0.
+The schedule depends on the size of the data alone, so a fit on all rows goes the way that was judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from skpursuit.estimators.choice.squared_folds import SquaredFolds
+from skpursuit.numerics.arrays import Floats, Indices
+
+Models = Iterator[tuple[int, Indices, Floats]]
+
+STEP = 0.1
+MOST_STEPS = 1000
+SINGLE = 20  # sizes up to which columns are taken one at a time
+GROWTH = 1.3  # of the sizes beyond
+MOST_COLUMNS = 2000
+MOST_SWAPPED = 25
+EXCHANGES = 5  # at one size
+JITTER = 1e-8  # keeps supports with equal columns solvable
+LEAST_LEFT = 1e-3  # share of a column outside the support below which it counts as this much
+LEAST_LEFT_SWAP = 1e-2
+WORTH = 1e-6  # share of |y|^2 that an exchange must gain
+
+
+def boost_records(steps: int = MOST_STEPS) -> list[int]:
+    """Numbers of steps after which a boosted model competes, about 40."""
+    return np.unique(np.round(np.geomspace(1, steps, 40)).astype(int)).tolist()
+
+
+def greedy_sizes(most: int) -> list[int]:
+    """1, 2, ..., 20, then larger by a factor."""
+    sizes = list(range(1, min(SINGLE, most) + 1))
+    while sizes[-1] < most:
+        sizes.append(min(most, max(sizes[-1] + 1, int(sizes[-1] * GROWTH))))
+    return sizes
+
+
+def boost(folds: SquaredFolds, most: int) -> Models:
+    """Models after some numbers of small steps, with at most `most` columns in any fold."""
+    n_folds, d, targets = folds.shape
+    lines = np.arange(n_folds)
+    g, coef = folds.xy.copy(), np.zeros((n_folds, d, targets))
+    least = 1e-6 * row_norms(g).max(axis=1)
+    records = set(boost_records())
+    for step in range(1, MOST_STEPS + 1):
+        sizes = row_norms(g)
+        atoms = sizes.argmax(axis=1)
+        move = STEP * g[lines, atoms] / folds.squares[lines, atoms, None]
+        coef[lines, atoms] += move
+        g -= folds.columns(atoms)[:, :, None] * move[:, None, :]
+        if step in records:
+            support = padded_support(coef)
+            if support.shape[1] > most:
+                return
+            yield step, support, coef[lines[:, None], support]
+            if (sizes[lines, atoms] <= least).all():
+                return
+
+
+def row_norms(g: Floats) -> Floats:
+    """Norms over the targets."""
+    return np.abs(g[:, :, 0]) if g.shape[2] == 1 else np.sqrt((g**2).sum(axis=2))
+
+
+def padded_support(coef: Floats) -> Indices:
+    """Columns of each fold with coefficients; shorter lists go on with columns that have none."""
+    taken = coef.any(axis=2)
+    most = max(1, int(taken.sum(axis=1).max()))
+    return np.argsort(~taken, axis=1, kind="stable")[:, :most]
+
+
+def greedy(
+    folds: SquaredFolds, ridge: float, sizes: list[int], normalised: bool = True, jitter: float = JITTER
+) -> Models:
+    """Ridge models on growing supports; unless `normalised`, columns compete by their gradient alone.
+
+    With every size, no ridge and no jitter the latter are those of orthogonal matching pursuit.
+    """
+    n_folds = folds.shape[0]
+    lines = np.arange(n_folds)[:, None]
+    penalty = folds.weight[:, None] * ridge
+    left = _Left(folds, penalty)
+    support, g = np.empty((n_folds, 0), dtype=np.intp), folds.xy
+    for size in sizes:
+        score = row_norms(g)
+        if normalised and size <= SINGLE:
+            score = score / left.norms()
+        score[lines, support] = -1.0
+        new = np.array([best_columns(line, size - support.shape[1]) for line in score])
+        support = np.hstack([support, new])
+        matrix = folds.blocks(support)
+        places = np.arange(size)
+        matrix[:, places, places] += penalty + jitter * folds.weight[:, None]
+        coef = np.linalg.solve(matrix, folds.xy[lines, support])
+        yield size, support, coef
+        if size < sizes[-1]:
+            g = folds.gradient(support, coef)
+            if normalised and size < SINGLE:
+                left.take(new[:, 0])
+
+
+def best_columns(score: Floats, count: int) -> Indices:
+    """The columns with the largest scores, in order of their number; the first of equals."""
+    if count == 1:
+        return np.array([score.argmax()])
+    least = np.partition(score, len(score) - count)[len(score) - count]
+    above, equal = np.flatnonzero(score > least), np.flatnonzero(score == least)
+    return np.sort(np.concatenate([above, equal[: count - len(above)]]))
+
+
+class _Left:
+    """Squares of the columns outside the span of a support, ridge included, by Cholesky rows."""
+
+    def __init__(self, folds: SquaredFolds, penalty: Floats) -> None:
+        self.folds, self.penalty = folds, penalty
+        self.squares = folds.squares + penalty
+        self.floor = LEAST_LEFT * folds.squares
+        self.rows: list[Floats] = []
+
+    def norms(self) -> Floats:
+        return np.sqrt(np.maximum(self.squares, self.floor))
+
+    def take(self, atoms: Indices) -> None:
+        lines = np.arange(len(atoms))
+        row = self.folds.columns(atoms)
+        row[lines, atoms] += self.penalty[:, 0]
+        for earlier in self.rows:
+            row -= earlier * earlier[lines, atoms][:, None]
+        pivot = np.maximum(row[lines, atoms], 1e-9 * self.folds.weight)
+        row /= np.sqrt(pivot)[:, None]
+        self.rows.append(row)
+        self.squares -= row**2
+
+
+def swap_sizes(rows: float, d: int, most: int) -> int:
+    """The largest size at which exchanges are tried."""
+    bound = int(0.8 * rows / np.log(max(d, 3)))
+    return min(most, max(5, min(MOST_SWAPPED, bound)), max(1, d - 1))
+
+
+def swap(folds: SquaredFolds, ridge: float, most: int) -> Models:
+    """Ridge models of each size after exchanges of columns."""
+    run = _Swaps(folds, ridge, most)
+    for size in range(1, most + 1):
+        run.add(size)
+        yield size, run.support[:, :size].copy(), run.coef[:, :size].copy()
+
+
+class _Swaps:
+    """Supports of all folds with the Gram columns of their atoms; folds that changed are solved again."""
+
+    def __init__(self, folds: SquaredFolds, ridge: float, most: int) -> None:
+        n_folds, d, targets = folds.shape
+        self.folds, self.penalty = folds, folds.weight * ridge
+        self.support = np.zeros((n_folds, most), dtype=np.intp)
+        self.rows = np.zeros((n_folds, most, d))
+        self.coef = np.zeros((n_folds, most, targets))
+        self.taken = np.zeros((n_folds, d), dtype=bool)
+        self.g = folds.xy.copy()
+        self.left = folds.squares + self.penalty[:, None]
+        self.floor = LEAST_LEFT_SWAP * folds.squares
+        self.worth = WORTH * folds.yy
+
+    def add(self, size: int) -> None:
+        """Add a column to every fold, then exchange while the objective falls."""
+        score = (self.g**2).sum(axis=2) / np.maximum(self.left, self.floor)
+        score[self.taken] = -1.0
+        active = np.arange(len(score))
+        self._put(active, np.full(len(active), size - 1), score.argmax(axis=1))
+        for _ in range(EXCHANGES):
+            inverse, products = self._solve(active, size)
+            if size == 1:
+                return
+            active, places, atoms = self._exchanges(active, size, inverse, products)
+            if len(active) == 0:
+                return
+            self.taken[active, self.support[active, places]] = False
+            self._put(active, places, atoms)
+        self._solve(active, size)
+
+    def _put(self, active: Indices, places: Indices, atoms: Indices) -> None:
+        every = self.support[:, 0].copy()
+        every[active] = atoms
+        self.support[active, places] = atoms
+        self.rows[active, places] = self.folds.columns(every)[active]
+        self.taken[active, atoms] = True
+
+    def _solve(self, active: Indices, size: int) -> tuple[Floats, Floats]:
+        """Fit the folds again; returns A = (G_SS + n ridge)^-1 and A G_S."""
+        folds, rows = self.folds, self.rows[active, :size]
+        support, diagonal = self.support[active, :size], np.arange(size)
+        matrix = np.take_along_axis(rows, support[:, None, :], axis=2)
+        penalty = self.penalty[active] + JITTER * folds.weight[active]
+        matrix[:, diagonal, diagonal] += penalty[:, None]
+        inverse = np.linalg.inv(matrix)
+        coef = inverse @ folds.xy[active[:, None], support]
+        products = inverse @ rows
+        self.coef[active, :size] = coef
+        self.g[active] = folds.xy[active] - rows.transpose(0, 2, 1) @ coef
+        inside = np.einsum("fkd,fkd->fd", rows, products)
+        self.left[active] = folds.squares[active] + self.penalty[active, None] - inside
+        return inverse, products
+
+    def _exchanges(
+        self, active: Indices, size: int, inverse: Floats, products: Floats
+    ) -> tuple[Indices, Indices, Indices]:
+        """Folds that gain by an exchange, the place in the support that gives way, and the new column."""
+        pivots = np.diagonal(inverse, axis1=1, axis2=2)
+        coef = self.coef[active, :size]
+        loss = (coef**2).sum(axis=2) / pivots
+        gain = np.zeros_like(products)
+        for t in range(coef.shape[2]):
+            part = products * (coef[:, :, t] / pivots)[:, :, None]
+            part += self.g[active, None, :, t]
+            gain += np.square(part, out=part)
+        left = np.square(products)
+        left /= pivots[:, :, None]
+        left += self.left[active, None]
+        gain /= np.maximum(left, self.floor[active, None], out=left)
+        gain -= loss[:, :, None]
+        gain.transpose(0, 2, 1)[self.taken[active]] = -1.0
+        best = gain.reshape(len(active), -1).argmax(axis=1)
+        places, atoms = np.divmod(best, gain.shape[2])
+        better = gain[np.arange(len(active)), places, atoms] > self.worth[active]
+        return active[better], places[better], atoms[better]

@@ -1,0 +1,159 @@
+"""The contest of solvers by name: each runs on every fold, for each ridge, and all its sizes compete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
+
+from skpursuit.data import Design
+from skpursuit.estimators.choice.contest import Candidate
+from skpursuit.estimators.choice.families import greedy
+from skpursuit.estimators.choice.folds import Folds
+from skpursuit.estimators.choice.squared import SquaredArena
+from skpursuit.estimators.linear_fit import FitConfig, LinearFit, predictions
+from skpursuit.estimators.path import CoefficientPath
+from skpursuit.estimators.shifted_loss import best_constant
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats
+
+TINY = 1e-10  # share of a column that keeps dependent ones solvable
+
+Model = list[list[LinearFit]]  # for each fold the models of all problems
+
+
+class SolverArena:
+    """Judges models of `fit_linear` on the folds by the loss they were fitted with.
+
+    Parameters
+    ----------
+    base : Design
+    configs : sequence of FitConfig
+        One for each solver that competes.
+    targets : list
+        Those of each problem.
+    folds : Folds
+    most : int
+        The largest number of columns.
+    limited : bool
+        Whether that is a limit of ours.
+    n_jobs : int, optional
+        Folds fitted at once.
+    grams : SquaredArena, optional
+        Gram matrices of the folds, which give the models of "omp" without further reading of X.
+    """
+
+    loss_unit = 1.0
+    entries_read = 0  # the results of the runs tell
+
+    def __init__(
+        self,
+        base: Design,
+        configs: Sequence[FitConfig],
+        targets: list[Any],
+        folds: Folds,
+        most: int,
+        limited: bool,
+        n_jobs: int | None,
+        grams: SquaredArena | None = None,
+    ) -> None:
+        self.base, self.configs, self.targets, self.folds = base, configs, targets, folds
+        self.most, self.limited, self.n_jobs = most, limited, n_jobs
+        self.grams = grams
+        self.tests = [np.flatnonzero(test) for test in folds.test]
+
+    def _paths_of(self, config: FitConfig, base: Design, weights: Floats | None) -> list[CoefficientPath]:
+        return [CoefficientPath.of(config, base, y, weights, self.most) for y in self.targets]
+
+    def _one_fold(self, config: FitConfig, f: int) -> tuple[list[list[LinearFit]], list[float]]:
+        """Models of all sizes, and the sums of their losses on the test rows."""
+        base = self.base.for_run(private=True)
+        paths = self._paths_of(config, base, self.folds.train[f])
+        rows, length = self.tests[f], max(len(path) for path in paths)
+        weights, losses = self.folds.test[f, rows], np.zeros((length, len(rows)))
+        for path, y in zip(paths, self.targets):
+            for k, z in enumerate(path.predict(base, rows, length)):
+                losses[k] += self._losses(y[rows], z)
+        models = [[path.at(k + 1) for path in paths] for k in range(length)]
+        return models, (losses @ weights).tolist()
+
+    def _losses(self, y: Any, z: Floats) -> Floats:
+        losses = self.configs[0].loss.value(y, z)
+        return losses if losses.ndim == 1 else losses.sum(axis=1)
+
+    def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
+        """The path of every solver and ridge; "auto" is the ridge that the solver has by default."""
+        for config in self.configs:
+            for ridge in [config.ridge] if isinstance(ridges, str) else ridges:
+                yield self._path(replace(config, ridge=ridge))
+
+    def _path(self, config: FitConfig) -> list[Candidate]:
+        if self.grams is not None and isinstance(config.solver, str) and config.solver == "omp":
+            return self._path_of_grams(config, self.grams)
+        found = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
+            delayed(self._one_fold)(config, f) for f in range(len(self.tests))
+        )
+        length = min(len(models) for models, _ in found)
+        name = config.solver if isinstance(config.solver, str) else type(config.solver).__name__
+        path = []
+        for k in range(length):
+            losses = np.array([losses[k] for _, losses in found])
+            model = [models[k] for models, _ in found]
+            path.append(Candidate(self, name, config.ridge or 0.0, k + 1, model, losses, config=config))
+        return path
+
+    def _path_of_grams(self, config: FitConfig, grams: SquaredArena) -> list[Candidate]:
+        ridge, sizes = config.ridge or 0.0, list(range(1, self.most + 1))
+        path = []
+        for size, support, coef in greedy(grams.squared, ridge, sizes, normalised=False, jitter=TINY):
+            model = support, coef
+            losses = grams.fold_losses(model) * grams.loss_unit
+            path.append(Candidate(self, "omp", ridge, size, grams.fits(model), losses, config=config))
+        return path
+
+    def fold_losses(self, model: Model) -> Floats:
+        """Sum of the losses of the test rows of each fold."""
+        return self._weighted(model).sum(axis=0)
+
+    def row_losses(self, model: Model) -> Floats:
+        """Loss of each sampled row by the models that did not see it."""
+        return self.folds.per_row(self._weighted(model)[self.folds.sample])
+
+    def _weighted(self, model: Model) -> Floats:
+        """Losses (n, F) of the rows that a fold tests, times their weights there."""
+        found = np.zeros(self.folds.test.T.shape)
+        for f, (fits, rows) in enumerate(zip(model, self.tests)):
+            for fit, y in zip(fits, self.targets):
+                found[rows, f] += self._losses(y[rows], predictions(self.base, [fit], rows)[0])
+        return found * self.folds.test.T
+
+    def features(self, model: Model) -> float:
+        """Number of columns of a model, on average over the folds."""
+        return float(np.mean([max(len(fit.columns) for fit in fits) for fits in model]))
+
+    def null(self) -> Model:
+        """The best constants, one for each fold and problem; zeros without an intercept."""
+        return [[self._constant(y, train) for y in self.targets] for train in self.folds.train]
+
+    def _constant(self, y: Any, weights: Floats) -> LinearFit:
+        loss, shape = self.configs[0].loss, self.configs[0].loss.outputs(y)
+        if not self.configs[0].fit_intercept:
+            return LinearFit(NO_COLUMNS, np.empty((0, *shape)), np.zeros(shape))
+        if loss.couples_targets:
+            shares = np.bincount(y.astype(np.intp), weights, minlength=shape[0]) / weights.sum()
+            return LinearFit(NO_COLUMNS, np.empty((0, *shape)), np.log(np.maximum(shares, 1e-12)))
+        rows = weights > 0
+        return LinearFit(NO_COLUMNS, np.empty((0, *shape)), best_constant(loss, y[rows], weights[rows]))
+
+    def fits(self, model: Model) -> list[list[LinearFit]]:
+        """The models, which are in terms of X and y as they were given."""
+        return model
+
+    def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
+        """The models of a path fitted on all rows."""
+        weights = None if (self.folds.weights == 1).all() else self.folds.weights
+        paths = self._paths_of(path[0].config, self.base, weights)
+        length = min(len(path), max(len(one) for one in paths))
+        return [[one.at(k + 1) for one in paths] for k in range(length)]

@@ -1,0 +1,136 @@
+"""The contest of linear models under squared loss: boosted, greedy and swapped ones.
+
+`SquaredArena` judges models of all folds and leads their coefficients back to X as it was given. Targets are
+divided by their largest entry meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from skpursuit.estimators.choice.contest import Candidate, follow, search_ridges
+from skpursuit.estimators.choice.families import (
+    MOST_COLUMNS,
+    boost,
+    greedy,
+    greedy_sizes,
+    swap,
+    swap_sizes,
+)
+from skpursuit.estimators.choice.folds import Folds
+from skpursuit.estimators.choice.squared_folds import ScaledData, SquaredFolds, squared_folds
+from skpursuit.estimators.linear_fit import LinearFit
+from skpursuit.numerics.arrays import Floats, Indices
+
+RIDGE, SMALLER, LARGER = 0.1, (1e-6,), (0.3, 1.0, 3.0)
+SWAP_RIDGES = (1e-4, 0.3)
+
+Model = tuple[Indices, Floats]  # support (F, k) and coefficients (F, k, m)
+
+
+class SquaredArena:
+    """Judges linear models on the folds by their squared error.
+
+    Parameters
+    ----------
+    data : ScaledData
+        With targets of shape (n, m), centred where there is an intercept.
+    folds : Folds
+    vector : bool
+        Whether the targets are one vector, so that coefficients are too.
+    most : int, optional
+        The largest number of columns.
+    """
+
+    def __init__(self, data: ScaledData, folds: Folds, vector: bool, most: int | None) -> None:
+        self.unit = float(np.abs(data.y).max()) or 1.0
+        self.folds, self.vector = folds, vector
+        self.squared = squared_folds(data._replace(y=data.y / self.unit), folds)
+        d = data.X.shape[1]
+        allowed = max(1, int(folds.rows // 2))
+        self.most = min(d, allowed, MOST_COLUMNS) if most is None else min(d, most)
+        self.limited = most is None and self.most < min(d, folds.rows - 1)
+        self.sparse_x = data.is_sparse
+
+    # -- judging ------------------------------------------------------------------------------------------
+
+    def fold_losses(self, model: Model) -> Floats:
+        """Sum of the squared errors on the test rows of each fold, in units of `unit`."""
+        return self.squared.errors(*model)
+
+    def row_losses(self, model: Model) -> Floats:
+        """Squared error of each row by the models that did not see it."""
+        return self.squared.row_losses(*model)
+
+    @property
+    def loss_unit(self) -> float:
+        """What the losses are to be multiplied with: the loss `Squared` is half of a squared error."""
+        return 0.5 * self.unit * self.unit  # infinite for huge targets
+
+    def features(self, model: Model) -> float:
+        """Number of columns with coefficients, on average over the folds."""
+        return float(model[1].any(axis=2).sum(axis=1).mean())
+
+    def null(self) -> Model:
+        """The model without columns."""
+        n_folds, _, targets = self.squared.shape
+        return np.zeros((n_folds, 1), dtype=np.intp), np.zeros((n_folds, 1, targets))
+
+    def fits(self, model: Model, folds: SquaredFolds | None = None) -> list[list[LinearFit]]:
+        """The models of each fold as models of X and y as they were given."""
+        folds = self.squared if folds is None else folds
+        support, coef = model
+        data, intercepts, found = folds.data, folds.intercepts(support, coef), []
+        for s, w, intercept in zip(support, coef, intercepts):
+            real = w.any(axis=1)
+            s, w = s[real], self.unit * w[real] / data.scale[s[real], None]
+            b = data.offset + self.unit * intercept - data.centre[s] @ w
+            found.append([LinearFit(s, w[:, 0], b[0]) if self.vector else LinearFit(s, w, b)])
+        return found
+
+    # -- competing ----------------------------------------------------------------------------------------
+
+    def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
+        """Paths of all families; `ridges` is "auto" or a list of those to try."""
+        yield self._path("boost", 0.0)
+        if isinstance(ridges, str):
+            yield from search_ridges(lambda ridge: self._path("greedy", ridge), RIDGE, SMALLER, LARGER)
+            ridges, families = SWAP_RIDGES, ["swap"]
+        else:
+            families = ["greedy", "swap"]
+        for family in families:
+            for ridge in ridges:
+                yield self._path(family, ridge)
+
+    def _path(self, family: str, ridge: float) -> list[Candidate]:
+        return follow(self, family, ridge, self._models(self.squared, family, ridge))
+
+    def _models(self, folds: SquaredFolds, family: str, ridge: float) -> Iterator[tuple[int, Model]]:
+        if family == "boost":
+            models = boost(folds, self.most)
+        elif family == "greedy":
+            models = greedy(folds, ridge, greedy_sizes(self.most), normalised=not self.sparse_x)
+        else:
+            models = swap(folds, ridge, swap_sizes(self.folds.rows, folds.shape[1], self.most))
+        return ((size, (support, coef)) for size, support, coef in models)
+
+    def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
+        """The models of a path, fitted on all rows by the same schedule."""
+        whole = self.squared.whole()
+        sizes = {candidate.size for candidate in path}
+        models = self._models(whole, path[0].family, path[0].ridge)
+        found = []
+        for size, model in models:
+            if size in sizes:
+                found.append(self.fits(model, whole)[0])
+            if size >= path[-1].size:
+                break
+        return found + found[-1:] * (len(path) - len(found))
+
+    @property
+    def entries_read(self) -> int:
+        """Entries of X that were read."""
+        return self.squared.entries_read

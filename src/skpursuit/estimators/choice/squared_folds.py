@@ -1,0 +1,322 @@
+"""Least squares on all folds at once: what the families of models need to know of X and y.
+
+Columns of X are centred and scaled over all rows; each fold then centres them again by its own training rows,
+in formulas. `GramFolds` keeps the Gram matrix of every fold's training and test rows. One pass over X gives
+those of the test rows, and the training ones by subtraction; they give the held-out error of any model
+without X. Where X is wide `ColumnFolds` keeps a scaled copy of X and the Gram columns that were asked for:
+those of all folds come from one product.
+
+Shapes: F folds, n rows, d columns, m targets. A model of all folds is `support` (F, k) and `coef` (F, k, m).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csc_array, diags_array, issparse
+
+from skpursuit.estimators.choice.folds import Folds
+from skpursuit.numerics.arrays import Floats, Indices
+
+MOST_GRAM = 4e7  # entries of all Gram matrices together
+WIDE = 600  # columns up to which Gram matrices pay though there are fewer rows
+BLOCK = 8192  # rows that are scaled at a time
+CACHE_BYTES = 2**28  # Gram columns of wide X
+
+
+class ScaledData(NamedTuple):
+    """X, targets (n, m), and what is subtracted from the columns of X and divides them.
+
+    `offset` (m,) was subtracted from the targets.
+    """
+
+    X: Any
+    y: Floats
+    centre: Floats
+    scale: Floats
+    fit_intercept: bool
+    offset: Floats
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a sparse matrix."""
+        return bool(issparse(self.X))
+
+    def scaled(self) -> Any:
+        """All of X as the models see it; a sparse X stays sparse and is not centred."""
+        if issparse(self.X):
+            return csc_array(self.X.astype(np.float64)) @ diags_array(1.0 / self.scale)
+        return (self.X - self.centre) / self.scale
+
+    def block(self, rows: Indices) -> Any:
+        """Some rows of it."""
+        if issparse(self.X):
+            return self.X[rows].astype(np.float64) @ diags_array(1.0 / self.scale)
+        return (self.X[rows] - self.centre) / self.scale
+
+    def predict(self, rows: slice, used: Indices, table: Floats) -> Floats:
+        """The scaled columns `used` of some rows times a table of shape (len(used), models)."""
+        table = table / self.scale[used, None]
+        return np.asarray(self.X[rows][:, used] @ table) - self.centre[used] @ table
+
+
+class SquaredFolds(ABC):
+    """What is known of each fold: weight, means, products of the centred columns with y and their squares.
+
+    Attributes
+    ----------
+    weight : ndarray of shape (F,)
+    mean_x, mean_y : ndarrays of shape (F, d) and (F, m)
+        Of the training rows; zero without an intercept.
+    xy : ndarray of shape (F, d, m)
+    squares : ndarray of shape (F, d)
+        Diagonal of the Gram matrix; 1 for columns that are constant.
+    yy : ndarray of shape (F,)
+    entries_read : int
+        Entries of X that were read so far.
+    """
+
+    entries_read: int = 0
+
+    data: ScaledData
+    folds: Folds
+    weight: Floats
+    mean_x: Floats
+    mean_y: Floats
+    xy: Floats
+    squares: Floats
+    yy: Floats
+
+    def _centre(self, sum_x: Floats, sum_y: Floats, xy: Floats, squares: Floats, yy: Floats) -> None:
+        """Set the attributes from sums over training rows."""
+        used = float(self.data.fit_intercept)
+        self.weight = self.folds.train.sum(axis=1)
+        self.mean_x = used * sum_x / self.weight[:, None]
+        self.mean_y = used * sum_y / self.weight[:, None]
+        self.xy = xy - sum_x[:, :, None] * self.mean_y[:, None, :]
+        self.squares = squares - sum_x * self.mean_x
+        self.yy = np.maximum(yy - (sum_y * self.mean_y).sum(axis=1), 0.0)
+        constant = self.squares <= 1e-10 * np.maximum(squares, self.weight[:, None] * 1e-6)
+        self.squares[constant] = 1.0
+        self.xy[constant] = 0.0
+        self.dead = constant
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Folds, columns and targets."""
+        return self.xy.shape[0], self.xy.shape[1], self.xy.shape[2]
+
+    def intercepts(self, support: Indices, coef: Floats) -> Floats:
+        """Intercepts (F, m) that belong to the coefficients."""
+        lines = np.arange(len(support))[:, None]
+        return self.mean_y - np.einsum("fk,fkm->fm", self.mean_x[lines, support], coef)
+
+    def _residuals(self, support: Indices, coef: Floats, rows: slice) -> Floats:
+        """Targets less predictions of some rows, (rows, F, m)."""
+        used, table = dense_coef(support, coef)
+        predicted = self._times(rows, used, table).reshape(-1, *self.mean_y.shape)
+        predicted += self.intercepts(support, coef)
+        return self.data.y[rows, None, :] - predicted
+
+    def row_losses(self, support: Indices, coef: Floats) -> Floats:
+        """Squared error of each sampled row by the models that did not see it, summed over targets."""
+        rows = self.folds.sample
+        squares = (self._residuals(support, coef, rows) ** 2).sum(axis=2)
+        return self.folds.per_row(squares * self.folds.test.T[rows])
+
+    @abstractmethod
+    def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
+        """The scaled columns `used` of some rows times a table."""
+
+    @abstractmethod
+    def columns(self, atoms: Indices) -> Floats:
+        """Gram columns (F, d): of atom f in fold f."""
+
+    @abstractmethod
+    def blocks(self, support: Indices) -> Floats:
+        """Gram matrices of the supports, (F, k, k)."""
+
+    @abstractmethod
+    def gradient(self, support: Indices, coef: Floats) -> Floats:
+        """Products of the columns with the residuals, (F, d, m)."""
+
+    @abstractmethod
+    def errors(self, support: Indices, coef: Floats) -> Floats:
+        """Sum of squared errors on the test rows of each fold, (F,)."""
+
+    @abstractmethod
+    def whole(self) -> SquaredFolds:
+        """The same for one fold of all rows."""
+
+
+def dense_coef(support: Indices, coef: Floats) -> tuple[Indices, Floats]:
+    """Columns that occur in a fold, and their coefficients as a table (len(columns), F * m)."""
+    used = np.unique(support)
+    n_folds, _, targets = coef.shape
+    table = np.zeros((len(used), n_folds, targets))
+    places = np.searchsorted(used, support)
+    for f in range(n_folds):
+        np.add.at(table[:, f], places[f], coef[f])
+    return used, table.reshape(len(used), -1)
+
+
+class GramFolds(SquaredFolds):
+    """Gram matrices of training and test rows; `moments` are those of [X, y, 1] on the rows of each."""
+
+    def __init__(self, data: ScaledData, folds: Folds, total: Floats | None = None) -> None:
+        self.data, self.folds = data, folds
+        if total is None:
+            self.held = np.array([self._moments(test) for test in folds.test])
+            self.total, train = self._train_moments()
+        else:
+            self.held, self.total, train = np.zeros_like(total)[None], total, total[None]
+        d, m = data.X.shape[1], data.y.shape[1]
+        x, y = slice(0, d), slice(d, d + m)
+        yy = np.trace(train[:, y, y], axis1=1, axis2=2)
+        squares = np.diagonal(train[:, x, x], axis1=1, axis2=2)
+        self._centre(train[:, x, -1], train[:, y, -1], train[:, x, y], squares, yy)
+        means = np.einsum("fi,fj->fij", train[:, x, -1], self.mean_x)
+        self.gram = np.ascontiguousarray(train[:, x, x]) - means
+
+    def _train_moments(self) -> tuple[Floats, Floats]:
+        """Moments of all rows, and of the training rows: the difference where they are all but the test."""
+        folds = self.folds
+        repeats = folds.judged[0] / folds.weights[0]
+        if np.allclose(folds.judged, repeats * folds.weights, rtol=1e-12) and repeats > 0:
+            total = self.held.sum(axis=0) / repeats
+        else:
+            total = self._moments(folds.weights)
+        parts = zip(self.held, folds.train, folds.test)
+        train = [
+            total - held if np.array_equal(rest + test, folds.weights) else self._moments(rest)
+            for held, rest, test in parts
+        ]
+        return total, np.array(train)
+
+    def _moments(self, weights: Floats) -> Floats:
+        rows = np.flatnonzero(weights)
+        X, y = self.data.X, self.data.y
+        self.entries_read += len(rows) * X.shape[1]
+        size = X.shape[1] + y.shape[1] + 1
+        if issparse(X):
+            return self._sparse_moments(rows, weights[rows])
+        total = np.zeros((size, size))
+        equal = len(rows) > 0 and bool((weights[rows] == weights[rows[0]]).all())
+        for start in range(0, len(rows), BLOCK):
+            some = rows[start : start + BLOCK]
+            block = np.empty((len(some), size))
+            block[:, : X.shape[1]] = self.data.block(some)
+            block[:, X.shape[1] : -1], block[:, -1] = y[some], 1.0
+            if not equal:
+                block *= np.sqrt(weights[some])[:, None]
+            total += block.T @ block
+        return total * weights[rows[0]] if equal else total
+
+    def _sparse_moments(self, rows: Indices, weights: Floats) -> Floats:
+        block, d = self.data.block(rows), self.data.X.shape[1]
+        rest = np.column_stack([self.data.y[rows], np.ones(len(rows))])
+        cross = block.T @ (weights[:, None] * rest)
+        total = np.empty((d + rest.shape[1],) * 2)
+        total[:d, :d] = (block.T @ (diags_array(weights) @ block)).toarray()
+        total[:d, d:], total[d:, :d] = cross, cross.T
+        total[d:, d:] = rest.T @ (weights[:, None] * rest)
+        return total
+
+    def columns(self, atoms: Indices) -> Floats:
+        return self.gram[np.arange(len(atoms)), atoms]
+
+    def blocks(self, support: Indices) -> Floats:
+        return np.array([g.take(s, axis=0).take(s, axis=1) for g, s in zip(self.gram, support)])
+
+    def gradient(self, support: Indices, coef: Floats) -> Floats:
+        moved = [g.take(s, axis=0).T @ w for g, s, w in zip(self.gram, support, coef)]
+        return self.xy - np.array(moved)
+
+    def errors(self, support: Indices, coef: Floats) -> Floats:
+        d = self.mean_x.shape[1]
+        intercepts, found = self.intercepts(support, coef), np.empty(len(support))
+        for f, (held, s, w, a) in enumerate(zip(self.held, support, coef, intercepts)):
+            x = held.take(s, axis=0)
+            quadratic = (w * (x.take(s, axis=1) @ w)).sum() + held[-1, -1] * (a @ a)
+            linear = (w * x[:, d:-1]).sum() + a @ held[d:-1, -1] - (x[:, -1] @ w) @ a
+            found[f] = quadratic - 2 * linear + np.trace(held[d:-1, d:-1])
+        return np.maximum(found, 0.0)
+
+    def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
+        return self.data.predict(rows, used, table)
+
+    def whole(self) -> GramFolds:
+        return GramFolds(self.data, self.folds.whole(), self.total)
+
+
+class ColumnFolds(SquaredFolds):
+    """A scaled copy of X, and Gram columns of all folds for the atoms that were asked for."""
+
+    def __init__(self, data: ScaledData, folds: Folds, scaled: Any = None) -> None:
+        self.data, self.folds = data, folds
+        X = self.X = data.scaled() if scaled is None else scaled
+        train, y = folds.train, data.y
+        sum_x = np.asarray(X.T @ train.T).T
+        xy = np.stack([np.asarray(X.T @ (train * line).T).T for line in y.T], axis=2)
+        squares = np.asarray((X.multiply(X) if issparse(X) else X**2).T @ train.T).T
+        self._centre(sum_x, train @ y, xy, squares, train @ (y**2).sum(axis=1))
+        self.sum_x = sum_x
+        self._kept: dict[int, Floats] = {}
+        self._room = int(CACHE_BYTES // (8 * len(train) * X.shape[1]))
+
+    def columns(self, atoms: Indices) -> Floats:
+        missing = [int(j) for j in np.unique(atoms) if int(j) not in self._kept]
+        made = self._make(np.array(missing)) if missing else {}
+        if len(self._kept) + len(made) <= self._room:
+            self._kept.update(made)
+        known = self._kept | made if made else self._kept
+        return np.array([known[j][f] for f, j in enumerate(atoms.tolist())])
+
+    def _make(self, atoms: Indices) -> dict[int, Floats]:
+        self.entries_read += self.X.size
+        lines = self.X[:, atoms]
+        lines = (lines.toarray() if issparse(lines) else lines).T
+        spread = (self.folds.train[None] * lines[:, None, :]).reshape(-1, lines.shape[1])
+        found = np.asarray(self.X.T @ spread.T).T.reshape(len(atoms), len(self.weight), -1)
+        found -= self.sum_x[None] * self.mean_x[:, atoms].T[:, :, None]
+        return dict(zip(atoms.tolist(), found))
+
+    def blocks(self, support: Indices) -> Floats:
+        found = []
+        for f, s in enumerate(support):
+            part = self.X[:, s]
+            weights = self.folds.train[f]
+            if issparse(part):
+                gram = (part.T @ (diags_array(weights) @ part)).toarray()
+            else:
+                gram = part.T @ (weights[:, None] * part)
+            found.append(gram - np.outer(self.sum_x[f, s], self.mean_x[f, s]))
+        return np.array(found)
+
+    def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
+        return np.asarray(self.X[:, used][rows] @ table)
+
+    def gradient(self, support: Indices, coef: Floats) -> Floats:
+        self.entries_read += self.X.size
+        left = self._residuals(support, coef, slice(None))
+        left *= self.folds.train.T[:, :, None]
+        g = np.asarray(self.X.T @ left.reshape(len(left), -1)).reshape(-1, *self.mean_y.shape)
+        g = np.ascontiguousarray(g.transpose(1, 0, 2))
+        g[self.dead] = 0.0
+        return g
+
+    def errors(self, support: Indices, coef: Floats) -> Floats:
+        squares = (self._residuals(support, coef, slice(None)) ** 2).sum(axis=2)
+        return (squares * self.folds.test.T).sum(axis=0)
+
+    def whole(self) -> ColumnFolds:
+        return ColumnFolds(self.data, self.folds.whole(), self.X)
+
+
+def squared_folds(data: ScaledData, folds: Folds) -> SquaredFolds:
+    """Gram matrices where they are small or X is tall, else Gram columns."""
+    n, d = data.X.shape
+    small = 2 * folds.shape[0] * d**2 <= MOST_GRAM
+    return GramFolds(data, folds) if small and d <= max(n, WIDE) else ColumnFolds(data, folds)

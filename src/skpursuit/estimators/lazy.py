@@ -1,0 +1,40 @@
+"""Methods of fitted estimators on Dask collections: nothing is computed before the result is asked for.
+
+A prediction needs one row of X at a time, so a method that works on an array works on each chunk of rows. The
+estimator travels to the workers with every chunk; it holds coefficients, not data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+from skpursuit.data import dask_source
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def lazy_on_dask(method: Method) -> Method:
+    """Let a method (self, X) that gives an array with a row for each of X take a Dask collection."""
+
+    @wraps(method)
+    def chosen(self: Any, X: Any, *more: Any, **options: Any) -> Any:
+        if not dask_source.takes(X):
+            return method(self, X, *more, **options)
+
+        def of_chunk(chunk: Any) -> Any:
+            return method(self, chunk, *more, **options)
+
+        return dask_source.by_rows(of_chunk, X, sample_rows(X))
+
+    return chosen  # type: ignore[return-value]
+
+
+def sample_rows(X: Any) -> Any:
+    """Some rows like those of X: the method says at once what is wrong with them, and the form it gives."""
+    if dask_source.is_frame(X):
+        return X._meta_nonempty
+    return np.zeros((2, *X.shape[1:]), dtype=X.dtype)

@@ -1,0 +1,317 @@
+# mypy: disable-error-code="no-untyped-def"
+"""Vector loops of the panels of codes (see `panels`), spelled out for LLVM as in `vectors`.
+
+Only `multiply_panel` knows particular instructions, and only where it is asked for them.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from skpursuit.kernels.vectors import fetch, load
+
+PANEL = 16  # columns whose codes lie together
+QUAD = 4  # rows whose codes of one column lie together
+SLOT = PANEL * QUAD  # bytes of a quad of rows in a panel: a cache line
+SHIFT = 1.5 * 2**23 + 128  # adding it to a float32 rounds, and leaves the integer plus 128 in its low byte
+TOP = 127.0  # codes are within -127 ... 127
+FETCH = 512  # bytes of a row that are asked for ahead
+
+I64, I32 = ir.IntType(64), ir.IntType(32)
+SINGLE, WHOLE = ir.VectorType(ir.FloatType(), PANEL), ir.VectorType(I32, PANEL)
+FAST = ("contract",)
+
+
+def _data(context, builder, signature, args):
+    """Pointers of the arrays among the arguments, and the other arguments as they are."""
+    return [
+        context.make_array(given)(context, builder, value).data if isinstance(given, types.Array) else value
+        for given, value in zip(signature.args, args)
+    ]
+
+
+def _all(vector, value):
+    return ir.Constant(vector, [value] * vector.count)
+
+
+def _splat(builder, one, width=PANEL):
+    """A vector of one number."""
+    lane = builder.insert_element(ir.Constant(ir.VectorType(one.type, width), ir.Undefined), one, I32(0))
+    return builder.shuffle_vector(lane, lane, ir.Constant(ir.VectorType(I32, width), [0] * width))
+
+
+def _store(builder, value, base, at):
+    builder.store(value, builder.bitcast(builder.gep(base, [at]), value.type.as_pointer()), align=1)
+
+
+def _encoded(builder, entries, centre, factor):
+    """Entries as shifted codes: (float32 whose low byte is the code, code, t - code) with t in scales.
+
+    Comparisons are written so that LLVM takes min and max instructions for them.
+    """
+    u = builder.fsub(entries, centre)
+    u = u if u.type == SINGLE else builder.fptrunc(u, SINGLE)
+    t = builder.fmul(u, factor)
+    high, low = _all(SINGLE, TOP), _all(SINGLE, -TOP)
+    inside = builder.select(builder.fcmp_ordered("<", t, high), t, high)
+    inside = builder.select(builder.fcmp_ordered(">", inside, low), inside, low)
+    shifted = builder.fadd(inside, _all(SINGLE, SHIFT))
+    code = builder.fsub(shifted, _all(SINGLE, SHIFT))
+    return shifted, code, builder.fsub(t, code)
+
+
+def _add_square(builder, total, v):
+    return builder.fadd(total, builder.fmul(v, v, flags=FAST), flags=FAST)
+
+
+@intrinsic
+def encode_rows(_context, x, at, stride, count, frame, factor, work, column, codes, place, step):
+    """Encode four rows of `count` columns, a multiple of PANEL, from x[at], rows being `stride` apart.
+
+    With t = (x - frame) * factor a code is t, cut to -127 ... 127 and rounded, plus 128. Bytes of the first
+    panel go to codes[place:], those of the next `step` further. Squares of t - code are added to
+    work[0, column:], those of the codes to work[1, column:]; frames and factors begin at `column` too.
+    """
+
+    def codegen(context, builder, signature, args):
+        x, at, stride, count, frame, factor, work, column, codes, place, step = _data(
+            context, builder, signature, args
+        )
+        own = ir.VectorType(x.type.pointee, PANEL)
+        rows = [builder.gep(x, [builder.add(at, builder.mul(stride, I64(k)))]) for k in range(QUAD)]
+        shape = context.make_array(signature.args[6])(context, builder, args[6]).shape
+        width = builder.extract_value(shape, 1)
+        line = 64 // (signature.args[0].dtype.bitwidth // 8)
+        with cgutils.for_range_slice(builder, I64(0), count, I64(PANEL)) as (j, _):
+            col = builder.add(column, j)
+            second = builder.add(col, width)
+            c, f = load(builder, frame, col, own), load(builder, factor, col, SINGLE)
+            lost, squares = load(builder, work, col, SINGLE), load(builder, work, second, SINGLE)
+            word = None
+            for k, row in enumerate(rows):
+                for ahead in range(0, PANEL, line):
+                    fetch(builder, builder.gep(row, [builder.add(j, I64(FETCH // line * 8 + ahead))]))
+                shifted, code, left = _encoded(builder, load(builder, row, j, own), c, f)
+                lost = _add_square(builder, lost, left)
+                squares = _add_square(builder, squares, code)
+                bits = builder.shl(builder.bitcast(shifted, WHOLE), _all(WHOLE, 8 * k))
+                word = bits if word is None else builder.add(word, bits)
+            # 1.5 * 2**23 is 0x4B400000: of its copies only these bits are left in the sum.
+            word = builder.sub(word, _all(WHOLE, (0x4B400000 + 0x40000000) & 0xFFFFFFFF))
+            _store(builder, lost, work, col)
+            _store(builder, squares, work, second)
+            panel = builder.mul(builder.udiv(j, I64(PANEL)), step)
+            _store(builder, word, codes, builder.add(place, panel))
+        return context.get_dummy_value()
+
+    n = types.intp
+    return types.void(x, n, n, n, frame, factor, work, n, codes, n, n), codegen
+
+
+@intrinsic
+def encode_lines(_context, x, at, stride, count, frame, factor, work, column, codes, place, ahead):
+    """Encode `count` rows, a multiple of 16, of four columns from x[at], columns being `stride` apart.
+
+    As `encode_rows`; each column's rows lie together. Bytes go to codes[place:], quads of rows SLOT apart.
+    Sums of squares are set, not added to. What comes next, `ahead` entries further, is asked for.
+    """
+
+    def codegen(context, builder, signature, args):
+        x, at, stride, count, frame, factor, work, column, codes, place, ahead = _data(
+            context, builder, signature, args
+        )
+        own, bytes_ = ir.VectorType(x.type.pointee, PANEL), ir.VectorType(ir.IntType(8), PANEL)
+        lines = [builder.gep(x, [builder.add(at, builder.mul(stride, I64(k)))]) for k in range(QUAD)]
+        columns = [builder.add(column, I64(k)) for k in range(QUAD)]
+        frames = [_splat(builder, builder.load(builder.gep(frame, [col]))) for col in columns]
+        factors = [_splat(builder, builder.load(builder.gep(factor, [col]))) for col in columns]
+        sums = [[cgutils.alloca_once(builder, SINGLE) for _ in range(QUAD)] for _ in range(2)]
+        for place_of in sums[0] + sums[1]:
+            builder.store(_all(SINGLE, 0.0), place_of)
+        quarter = ir.VectorType(I32, 4)
+        with cgutils.for_range_slice(builder, I64(0), count, I64(PANEL)) as (i, _):
+            words = []
+            for k, line in enumerate(lines):
+                for part in range(0, PANEL, 64 // (signature.args[0].dtype.bitwidth // 8)):
+                    fetch(builder, builder.gep(line, [builder.add(builder.add(i, ahead), I64(part))]))
+                shifted, code, left = _encoded(builder, load(builder, line, i, own), frames[k], factors[k])
+                for held, v in ((sums[0][k], left), (sums[1][k], code)):
+                    builder.store(_add_square(builder, builder.load(held), v), held)
+                low = builder.trunc(builder.bitcast(shifted, WHOLE), bytes_)
+                words.append(builder.bitcast(low, quarter))
+            pairs = [
+                builder.shuffle_vector(words[a], words[a + 1], ir.Constant(quarter, order))
+                for a in (0, 2)
+                for order in ([0, 4, 1, 5], [2, 6, 3, 7])
+            ]
+            quads = [
+                builder.shuffle_vector(pairs[a], pairs[a + 2], ir.Constant(quarter, order))
+                for a in (0, 1)
+                for order in ([0, 1, 4, 5], [2, 3, 6, 7])
+            ]
+            first = builder.add(place, builder.mul(i, I64(PANEL)))
+            for k, quad in enumerate(quads):
+                _store(builder, quad, codes, builder.add(first, I64(k * SLOT)))
+        shape = context.make_array(signature.args[6])(context, builder, args[6]).shape
+        width = builder.extract_value(shape, 1)
+        for part, offset in ((sums[0], I64(0)), (sums[1], width)):
+            for k, held in enumerate(part):
+                v = builder.load(held)
+                while v.type.count > 1:
+                    half = v.type.count // 2
+                    kind = ir.VectorType(I32, half)
+                    low = ir.Constant(kind, list(range(half)))
+                    high = ir.Constant(kind, list(range(half, 2 * half)))
+                    v = builder.fadd(builder.shuffle_vector(v, v, low), builder.shuffle_vector(v, v, high))
+                total = builder.extract_element(v, I32(0))
+                builder.store(total, builder.gep(work, [builder.add(columns[k], offset)]))
+        return context.get_dummy_value()
+
+    n = types.intp
+    return types.void(x, n, n, n, frame, factor, work, n, codes, n, n), codegen
+
+
+@intrinsic
+def extremes(_context, x, at, count, span, column):
+    """Smallest and largest of `count` entries, a multiple of 16, from x[at], to span[:, column]."""
+
+    def codegen(context, builder, signature, args):
+        x, at, count, span, column = _data(context, builder, signature, args)
+        own = ir.VectorType(x.type.pointee, PANEL)
+        line = builder.gep(x, [at])
+        first = load(builder, line, I64(0), own)
+        low, high = cgutils.alloca_once(builder, own), cgutils.alloca_once(builder, own)
+        builder.store(first, low)
+        builder.store(first, high)
+
+        def pick(sign, a, b):
+            return builder.select(builder.fcmp_ordered(sign, a, b), a, b)
+
+        with cgutils.for_range_slice(builder, I64(PANEL), count, I64(PANEL)) as (i, _):
+            v = load(builder, line, i, own)
+            builder.store(pick("<", v, builder.load(low)), low)
+            builder.store(pick(">", v, builder.load(high)), high)
+        shape = context.make_array(signature.args[3])(context, builder, args[3]).shape
+        width = builder.extract_value(shape, 1)
+        for sign, held, to in (("<", low, column), (">", high, builder.add(column, width))):
+            v = builder.load(held)
+            while v.type.count > 1:
+                half = v.type.count // 2
+                kind = ir.VectorType(I32, half)
+                parts = [ir.Constant(kind, list(range(k, k + half))) for k in (0, half)]
+                v = pick(sign, *(builder.shuffle_vector(v, v, part) for part in parts))
+            builder.store(builder.extract_element(v, I32(0)), builder.gep(span, [to]))
+        return context.get_dummy_value()
+
+    n = types.intp
+    return types.void(x, n, n, span, n), codegen
+
+
+# How products of codes and bytes are added, by the type of the number that asks for it: a kernel is compiled
+# for the form that is used, and cached apart from the others.
+VECTORS = {"int32": 8, "int16": 3, "int8": 4}  # vectors taken at a time: sums stay in registers
+
+
+def _called(builder, name, result, *given):
+    """Call an instruction of the processor."""
+    shape = ir.FunctionType(result, [value.type for value in given])
+    return builder.call(cgutils.get_or_insert_function(builder.module, shape, name), given)
+
+
+def _vnni(builder, codes, words, totals):
+    """Add four products of bytes to each 32-bit sum by one instruction of AVX-512."""
+    wide = ir.VectorType(ir.IntType(8), SLOT)
+    for at, word in zip(codes, words):
+        left, right = load(builder, at, I64(0), wide), builder.bitcast(_splat(builder, word), wide)
+        totals = [_called(builder, "llvm.x86.avx512.vpdpbusd.512", WHOLE, totals[0], left, right)]
+    return totals
+
+
+def _avx2(builder, codes, words, totals):
+    """Add products of two quads in 16 bits, which the cut leaves room for, and then to 32-bit sums."""
+    half, short = ir.VectorType(ir.IntType(8), SLOT // 2), ir.VectorType(ir.IntType(16), PANEL)
+    right = [builder.bitcast(_splat(builder, word, PANEL // 2), half) for word in words]
+    out = []
+    for part, total in enumerate(totals):
+        left = [load(builder, at, I64(part * SLOT // 2), half) for at in codes]
+        pairs = [_called(builder, "llvm.x86.avx2.pmadd.ub.sw", short, *both) for both in zip(left, right)]
+        both = builder.add(*pairs)
+        more = _called(builder, "llvm.x86.avx2.pmadd.wd", total.type, both, _all(short, 1))
+        out.append(builder.add(total, more))
+    return out
+
+
+def _plain(builder, codes, words, totals):
+    """The same in 32-bit integers that every processor has."""
+    for at, word in zip(codes, words):
+        left = load(builder, at, I64(0), WHOLE)
+        for k in range(QUAD):
+            code = builder.and_(builder.lshr(left, _all(WHOLE, 8 * k)), _all(WHOLE, 255))
+            factor = builder.ashr(builder.shl(word, I32(24 - 8 * k)), I32(24))
+            totals = [builder.add(totals[0], builder.mul(code, _splat(builder, factor)))]
+    return totals
+
+
+ADDED = {"int32": (_vnni, 1), "int16": (_avx2, 2), "int8": (_plain, 1)}  # and vectors of a panel
+
+
+@intrinsic
+def multiply_panel(
+    _context,
+    form,
+    codes,
+    start,
+    words,
+    first,
+    stride,
+    quads,
+    offsets,
+    units,
+    unit,
+    scales,
+    column,
+    sums,
+    place,
+):
+    """Add products of the codes of a panel with VECTORS[form] vectors, over `quads` quads of rows (even).
+
+    Codes begin at codes[start]; a vector is `quads` words of four bytes, which begin at words[first] and are
+    `stride` apart. Sums begin with offsets[unit + vector] and are exact in 32-bit integers; times
+    scales[column:] * units[unit + vector] they are added to sums[place + PANEL * vector:], in float32.
+    """
+
+    def codegen(context, builder, signature, args):
+        _, codes, start, words, first, stride, quads, offsets, units, unit, scales, column, sums, place = (
+            _data(context, builder, signature, args)
+        )
+        add, parts = ADDED[form.name]
+        kind = ir.VectorType(I32, PANEL // parts)
+        vectors = range(VECTORS[form.name])
+        lines = [builder.gep(words, [builder.add(first, builder.mul(stride, I64(k)))]) for k in vectors]
+        held = [[cgutils.alloca_once(builder, kind) for _ in range(parts)] for _ in vectors]
+        for k, places in enumerate(held):
+            offset = builder.load(builder.gep(offsets, [builder.add(unit, I64(k))]))
+            for at in places:
+                builder.store(_splat(builder, offset, kind.count), at)
+        base = builder.gep(codes, [start])
+        with cgutils.for_range_slice(builder, I64(0), quads, I64(2)) as (i, _):
+            both = [builder.add(i, I64(a)) for a in range(2)]
+            here = [builder.gep(base, [builder.mul(q, I64(SLOT))]) for q in both]
+            for line, places in zip(lines, held):
+                given = [builder.load(builder.gep(line, [q])) for q in both]
+                for at, total in zip(places, add(builder, here, given, [builder.load(at) for at in places])):
+                    builder.store(total, at)
+        single = ir.VectorType(ir.FloatType(), kind.count)
+        for k, places in enumerate(held):
+            step = _splat(builder, builder.load(builder.gep(units, [builder.add(unit, I64(k))])), kind.count)
+            for part, at in enumerate(places):
+                lane = I64(part * kind.count)
+                factor = builder.fmul(load(builder, scales, builder.add(column, lane), single), step)
+                new = builder.fmul(builder.sitofp(builder.load(at), single), factor, flags=FAST)
+                to = builder.add(builder.add(place, I64(k * PANEL)), lane)
+                _store(builder, builder.fadd(load(builder, sums, to, single), new, flags=FAST), sums, to)
+        return context.get_dummy_value()
+
+    n = types.intp
+    return types.void(form, codes, n, words, n, n, n, offsets, units, n, scales, n, sums, n), codegen

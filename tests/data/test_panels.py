@@ -1,0 +1,190 @@
+"""Panels of one-byte codes: intervals hold for every layout of X and every form of the product kernel."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from skpursuit.data.panels import PanelTile
+from skpursuit.kernels import panels, products
+
+from .test_quantized import LAYOUTS, MATRICES, assert_holds, cauchy, few_values, gaussian, thousand
+
+REAL = np.longdouble
+FORMS = products.available()
+SIZES = [(1, 1), (3, 40), (63, 17), (513, 33), (1000, 40), (2563, 100)]
+
+
+def t4(rng, n, d):
+    return rng.standard_t(4, (n, d))
+
+
+def rare_outliers(rng, n, d):
+    X = rng.standard_normal((n, d))
+    X[rng.integers(0, n, 3), rng.integers(0, d, 3)] = 1e4
+    return X
+
+
+def constant(rng, n, d):
+    return np.ones((n, d)) * rng.integers(0, 3, d)
+
+
+def decoded(tile):
+    """The columns as the codes have them, in real numbers."""
+    n, d = tile.shape
+    codes = tile.codes.transpose(0, 2, 1, 3).reshape(-1, tile.codes.shape[1] * 4)[:d, :n].T.astype(REAL) - 128
+    blocks = np.arange(n) // panels.ROWS
+    real = tile.centre[blocks, :d].astype(REAL) + tile.scale[blocks, :d].astype(REAL) * codes
+    return real * np.ldexp(REAL(1.0), tile.exponent)
+
+
+@pytest.mark.parametrize("shape", SIZES)
+@pytest.mark.parametrize("matrix", [*MATRICES, t4, rare_outliers, constant])
+def test_intervals_hold_for_all_layouts_and_forms(matrix, shape):
+    rng = np.random.default_rng(shape[0])
+    X = matrix(rng, *shape)
+    r = rng.standard_normal((shape[0], 4)) * [1.0, 1e-150, 1e30, 1e-310]
+    r[:, 1] *= 10.0 ** rng.uniform(-100, 0, shape[0])
+    exact = X.astype(REAL).T @ r.astype(REAL)
+    for k, layout in enumerate([np.ascontiguousarray, *LAYOUTS.values()]):
+        tile = PanelTile.build(layout(X), FORMS[k % len(FORMS)])
+        g, bound = tile.estimate(r)
+        assert g.shape == bound.shape == (shape[1], 4)
+        assert (np.abs(g - exact) <= bound).all()
+        for t in range(2):
+            cols = np.unique(np.linspace(0, shape[1] - 1, 3).astype(int))
+            assert_holds(X, r[:, t], g[cols, t], bound[cols, t], cols)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("matrix", [gaussian, cauchy, thousand, few_values, t4, rare_outliers])
+def test_products_and_what_they_lose(matrix, form):
+    rng = np.random.default_rng(1)
+    for shape in ((700, 33), (2200, 50)):
+        X = matrix(rng, *shape) * 10.0 ** rng.integers(-9, 9, shape[1])
+        tile = PanelTile.build(X, form)
+        real = decoded(tile)
+        assert (tile.sizes >= np.sqrt((X.astype(REAL) ** 2).sum(axis=0))).all()
+        V = np.column_stack([rng.standard_normal(shape[0]), X[:, 0], rng.standard_cauchy(shape[0]) * 1e-9])
+        g, loss = tile.multiplying(V)()
+        assert (np.abs(g - V.T.astype(REAL) @ real) <= loss @ tile.factors.T).all()
+        assert (np.abs((X - real).T @ V) <= tile.code_loss(V)).all()
+        R = np.cumsum((rng.standard_normal((9, shape[0])) * 0.6 ** np.arange(9)[:, None])[::-1], axis=0)[::-1]
+        first = tile.following(R[:4])()
+        for begin, trail in (
+            (0, first),
+            (2, tile.following(R[2:], first.represented(1))()),
+            (4, tile.following(R[4:], first.represented(-1))()),
+        ):
+            some = R[begin : begin + len(trail.g)]
+            assert (np.abs(trail.g - some.astype(REAL) @ real) <= trail.loss @ tile.factors.T).all()
+        near = np.abs(tile.decoded(np.arange(shape[1])) - real.T).max(axis=1)
+        assert (near <= 1e-6 * np.abs(real).max(axis=0)).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sums_of_bytes_never_overflow(form):
+    """The largest codes, and vectors whose bytes are as large as their form allows, all of one sign."""
+    for values in ([1.0, -1.0], [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0], [1.0, 1.0, -1.0, -1.0], [1.0]):
+        v = np.resize(values, 1024)
+        X = np.column_stack([v, -v, np.ones(1024), np.resize([1.0, -1.0], 1024)])
+        tile = PanelTile.build(X, form)
+        for r in (v, -v, np.abs(v)):
+            g, bound = tile.estimate(r)
+            assert (np.abs(g - X.T @ r) <= bound).all()
+            assert (bound < 0.1 * np.linalg.norm(X, axis=0) * np.linalg.norm(r) + 1e-9).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_following_loses_little_and_threads_change_nothing(form):
+    rng = np.random.default_rng(9)
+    X, y = gaussian(rng, 2500, 800), rng.standard_normal(2500)
+    R = np.array([y - X[:, :k] @ (X[:, :k].T @ y) / 2500 for k in range(30)])
+    tile = PanelTile.build(X, form)
+    found = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads):
+            trail = tile.following(R)()
+            found.append((trail.g, trail.loss, *tile.estimate(y), PanelTile.build(X).codes[:, :625]))
+    for other in found[1:]:
+        for a, b in zip(found[0], other):
+            np.testing.assert_array_equal(a, b)
+    bound = found[0][1] @ tile.factors.T
+    assert (bound < 0.01 * np.linalg.norm(R, axis=1)[:, None] * tile.sizes).all()
+    assert (np.linalg.norm(found[0][0] - R @ X, axis=1) < 0.02 * np.linalg.norm(R @ X, axis=1)).all()
+
+
+def test_predicted_scales_lose_little_more_than_extremes():
+    rng = np.random.default_rng(2)
+    for matrix, most in (
+        (gaussian, 1.6),
+        (few_values, 1.01),
+        (t4, 1.01),
+        (cauchy, 1.01),
+        (rare_outliers, 1.6),
+    ):
+        X = matrix(rng, 4096, 320)
+        streamed, measured = PanelTile.build(X), PanelTile.build(np.asfortranarray(X))
+        size = np.linalg.norm(X, axis=0)
+        scale = np.where(size > 0, size, 1.0)
+        one, two = (
+            np.sqrt((t.error.astype(float) ** 2).sum(axis=0))[:320] / scale for t in (streamed, measured)
+        )
+        assert one.mean() <= most * two.mean() + 1e-4, matrix
+        assert (one < 2.5 * two + 1e-4).all(), matrix
+
+
+def test_values_that_cut_a_range_into_few_parts_have_exact_codes():
+    rng = np.random.default_rng(3)
+    for levels in (2, 3, 4, 5, 7):
+        X = rng.integers(0, levels, (3000, 48)).astype(float)
+        tile = PanelTile.build(X)
+        assert (tile.error < 1e-3 * tile.scale.max() * np.sqrt(512)).all()
+
+
+def test_what_cannot_be_encoded_is_said():
+    for shape, place in (
+        ((9, 3), (0, 0)),
+        ((2500, 70), (2499, 69)),
+        ((2500, 70), (3, 2)),
+        ((2500, 64), (700, 1)),
+    ):
+        for size, bad in ((1.0, np.nan), (1e-200, np.nan), (1e200, np.inf)):
+            for order in "CF":
+                X = np.full(shape, size, order=order)
+                X[place] = bad
+                with pytest.raises(ValueError, match="matrix is not finite"):
+                    PanelTile.build(X)
+    tile = PanelTile.build(np.ones((4, 2)))
+    with pytest.raises(ValueError, match="3 rows, the codes 4"):
+        tile.estimate(np.ones(3))
+    with pytest.raises(ValueError, match="residual is not finite"):
+        tile.estimate(np.array([1.0, np.nan, 1.0, 1.0]))
+    assert PanelTile.build(np.zeros((0, 4))).estimate(np.zeros(0))[0].tolist() == [0.0] * 4
+    assert PanelTile.build(np.zeros((4, 0))).estimate(np.zeros(4))[0].size == 0
+
+
+def test_costs_are_what_is_stored():
+    tile = PanelTile.build(np.ones((1000, 64)))
+    assert tile.codes.nbytes == 64 * 1008
+    assert tile.estimate_cost() == (64_000, 64 * (1008 + 2 * 16))
+
+
+def test_a_form_that_the_processor_lacks_is_refused(monkeypatch):
+    monkeypatch.setenv("SKPURSUIT_PRODUCTS", "sse9")
+    with pytest.raises(ValueError, match="SKPURSUIT_PRODUCTS=sse9"):
+        products.chosen()
+    monkeypatch.setenv("SKPURSUIT_PRODUCTS", "plain")
+    assert products.chosen() == "plain"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_certified_selections_of_hostile_families(form, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    from certified_proof import FAMILIES, check
+
+    for seed in (0, 1, 2, 3):
+        for family in FAMILIES:
+            for selections, missed, wrong in check(form, family, seed):
+                assert (selections > 0, missed, wrong) == (True, 0, 0), (family, seed)

@@ -1,0 +1,212 @@
+"""The contest behind `solver="auto"`: its parts against plain references, and what it chooses."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
+
+from skpursuit import PursuitClassifierCV, PursuitRegressorCV
+from skpursuit.estimators.choice import families, squared_folds
+from skpursuit.estimators.choice.classes import Growth
+from skpursuit.estimators.choice.folds import Folds
+from skpursuit.problem.losses import Logistic, Multinomial
+
+
+def problem(seed=0, n=60, d=8, targets=1):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) @ (np.eye(d) + 0.3 * rng.standard_normal((d, d)))
+    y = X[:, :2] @ rng.standard_normal((2, targets)) + rng.standard_normal((n, targets))
+    return X, y - y.mean(axis=0)
+
+
+def scaled(X, y, fit_intercept=True):
+    centre = np.zeros(X.shape[1]) if sp.issparse(X) or not fit_intercept else X.mean(axis=0)
+    return squared_folds.ScaledData(
+        X, y, centre, np.full(X.shape[1], 2.0), fit_intercept, np.zeros(y.shape[1])
+    )
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array])
+def test_gram_matrices_and_gram_columns_agree_with_sums_over_rows(form, weighted, fit_intercept):
+    X, y = problem(targets=2)
+    weights = np.random.default_rng(1).random(60) + 0.5 if weighted else None
+    folds = Folds.of(list(KFold(3, shuffle=True, random_state=0).split(X)), 60, weights)
+    data = scaled(form(X), y, fit_intercept)
+    both = squared_folds.GramFolds(data, folds), squared_folds.ColumnFolds(data, folds)
+    support, coef = np.array([[0, 3], [2, 1], [4, 5]]), np.random.default_rng(2).standard_normal((3, 2, 2))
+    Z = X / 2.0
+    for f, (train, test) in enumerate(zip(folds.train, folds.test)):
+        used = fit_intercept
+        Zc = Z - used * np.average(Z, axis=0, weights=train)
+        yc = y - used * np.average(y, axis=0, weights=train)
+        left = yc - Zc[:, support[f]] @ coef[f]
+        for kind in both:
+            np.testing.assert_allclose(
+                kind.columns(support[:, 0])[f], (Zc * train[:, None]).T @ Zc[:, support[f, 0]]
+            )
+            part = Zc[:, support[f]]
+            np.testing.assert_allclose(kind.blocks(support)[f], (part * train[:, None]).T @ part, atol=1e-9)
+            np.testing.assert_allclose(
+                kind.gradient(support, coef)[f], (Zc * train[:, None]).T @ left, atol=1e-9
+            )
+            np.testing.assert_allclose(kind.errors(support, coef)[f], test @ (left**2).sum(axis=1))
+    rows = [kind.row_losses(support, coef) for kind in both]
+    np.testing.assert_allclose(*rows)
+    assert rows[0] @ folds.judged == pytest.approx(both[0].errors(support, coef).sum())
+
+
+@pytest.mark.parametrize("ridge", [1e-4, 0.3])
+def test_greedy_and_swapped_models_are_ridge_fits_of_their_supports(ridge):
+    X, y = problem(3)
+    folds = Folds.of([(np.arange(40), np.arange(40, 60))], 60, None)
+    data = scaled(X, y)
+    known = squared_folds.GramFolds(data, folds)
+    for models in (families.greedy(known, ridge, [1, 2, 3, 4, 6]), families.swap(known, ridge, 6)):
+        for size, support, coef in models:
+            columns = X[:40][:, support[0]] / 2.0
+            plain = Ridge(alpha=40 * ridge, tol=1e-10).fit(columns, y[:40, 0])
+            assert len(set(support[0])) == size
+            np.testing.assert_allclose(coef[0, :, 0], plain.coef_, rtol=1e-4, atol=1e-6)
+
+
+def test_an_exchange_lowers_the_objective_as_far_as_any_single_one_can():
+    ridge = 0.1
+    for seed in range(30):
+        X, y = problem(seed, d=7)
+        known = squared_folds.GramFolds(scaled(X, y), Folds.of([(np.arange(60), np.arange(5))], 60, None))
+        Z = (X - X.mean(axis=0)) / 2.0
+
+        def objective(columns, Z=Z, y=y):
+            gram = Z[:, columns].T @ Z[:, columns] + 60 * ridge * np.eye(len(columns))
+            b = Z[:, columns].T @ y[:, 0]
+            return -b @ np.linalg.solve(gram, b)
+
+        *_, (_, support, _) = families.swap(known, ridge, 3)
+        chosen = support[0].tolist()
+        others = [j for j in range(7) if j not in chosen]
+        swapped = [objective([*(c for c in chosen if c != i), j]) for i in chosen for j in others]
+        assert objective(chosen) <= min(swapped) + 1e-5 * (y**2).sum()
+
+
+def test_boosting_goes_to_least_squares():
+    X, y = problem(4, n=200, d=4)
+    known = squared_folds.GramFolds(scaled(X, y), Folds.of([(np.arange(200), np.arange(5))], 200, None))
+    *_, (_, support, coef) = families.boost(known, 4)
+    full = np.zeros(4)
+    full[support[0]] = coef[0, :, 0]
+    exact = np.linalg.lstsq((X - X.mean(axis=0)) / 2.0, y[:, 0], rcond=None)[0]
+    np.testing.assert_allclose(full, exact, atol=1e-3)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_newton_reaches_the_ridge_optimum(sparse):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((150, 6)) * (rng.random((150, 6)) < 0.5)
+    codes = (X[:, 0] + rng.standard_normal(150) > 0).astype(int) + (X[:, 1] > 0.5)
+    rows = sp.csr_array(X.T) if sparse else X.T.copy()
+    for loss, y, outputs in ((Logistic(), 2.0 * (codes > 0)[:, None] - 1, 1), (Multinomial(), codes, 3)):
+        model = Growth(loss, y, outputs, np.ones(150), True)
+        model.add(np.arange(6))
+        for _ in range(30):
+            model.fit(rows, X.mean(axis=0) if sparse else np.zeros(6), 0.1)
+        exact = LogisticRegression(C=1 / (150 * 0.1), tol=1e-10, max_iter=1000)
+        exact.fit(X, codes > 0 if outputs == 1 else codes)
+        np.testing.assert_allclose(model.coef.T, exact.coef_, atol=0.02)
+
+
+def test_the_true_features_are_found_and_noise_has_none():
+    rng = np.random.default_rng(16)
+    X = rng.standard_normal((200, 100))
+    z = X[:, [3, 50]] @ [1.0, -1.0]
+    model = PursuitRegressorCV().fit(X, z + 0.5 * rng.standard_normal(200))
+    assert sorted(model.support_.tolist()) == [3, 50]
+    assert model.choice_["k"] == 2
+    assert model.choice_["t_null"] > 5
+    classes = PursuitClassifierCV().fit(X, z + 0.5 * rng.logistic(size=200) > 0)
+    assert {3, 50} <= set(classes.support_.tolist())
+    for nothing in (
+        PursuitRegressorCV().fit(X, rng.standard_normal(200)),
+        PursuitClassifierCV().fit(X, rng.random(200) > 0.4),
+    ):
+        assert nothing.choice_["family"] == "null"
+        assert nothing.n_nonzero_coefs_ == 0
+        assert not nothing.coef_.any()
+    guardless = PursuitRegressorCV(null_guard=None).fit(X, rng.standard_normal(200))
+    assert guardless.n_nonzero_coefs_ > 0
+
+
+def test_selection_sparse_has_fewer_features_and_average_is_the_mean_of_the_folds():
+    X, y = problem(7, n=80, d=30)
+    y = y[:, 0]
+    splits = list(KFold(4, shuffle=True, random_state=0).split(X))
+    best, few, mean = (
+        PursuitRegressorCV(cv=splits, selection=s).fit(X, y) for s in ("best", "sparse", "average")
+    )
+    assert few.n_nonzero_coefs_ <= best.n_nonzero_coefs_
+    assert mean.n_nonzero_coefs_ >= best.n_nonzero_coefs_
+    table = best.cv_losses_
+    assert set(table["family"]) == {"boost", "greedy", "swap"}
+    assert len({len(column) for column in table.values()}) == 1
+    chosen = (table["family"] == best.choice_["family"]) & (table["ridge"] == best.choice_["ridge"])
+    np.testing.assert_allclose(-best.scores_.mean(axis=0), table["loss"][chosen][: best.scores_.shape[1]])
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_many_classes_sparse_X_and_weights(multi_class, shared):
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((150, 12)) * (rng.random((150, 12)) < 0.7)
+    y = np.array(["a", "b", "c"])[np.argmax(X[:, :3] + 0.2 * rng.standard_normal((150, 3)), axis=1)]
+    how = {"multi_class": multi_class, "shared_support": shared, "scale": "column"}
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    dense = PursuitClassifierCV(cv=cv, **how).fit(X, y)
+    sparse = PursuitClassifierCV(cv=cv, **how).fit(sp.csr_array(X), y)
+    assert dense.score(X, y) > 0.8
+    np.testing.assert_allclose(sparse.predict_proba(X), dense.predict_proba(X), atol=0.05)
+    weights = rng.integers(0, 3, 150)
+    rows = np.repeat(np.arange(150), weights)
+    folds = np.arange(150) % 3
+    given = [(np.flatnonzero(folds != f), np.flatnonzero(folds == f)) for f in range(3)]
+    again = [(np.flatnonzero(folds[rows] != f), np.flatnonzero(folds[rows] == f)) for f in range(3)]
+    weighted = PursuitClassifierCV(cv=given, **how).fit(X, y, sample_weight=weights)
+    repeated = PursuitClassifierCV(cv=again, **how).fit(X[rows], y[rows])
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
+
+
+def test_scorers_splitters_and_lists_of_solvers():
+    X, y = problem(9, n=90, d=12, targets=2)
+    assert PursuitRegressorCV().fit(X, y).coef_.shape == (2, 12)
+    by_name = PursuitRegressorCV(scoring="r2", cv=3).fit(X, y[:, 0])
+    called = PursuitRegressorCV(scoring=lambda m, X, y: m.score(X, y), cv=3).fit(X, y[:, 0])
+    np.testing.assert_allclose(by_name.scores_, called.scores_)
+    PursuitRegressorCV(cv=TimeSeriesSplit(3)).fit(X, y[:, 0])
+    several = PursuitRegressorCV(solver=["omp", "cosamp"], cv=3).fit(X, y[:, 0])
+    assert set(several.cv_losses_["family"]) == {"omp", "cosamp"}
+    accuracy = PursuitClassifierCV(scoring=make_scorer(accuracy_score), cv=3).fit(X, y[:, 0] > 0)
+    assert ((accuracy.scores_ >= 0) & (accuracy.scores_ <= 1)).all()
+    with pytest.raises(ValueError, match="cv_repeats needs a whole number for cv"):
+        PursuitRegressorCV(cv=KFold(3), cv_repeats=2).fit(X, y)
+
+
+def test_the_edge_of_what_was_tried_is_told_once():
+    rng = np.random.default_rng(10)
+    X = rng.standard_normal((60, 40))
+    y = X @ np.ones(40)
+    with pytest.warns(RuntimeWarning, match="raise max_nonzero_coefs") as told:
+        PursuitRegressorCV(solver="omp").fit(X, y)
+    assert len(told) == 1
+
+
+def test_pursuits_of_a_tall_X_by_gram_matrices_are_those_of_the_solver(monkeypatch):
+    from skpursuit.estimators import path_cv
+
+    X, y = problem(11, n=400, d=7)
+    plain = PursuitRegressorCV(solver="omp", scale="none").fit(X, y[:, 0])
+    monkeypatch.setattr(path_cv, "LARGE", 0)
+    by_gram = PursuitRegressorCV(solver="omp", scale="none").fit(X, y[:, 0])
+    np.testing.assert_allclose(by_gram.scores_, plain.scores_, rtol=1e-7)
+    np.testing.assert_allclose(by_gram.coef_, plain.coef_)
