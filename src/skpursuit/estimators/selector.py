@@ -86,7 +86,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
     random_state: Any = None
 
     @property
-    def score(self) -> Any:  # type: ignore[override]
+    def score(self) -> Any:
         """A selector has none."""
         raise AttributeError("PursuitSelector has no score; put an estimator behind it in a pipeline")
 
