@@ -140,11 +140,17 @@ class Design:
         spread = view.spread(u, store.shape[0])
         if view.centred:
             return view.per_scale(self._centred_dots(cols, u, spread), cols)
-        if store.is_one_tile and not store.first.can_encode:
+        if self._dots_stay(cols):
+            g = store.dots(cols, spread)
+        elif store.is_one_tile and not store.first.can_encode:
             g = self._source_dots(cols, spread)
         else:  # through the cache: columns that were close to the top once are close again
             g = fixed_order_dot(store.lines(cols)[0], spread)
         return view.corrected(g, u.sum(axis=0), cols)
+
+    def _dots_stay(self, cols: Indices) -> bool:
+        """Whether products of so many columns are made where X is, instead of bringing the columns here."""
+        return not self.store.in_memory and len(cols) * self.shape[0] * 8 > self.store.kept.columns.limit // 2
 
     def _source_dots(self, cols: Indices, u: Floats) -> Floats:
         """Dots of a sparse X from its stored entries; those of an operator from few columns, or by itself."""
@@ -163,6 +169,10 @@ class Design:
         view = self.view
         assert view.centre is not None
         g, total = np.empty((len(cols), *u.shape[1:])), u.sum(axis=0)
+        if self._dots_stay(cols):
+            first = self.store.entries(np.full(len(cols), view.anchor), cols)
+            near = self.store.dots(cols, spread, view.anchor)
+            return near - np.multiply.outer(view.centre[cols] - first, total)
         step = max(1, GATHERED_ENTRIES // self.shape[0])
         for start in range(0, len(cols), step):
             some = slice(start, start + step)
@@ -344,6 +354,8 @@ class Design:
     def _norms_of_columns(self, axis: int, order: float, view: View) -> Floats:
         """Norms from a pass over the columns of a view."""
         d = self.store.shape[1]
+        if (axis, order) == (0, 2) and not self.store.in_memory:
+            return self._norms_elsewhere(view)
         out = np.zeros(d if axis == 0 else self.shape[0])
         step = max(1, 2**20 // self.shape[0])
         for start in range(0, d, step):
@@ -357,6 +369,14 @@ class Design:
             else:
                 out = np.hypot(out, scaled_norms(block.T))
         return out
+
+    def _norms_elsewhere(self, view: View) -> Floats:
+        """Norms of the columns of a view of an X that is not in memory, from one pass."""
+        n, scale = self.store.shape[0], 1.0 if view.scale is None else np.abs(view.scale)
+        whole = view.root is None and view.rows is None
+        root = None if whole else view.spread(view.weighted(np.ones(self.shape[0])), n)
+        self.reads.prepare(*self.store.cost())
+        return self.store.moved_norms(view.centre, root) / scale
 
     def _norms_with_constant(self, norms: Floats, axis: int, order: float) -> Floats:
         if not self.view.constant:
