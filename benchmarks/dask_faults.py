@@ -287,10 +287,10 @@ def memory(options) -> None:
 
 def trips(options) -> None:
     """Seconds of a trip by the number of tasks and the size of what is sent, and trips of a fit."""
-    made, client = cluster(2)
+    made, client = cluster(2, "6GB")
     for tiles in (2, 10, 50):
         store = as_design(make_x(tiles, 64, 2**16)).store
-        for width in (1, 16):
+        for width in (1, 8):
             r = np.ones((store.shape[0], width))
             store.product(r)
             began = time.perf_counter()

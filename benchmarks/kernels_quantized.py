@@ -112,7 +112,7 @@ def sketch(X: np.ndarray, y: np.ndarray, k: int, codes: PackedBits) -> Fitted:
         cols = np.sort(cols[g[cols] >= 0.0])
         before = columns.count
         at = columns.get(cols)
-        read += codes.estimate_cost().bytes + codes.refine_cost(first).bytes
+        read += codes.estimate_cost[1] + codes.refine_cost(first)[1]
         read += (columns.count - before) * X.shape[0] * X.itemsize
         best = int(np.abs([columns.held[a] @ fit.r for a in at]).argmax())
         chosen.append(int(cols[best]))

@@ -40,8 +40,8 @@ def format_of(path):
     return path.read_bytes().partition(b"\n")[0].decode()
 
 
-def test_there_are_checkpoints_of_four_formats():
-    assert [format_of(path).split()[-1] for path in CHECKPOINTS][:4] == ["1", "2", "3", "4"]
+def test_there_are_checkpoints_of_all_formats():
+    assert [format_of(path).split()[-1] for path in CHECKPOINTS][:5] == ["1", "2", "3", "4", "5"]
 
 
 @pytest.mark.parametrize("kept", CHECKPOINTS, ids=lambda path: path.name)

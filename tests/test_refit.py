@@ -164,3 +164,12 @@ def test_matching_pursuit_with_other_losses_descends():
     limited = minimize(X, X[:, 0] + X[:, 1] + X[:, 2], MatchingPursuit(n_nonzero_coefs=2))
     assert limited.status is Status.COMPLETE
     assert len(limited.support) == 2
+
+
+def test_huber_fits_of_noise_free_targets_end_as_those_of_squared_loss_do():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 60))
+    y = X[:, :4] @ np.array([5.0, -4.0, 3.0, 2.0])
+    result = minimize(X, y, OMP(30), loss="huber")
+    assert result.status.name == "ZERO_RESIDUAL"
+    assert sorted(result.support) == [0, 1, 2, 3]

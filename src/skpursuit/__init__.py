@@ -63,6 +63,7 @@ _HOME = {
     "PursuitRegressorCV": "estimators.regressor",
     "orthogonal_mp": "estimators.omp_functions",
     "orthogonal_mp_gram": "estimators.omp_functions",
+    "PursuitSelector": "estimators.selector",
     "PursuitCoder": "estimators.coder",
     "DictionaryLearner": "estimators.dictionary",
 }

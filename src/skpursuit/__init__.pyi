@@ -17,6 +17,7 @@ from skpursuit.estimators.omp_functions import orthogonal_mp as orthogonal_mp
 from skpursuit.estimators.omp_functions import orthogonal_mp_gram as orthogonal_mp_gram
 from skpursuit.estimators.regressor import PursuitRegressor as PursuitRegressor
 from skpursuit.estimators.regressor import PursuitRegressorCV as PursuitRegressorCV
+from skpursuit.estimators.selector import PursuitSelector as PursuitSelector
 from skpursuit.loop.checkpoint import Checkpoint as Checkpoint
 from skpursuit.loop.run import minimize as minimize
 from skpursuit.problem.losses import Gamma as Gamma

@@ -131,8 +131,8 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     "model",
     [
         PursuitRegressor(n_nonzero_coefs=6, normalize=True),
-        PursuitRegressorCV(max_nonzero_coefs=8),
-        PursuitRegressorCV(max_nonzero_coefs=8, scoring="neg_mean_absolute_error"),
+        PursuitRegressorCV(solver="omp", max_nonzero_coefs=8),
+        PursuitRegressorCV(solver="omp", max_nonzero_coefs=8, scoring="neg_mean_absolute_error"),
         OrthogonalMatchingPursuitCV(),
         PursuitClassifier(n_nonzero_coefs=4),
     ],
@@ -243,3 +243,20 @@ def test_arrays_do_not_import_dask():
         "PursuitRegressor().fit(np.eye(9), np.ones(9)).predict(np.eye(9)); sys.exit('dask' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_products_of_many_columns_are_made_where_the_tiles_are(moved):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2100, 90)) + 3.0
+    design, plain = as_design(da.from_array(X, chunks=(700, 90))), as_design(X)
+    if moved:
+        parts = {"centre": X.mean(axis=0), "scale": X.std(axis=0), "root": np.sqrt(rng.random(2100))}
+        design, plain = (some.with_view(some.view.then(**parts)) for some in (design, plain))
+        np.testing.assert_allclose(design.norms(0), plain.norms(0), rtol=1e-12)
+    cols, r = np.arange(5, 80), rng.standard_normal(2100)
+    expected = plain.dots(cols, r)
+    design.store.kept.columns.limit = 10**6
+    found = design.dots(cols, r)
+    assert not design.store.kept.columns.held
+    assert found.tobytes() == expected.tobytes()

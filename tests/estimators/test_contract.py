@@ -12,6 +12,7 @@ ESTIMATORS = [
     sp.OrthogonalMatchingPursuitCV(),
     sp.PursuitRegressor(),
     sp.PursuitRegressor(solver="mp", max_iter=50),
+    sp.PursuitSelector(),
     sp.PursuitRegressor(solver="cosamp"),
     sp.PursuitRegressor(solver="fw", radius=100.0, normalize=True, max_iter=30),
     sp.PursuitRegressor(shared_support=True),

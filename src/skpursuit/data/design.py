@@ -19,13 +19,13 @@ from skpursuit.data import operator
 from skpursuit.data.codes import Codes
 from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.reads import Reads
-from skpursuit.data.store import WIDTH, TileStore, add_in_order
+from skpursuit.data.store import WIDTH, TileStore
 from skpursuit.data.tile import Cost
 from skpursuit.data.view import View
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import product_bound, total_bound
-from skpursuit.numerics.sums import EPS, PIECE, fixed_order_dot, line_norms, piece_squares, scaled_norms
+from skpursuit.numerics.sums import EPS, fixed_order_dot, line_norms, scaled_norms
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
 
 
@@ -140,11 +140,17 @@ class Design:
         spread = view.spread(u, store.shape[0])
         if view.centred:
             return view.per_scale(self._centred_dots(cols, u, spread), cols)
-        if store.is_one_tile and not store.first.can_encode:
+        if self._dots_stay(cols):
+            g = store.dots(cols, spread)
+        elif store.is_one_tile and not store.first.can_encode:
             g = self._source_dots(cols, spread)
         else:  # through the cache: columns that were close to the top once are close again
             g = fixed_order_dot(store.lines(cols)[0], spread)
         return view.corrected(g, u.sum(axis=0), cols)
+
+    def _dots_stay(self, cols: Indices) -> bool:
+        """Whether products of so many columns are made where X is, instead of bringing the columns here."""
+        return not self.store.in_memory and len(cols) * self.shape[0] * 8 > self.store.kept.columns.limit // 2
 
     def _source_dots(self, cols: Indices, u: Floats) -> Floats:
         """Dots of a sparse X from its stored entries; those of an operator from few columns, or by itself."""
@@ -163,6 +169,10 @@ class Design:
         view = self.view
         assert view.centre is not None
         g, total = np.empty((len(cols), *u.shape[1:])), u.sum(axis=0)
+        if self._dots_stay(cols):
+            first = self.store.entries(np.full(len(cols), view.anchor), cols)
+            near = self.store.dots(cols, spread, view.anchor)
+            return near - np.multiply.outer(view.centre[cols] - first, total)
         step = max(1, GATHERED_ENTRIES // self.shape[0])
         for start in range(0, len(cols), step):
             some = slice(start, start + step)
@@ -355,9 +365,8 @@ class Design:
     def _norms_of_columns(self, axis: int, order: float, view: View) -> Floats:
         """Norms from a pass over the columns of a view."""
         d = self.store.shape[1]
-        if axis == 0 and order == 2 and not self.store.in_memory:
-            self.reads.prepare(*self.store.cost())
-            return self._norms_by_tiles(view)
+        if (axis, order) == (0, 2) and not self.store.in_memory:
+            return self._norms_elsewhere(view)
         out = np.zeros(d if axis == 0 else self.shape[0])
         step = max(1, 2**20 // self.shape[0])
         for start in range(0, d, step):
@@ -372,17 +381,13 @@ class Design:
                 out = np.hypot(out, scaled_norms(block.T))
         return out
 
-    def _norms_by_tiles(self, view: View) -> Floats:
-        """Norms of the columns of a view in one pass over X, tile by tile."""
-        n, d = self.store.shape
-        factor = view.spread(np.ones(self.shape[0]) if view.root is None else view.root, n)
-        centre = np.zeros(d) if view.centre is None else view.centre
-        squares = np.zeros(d)
-        parts = self.store.run(moved_squares, lambda at: (centre[at.cols], factor[at.rows]))
-        for place, part in parts:
-            add_in_order(part, squares[place.cols])
-        norms = np.sqrt(squares)
-        return norms if view.scale is None else norms / np.abs(view.scale)
+    def _norms_elsewhere(self, view: View) -> Floats:
+        """Norms of the columns of a view of an X that is not in memory, from one pass."""
+        n, scale = self.store.shape[0], 1.0 if view.scale is None else np.abs(view.scale)
+        whole = view.root is None and view.rows is None
+        root = None if whole else view.spread(view.weighted(np.ones(self.shape[0])), n)
+        self.reads.prepare(*self.store.cost())
+        return self.store.moved_norms(view.centre, root) / scale
 
     def _norms_with_constant(self, norms: Floats, axis: int, order: float) -> Floats:
         if not self.view.constant:
@@ -508,19 +513,6 @@ class Design:
         self.store.digest(digest, self.reads)
         self.view.digest(digest)
         return digest.hexdigest()
-
-
-def moved_squares(tile: Any, centre: Floats, factor: Floats) -> Floats:
-    """Sums of squares of the columns of a tile, centred and weighted, one row for each piece of 512 rows."""
-    whole, out = np.arange(tile.shape[1]), np.empty((-(-tile.shape[0] // PIECE), tile.shape[1]))
-    step = max(1, GATHERED_ENTRIES // tile.shape[0])
-    for start in range(0, tile.shape[1], step):
-        some = whole[start : start + step]
-        lines = tile.take(some)
-        lines -= centre[some, None]
-        lines *= factor
-        out[:, some] = piece_squares(lines)
-    return out
 
 
 def is_constant(values: Floats | None) -> bool:

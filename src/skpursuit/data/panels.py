@@ -177,14 +177,24 @@ class PanelTile:
         of_centres = (2.0**-43 + 2 * (len(self.scale) + 8) * UNIT) * cuts.sums[:, 1].max(axis=1, initial=0.0)
         return np.stack([left + rounding, of_centres], axis=1)
 
-    def _added(self, cuts: Cuts, products: Any, before: Floats | None) -> NDArray[np.float64]:
-        """(vectors, columns): sums of products and of the products of centres; running ones from `before`."""
-        d = self.shape[1]
-        out = np.empty((len(cuts.sums), d))
+    def _added(
+        self,
+        cuts: Cuts,
+        products: Any,
+        before: Floats | None = None,
+        unit: float = 1.0,
+        dtype: Any = np.float64,
+    ) -> NDArray[Any]:
+        """(vectors, columns): sums of products and of the products of centres, in this unit.
+
+        Running ones with `before`; the first vector stands twice in these cuts if `before` is of no entries.
+        """
+        d, first = self.shape[1], int(before is not None and not before.size)
+        totals = np.ascontiguousarray(cuts.sums[first:, 0])
+        out = np.empty((len(totals), d), dtype)
         start = np.empty(0) if before is None else before
-        totals = np.ascontiguousarray(cuts.sums[:, 0])
-        args = (before is not None, products, cuts.each, start, self.centre, totals, out)
-        over_ranges(kernel.add_up, d, kernel.STRIP, out.size * (len(self.scale) + cuts.each), args)
+        args = (before is not None, products, first, cuts.each, start, self.centre, totals, unit, out)
+        over_ranges(kernel.add_up, d, kernel.STRIP, out.size * (len(self.scale) + cuts.each) // 4, args)
         return out
 
     # -- products ---------------------------------------------------------------------------------------
@@ -204,7 +214,7 @@ class PanelTile:
         def finish() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             end()
             power = np.ldexp(1.0, exponent)[:, None]
-            g = self._added(cuts, out, None)
+            g = self._added(cuts, out)
             return g * (power * self._powers), self._loss(cuts, self._rounding(cuts)) * power
 
         return finish
@@ -219,10 +229,14 @@ class PanelTile:
         Vectors and columns are of ordinary size (`codes.ORDINARY`).
         """
         (n, d), first = self.shape, int(before is None)
-        start = Represented(np.zeros(n), np.zeros(d), 0.0) if before is None else before
-        exponent = int(np.frexp(max(np.abs(R).max(initial=0.0), np.abs(start.u).max(initial=0.0)))[1])
-        power = float(np.ldexp(1.0, exponent))
-        rows = (np.concatenate([R[:1], R]) if first else R) * (1.0 / power)
+        start = Represented(np.zeros(n), np.empty(0), 0.0) if before is None else before
+        largest = max(
+            float(R.max(initial=0.0)), -float(R.min(initial=0.0)), float(np.abs(start.u).max(initial=0.0))
+        )
+        power = float(np.ldexp(1.0, np.frexp(largest)[1]))
+        rows = np.empty((first + len(R), n))
+        np.multiply(R, 1.0 / power, out=rows[first:])
+        rows[:first] = rows[first : 2 * first]
         cuts = self._cut(rows, start.u * (1.0 / power), 1)
         products, task = self._task(cuts)
         end = begin(*task)
@@ -230,18 +244,21 @@ class PanelTile:
         def finish() -> Trail:
             end()
             rounding = np.cumsum(self._rounding(cuts)) + start.lost / power
-            out = self._added(cuts, products, start.g / power)
-            loss = self._loss(cuts, rounding)
+            loss = self._loss(cuts, rounding)[first:] * power
+            if self.exponent.any():
+                g = (self._added(cuts, products, start.g, power) * self._powers).astype(dtype)
+            else:
+                g = self._added(cuts, products, start.g, power, dtype)
 
             def represented(t: int) -> Represented:
                 steps = (t if t >= 0 else t + len(R)) + 1 + first
                 units = np.repeat(cuts.units[:, :steps].astype(np.float64), ROWS, axis=0)[:n]
                 u = start.u + power * np.einsum("ik,ki->i", units, cuts.whole[:steps, :n])
-                g = start.g + power * products[:steps, :d].sum(axis=0, dtype=np.float64)
-                return Represented(u, g, float(rounding[steps - 1] * power))
+                codes = power * products[:steps, :d].sum(axis=0, dtype=np.float64)
+                codes = codes + start.g if start.g.size else codes
+                return Represented(u, codes, float(rounding[steps - 1] * power))
 
-            out *= power * self._powers if self.exponent.any() else power
-            return Trail(out[first:].astype(dtype, copy=False), loss[first:] * power, represented)
+            return Trail(g, loss, represented)
 
         return finish
 
@@ -253,7 +270,7 @@ class PanelTile:
         cuts = self._cut(rows, None, 2)
         out, task = self._task(cuts)
         over_ranges(*task)
-        g, loss = self._added(cuts, out, None), self._loss(cuts, self._rounding(cuts))
+        g, loss = self._added(cuts, out), self._loss(cuts, self._rounding(cuts))
         bound = loss @ self._factors.T + block_norms(rows) @ self.error[:, : self.shape[1]]
         g, bound = scaled_up(g, bound, exponent, self.exponent, len(self.scale))
         return g.T.reshape(-1, *r.shape[1:]), bound.T.reshape(-1, *r.shape[1:])

@@ -28,9 +28,18 @@ from skpursuit.data.reads import Reads
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import product_bound
-from skpursuit.numerics.sums import EPS, SMALLEST_SQUARE, line_norms, scaled_norm
+from skpursuit.numerics.sums import (
+    EPS,
+    PIECE,
+    SMALLEST_SQUARE,
+    fixed_order_dot,
+    line_norms,
+    piece_squares,
+    scaled_norm,
+)
 from skpursuit.numerics.tuning import SWEEP
 
+PANEL_ENTRIES = 2**20  # entries of columns of a tile that are copied together
 WIDTH = 64  # lines of an operator that are asked for in one call
 
 
@@ -270,6 +279,37 @@ class TileStore:
             found.update(zip(fresh, gathered))
         return [found[j] for j in wanted], fresh  # type: ignore[misc]
 
+    def dots(self, cols: Indices, u: Floats, anchor: int | None = None) -> Floats:
+        """Products of columns with u where the tiles are, with the bits of `fixed_order_dot`.
+
+        With an `anchor` of columns less their entry in that row.
+        """
+        first = None if anchor is None else self.entries(np.full(len(cols), anchor), cols)
+        asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
+
+        def args(at: Place) -> tuple[Any, ...] | None:
+            if at.j not in asked:
+                return None
+            places, local = asked[at.j]
+            return local, u[at.rows], None if first is None else first[places]
+
+        out = np.zeros((len(cols), *u.shape[1:]))
+        for place, parts in self.run(dot_pieces, args):
+            for part in parts:
+                out[asked[place.j][0]] += part
+        return out
+
+    def moved_norms(self, centre: Floats | None, root: Floats | None) -> Floats:
+        """Norms of columns less their centres, rows times `root`, from one pass where the tiles are."""
+        squares = np.zeros(self.shape[1])
+
+        def args(at: Place) -> tuple[Any, ...]:
+            return None if centre is None else centre[at.cols], None if root is None else root[at.rows]
+
+        for place, parts in self.run(moved_squares, args):
+            add_in_order(parts, squares[place.cols])
+        return np.sqrt(squares)
+
     def panel(self) -> int:
         """Columns to gather with one that is needed, where that costs little more; else 0."""
         tile = self.first
@@ -479,6 +519,31 @@ def added_rows(tile: Tile, rows: Indices, weights: Floats, cols: Indices | None)
     """Sum over rows of weights[i] * X[rows[i], j] for the columns of a tile, or some of them."""
     out = np.zeros((*weights.shape[1:], tile.shape[1] if cols is None else len(cols))).T
     tile.add_rows(rows, weights, out, cols)
+    return out
+
+
+def dot_pieces(tile: Tile, cols: Indices, u: Floats, first: Floats | None) -> Floats:
+    """Products of columns of a tile, less a number each, with u: those of each piece of rows."""
+    step = max(1, PANEL_ENTRIES // tile.shape[0])
+    parts = []
+    for start in range(0, len(cols), step):
+        lines = tile.take(cols[start : start + step])
+        if first is not None:
+            lines = lines - first[start : start + step, None]
+        each = [lines[:, i : i + PIECE] for i in range(0, lines.shape[1], PIECE)]
+        parts.append([fixed_order_dot(list(piece), u[k * PIECE :][:PIECE]) for k, piece in enumerate(each)])
+    return np.concatenate(parts, axis=1)
+
+
+def moved_squares(tile: Tile, centre: Floats | None, root: Floats | None) -> Floats:
+    """Sums of squares of columns less their centres, rows times `root`: those of each piece of rows."""
+    n, d = tile.shape
+    out, step = np.empty((-(-n // PIECE), d)), max(1, PANEL_ENTRIES // n)
+    for start in range(0, d, step):
+        cols = np.arange(start, min(start + step, d))
+        lines = tile.take(cols)
+        lines = lines if centre is None else lines - centre[cols, None]
+        out[:, cols] = piece_squares(lines if root is None else lines * root)
     return out
 
 

@@ -6,3 +6,4 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin as ClassNamePrefixFeatu
 from sklearn.base import MultiOutputMixin as MultiOutputMixin
 from sklearn.base import RegressorMixin as RegressorMixin
 from sklearn.base import TransformerMixin as TransformerMixin
+from sklearn.feature_selection import SelectorMixin as SelectorMixin

@@ -22,6 +22,7 @@ import numpy as np
 from numba import njit
 
 from skpursuit.kernels.panel_vectors import PANEL, QUAD, SLOT, encode_lines, encode_rows, extremes
+from skpursuit.kernels.vectors import prefetch
 
 COMPILED_WITH = "fb68a6717dd9"  # digest of these files: Numba notes changes of its own file only
 
@@ -31,6 +32,7 @@ SAMPLED = 32  # every so many rows are in the sample: 16 of a block
 BELL = 2.1  # standard deviations from which half the range of a sample is that of a bell-shaped one
 SPREAD = 4.3  # standard deviations up to which entries have codes, then
 STEADY = 0.4  # least mean share of a column's range that the samples of a block span, if it does not drift
+AHEAD = 16  # rows of a block that are asked for before they are looked at
 LOW_SCALE = 2.0**-80  # smallest scale of a column that is not constant: its error is still a normal float32
 PEAKS = 2.0**-20, 2.0**60  # columns whose largest entry is not in between are encoded in other units
 
@@ -243,6 +245,9 @@ def _span_rows(flat, stride, first, to, width, start, stop, span):
         q = min(i + 1, stop - 1) * stride + first
         r = min(i + 2, stop - 1) * stride + first
         t = min(i + 3, stop - 1) * stride + first
+        for k in range(AHEAD, AHEAD + 4):  # no processor guesses such steps where few columns are looked at
+            prefetch(flat, (i + k) * stride + first)
+            prefetch(flat, (i + k) * stride + first + width - 1)
         a, b, c, d = flat[p : p + width], flat[q : q + width], flat[r : r + width], flat[t : t + width]
         for j in range(width):
             m = span[0, to + j]

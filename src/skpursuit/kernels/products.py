@@ -24,7 +24,7 @@ from skpursuit.kernels.panel_vectors import PANEL, QUAD, SLOT, VECTORS, multiply
 from skpursuit.kernels.panels import ROWS
 from skpursuit.kernels.vectors import prefetch
 
-COMPILED_WITH = "4a4b01361aa2"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "4534f2c2ec08"  # digest of these files: Numba notes changes of its own file only
 
 # The type of a number tells the kernel its form: Numba compiles, and caches, one for each.
 FORMS: dict[str, Any] = {
@@ -190,32 +190,43 @@ def _group_top(v, count):
 
 
 @njit(cache=True, nogil=True)
-def add_up(lo, hi, running, products, cuts, before, centre, totals, out):
+def add_up(lo, hi, running, products, first, cuts, before, centre, totals, unit, out):
     """For the columns from lo to hi, sums of products with what the centres add to them, in float64.
 
-    out[t] is before + the products of vector t + totals[t] @ centre; with `running` those of all vectors up
-    to t. A `before` of no entries is zero.
+    out[t] is `unit` times before + the products of vector t + totals[t] @ centre; with `running` those of all
+    vectors up to t. The products of `first` vectors come before those of vector 0. A `before` of no entries
+    is zero.
     """
     sums, more = np.empty(STRIP), np.empty(STRIP)
+    even = centre.shape[0] // 4 * 4
     for a in range(lo, hi, STRIP):
         wide = min(STRIP, hi - a)
         for j in range(wide):
-            sums[j] = before[a + j] if before.size else 0.0
+            sums[j] = before[a + j] / unit if before.size else 0.0
+        for k in range(first * cuts):
+            for j in range(wide):
+                sums[j] += np.float64(products[k, a + j])
         for t in range(out.shape[0]):
             if not running:
                 for j in range(wide):
                     sums[j] = 0.0
-            for k in range(t * cuts, (t + 1) * cuts):
+            for k in range((first + t) * cuts, (first + t + 1) * cuts):
                 for j in range(wide):
                     sums[j] += np.float64(products[k, a + j])
             for j in range(wide):
                 more[j] = sums[j]
-            for b in range(centre.shape[0]):
-                total = totals[t, b]
+            for b in range(0, even, 4):
+                p, q, r, s = totals[t, b], totals[t, b + 1], totals[t, b + 2], totals[t, b + 3]
                 for j in range(wide):
-                    more[j] += centre[b, a + j] * total
+                    more[j] += (centre[b, a + j] * p + centre[b + 1, a + j] * q) + (
+                        centre[b + 2, a + j] * r + centre[b + 3, a + j] * s
+                    )
+            for b in range(even, centre.shape[0]):
+                p = totals[t, b]
+                for j in range(wide):
+                    more[j] += centre[b, a + j] * p
             for j in range(wide):
-                out[t, a + j] = more[j]
+                out[t, a + j] = unit * more[j]
 
 
 @njit(cache=True, nogil=True)

@@ -24,7 +24,7 @@ from skpursuit.problem.state import Move, Record, State, Status
 from skpursuit.selectors.base import Bound
 
 KIND = b"skpursuit checkpoint "
-MAGIC = KIND + b"4\n"
+MAGIC = KIND + b"5\n"  # raised where a state, or what a parameter means, has changed
 
 
 @dataclass(frozen=True)

@@ -165,9 +165,16 @@ def scaled_tol(tol: float | None, exponent: int) -> float | None:
 
 
 def residual_status(problem: Problem, state: State, tol: float | None, rtol: float | None) -> State:
-    """Mark a squared-loss state whose residual is small enough, or zero to working precision."""
+    """Mark a squared-loss state whose residual is small enough, or one that is zero to working precision.
+
+    The latter of any loss whose predictions have the units of y: what is left to fit is rounding alone.
+    """
     if not problem.quadratic:
-        return state
+        if problem.loss.scaled(0) is None or problem.peak == 0.0:
+            return state
+        left = float(np.linalg.norm(problem.loss.residual(problem.y, state.z) / problem.peak))
+        zero = left <= 8 * sqrt(len(state.z)) * EPS * problem.relative_size
+        return replace(state, status=Status.ZERO_RESIDUAL) if zero else state
     size, top, relative = residual_size(problem, state), problem.peak, problem.relative_size
     if rtol is not None and size**2 <= rtol * relative**2:
         return replace(state, status=Status.CONVERGED)

@@ -1,0 +1,78 @@
+"""`PursuitSelector`: features in order of entry, and stable ones."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+
+from skpursuit import OMP, PursuitSelector, datasets, minimize
+
+
+@pytest.fixture(scope="module")
+def signal():
+    return datasets.make_sparse_signal(150, 60, 4, snr=5.0, random_state=0)
+
+
+def test_features_are_those_of_the_pursuit_in_order_of_entry(signal):
+    X, y, _ = signal
+    chooser = PursuitSelector(n_features_to_select=6).fit(X, y)
+    standard = (X - X.mean(axis=0)) / X.std(axis=0)
+    expected = minimize(standard, y - y.mean(), OMP(6)).support
+    assert chooser.support_.tolist() == expected.tolist()
+    np.testing.assert_allclose(chooser.scores_[expected], [1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
+    assert chooser.get_support(indices=True).tolist() == sorted(expected)
+    assert np.isnan(chooser.error_bound_)
+    sparse = PursuitSelector(n_features_to_select=6).fit(csr_array(X), y)
+    assert sparse.support_.tolist() == expected.tolist()
+    assert sparse.transform(csr_array(X)).shape == (150, 6)
+
+
+def test_names_frames_and_pipelines(signal):
+    pd = pytest.importorskip("pandas")
+    X, y, w = signal
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(60)])
+    chooser = PursuitSelector(n_features_to_select=4).set_output(transform="pandas").fit(frame, y)
+    names = [f"f{j}" for j in np.flatnonzero(w)]
+    assert chooser.get_feature_names_out().tolist() == names
+    assert chooser.transform(frame).columns.tolist() == names
+    model = make_pipeline(PursuitSelector(n_features_to_select=4), LinearRegression()).fit(X, y)
+    assert model.score(X, y) > 0.7
+
+
+def test_stable_features_are_the_true_ones_and_noise_has_few(signal):
+    X, y, w = signal
+    chooser = PursuitSelector(n_features_to_select=8, n_resamples=30, random_state=0).fit(X, y)
+    assert sorted(chooser.support_) == np.flatnonzero(w).tolist()
+    assert chooser.scores_.max() <= 1.0
+    assert chooser.scores_.sum() == pytest.approx(8.0)
+    assert chooser.error_bound_ == pytest.approx(64 / (0.5 * 60))
+    again = PursuitSelector(n_features_to_select=8, n_resamples=30, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(again.scores_, chooser.scores_)
+    mistakes = []
+    for seed in range(10):
+        noise = np.random.default_rng(seed).standard_normal(150)
+        found = PursuitSelector(n_features_to_select=3, n_resamples=20, random_state=0).fit(X, noise)
+        mistakes.append(len(found.support_))
+    assert np.mean(mistakes) <= found.error_bound_
+
+
+def test_classes():
+    X, y, w = datasets.make_logistic_signal(600, 30, 3, random_state=1)
+    labels = np.where(y > 0, "yes", "no")
+    chooser = PursuitSelector(n_features_to_select=3).fit(X, labels)
+    assert sorted(chooser.support_) == np.flatnonzero(w).tolist()
+    three = np.array(["a", "b", "c"])[np.digitize(X[:, 4], np.quantile(X[:, 4], [0.3, 0.6]))]
+    assert PursuitSelector(n_features_to_select=1).fit(X, three).support_.tolist() == [4]
+
+
+def test_bad_parameters_are_refused(signal):
+    X, y, _ = signal
+    for given, message in (
+        ({"threshold": 0.5}, "threshold must be"),
+        ({"n_resamples": -1}, "n_resamples must be"),
+        ({"n_features_to_select": 0}, "n_features_to_select must be"),
+        ({"loss": "none"}, "unknown loss"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            PursuitSelector(**given).fit(X, y)
