@@ -69,7 +69,7 @@ def as_design(
     codes : "auto", str, Path or None
         Where codes of an X on disk go that the limit has no room for: to a folder of that name, where the
         next design of the same files finds them; to a temporary folder ("auto"; beside the checkpoint, if a
-        run has one); None: nothing is written, and selectors that would need it do without codes.
+        run has one); None: nothing is written, and selectors that need codes which do not fit raise.
 
     Returns
     -------

@@ -11,15 +11,19 @@ from skpursuit.data import Design, check_finite
 from skpursuit.estimators.base import Samples
 from skpursuit.estimators.choice.squared_folds import ScaledData
 from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.tuning import SMALL_BLOCK
 
 
 def scaled_data(samples: Samples, y: Any, scale: str, fit_intercept: bool) -> ScaledData:
     """X with what centres and scales its columns; targets of shape (n, m), less their means.
 
-    A sparse X is not centred, because it would not be sparse any more; each fold does it in formulas.
+    A large sparse X is not centred, because it would not be sparse any more; each fold does it in formulas,
+    which cost digits. A small one is made dense.
     """
     check_finite(samples.base)
     X = samples.X if samples.kept.all() else samples.X[samples.kept]
+    if issparse(X) and X.shape[0] * X.shape[1] <= SMALL_BLOCK:
+        X = X.toarray()
     d = X.shape[1]
     means = samples.base.means(samples.weights) if fit_intercept else np.zeros(d)
     table = np.asarray(y, dtype=np.float64)
