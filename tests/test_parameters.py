@@ -33,6 +33,7 @@ BAD = {
 RIGHT = {
     "path": {"text"},
     "checkpoint": {"text"},
+    "codes": {"text"},
     "every": {"inf", "huge"},
     "eps": {"inf", "huge"},
     "forced": {"list"},

@@ -58,6 +58,8 @@ def arrays_of(X: Any) -> tuple[list[FileArray], int]:
         mapped = mapped_array(X)
         assert mapped is not None
         arrays = [mapped]
+    elif not os.path.exists(X):
+        raise FileError(X, "X is no array but a path, and there is no such file", "check the path")
     elif is_folder_of(X, ".npy"):
         arrays = [npy_array(path) for path in pieces(X, ".npy")]
     elif os.path.exists(X) and not str(X).endswith(".npy"):

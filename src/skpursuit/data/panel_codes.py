@@ -109,7 +109,7 @@ class PanelCodes:
         self.cost = added(fact.cost for fact in facts)
         wider = 1.0 if store.is_one_tile else 1.0 + 8 * self.terms * EPS
         self.factors, self.sizes = (
-            np.sqrt(sum(np.concatenate([getattr(fact, name) for fact in row]) ** 2 for row in grid)) * wider
+            np.hypot.reduce([np.concatenate([getattr(fact, name) for fact in row]) for row in grid]) * wider
             for name in ("factors", "sizes")
         )
         self._errors = [[fact.errors for fact in row] for row in grid]

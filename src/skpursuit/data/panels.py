@@ -304,7 +304,7 @@ class PanelTile:
     def sizes(self) -> NDArray[np.float64]:
         """Upper bounds of the column norms."""
         centres = ROOT * np.sqrt((self.centre[:, : self.shape[1]] ** 2).sum(axis=0)) * self._powers
-        errors = np.sqrt((self.block_errors**2).sum(axis=0))
+        errors = np.linalg.norm(self.error[:, : self.shape[1]].astype(np.float64), axis=0) * self._powers
         return (self.factors[:, 0] + centres + errors) * (1.0 + self._slack)
 
     def code_loss(self, r: Floats) -> NDArray[np.float64]:

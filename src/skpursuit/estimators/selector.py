@@ -101,7 +101,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
             Targets, or labels of classes.
         sample_weight : array-like of shape (n_samples,), optional
         """
-        check_parameters(self, loss=lambda name, value: value == "auto" or as_loss(value))
+        check_parameters(self, loss=lambda _, value: is_auto(value) or as_loss(value))
         samples = self._check_samples(X, y, sample_weight, multi_output=True)
         loss, targets = self._targets(samples.y)
         n, d = samples.base.shape
@@ -139,7 +139,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
                 return as_loss("logistic"), np.where(codes == 1, 1.0, -1.0)
             if y.dtype.kind in "OUSb":
                 return Squared(), np.eye(len(classes))[codes]
-        loss = as_loss("squared" if self.loss == "auto" else self.loss)
+        loss = as_loss("squared" if is_auto(self.loss) else self.loss)
         return loss, loss.check_targets(np.asarray(y, dtype=np.float64))
 
     def _shares(self, config: FitConfig, samples: Samples, targets: Any) -> Floats:
@@ -169,3 +169,8 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         tags.target_tags.required = True
         tags.input_tags.sparse = True
         return tags
+
+
+def is_auto(value: object) -> bool:
+    """Whether a parameter is left to the estimator."""
+    return isinstance(value, str) and value == "auto"

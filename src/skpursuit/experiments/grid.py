@@ -10,7 +10,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,8 +79,10 @@ def run(
         done, work = 0.0, sum(map(experiment.cost, todo.values())) or 1.0
         progress(len(store.done), len(cells), 0.0)
         try:
-            for name, rows in _computed(experiment, todo, jobs):
+            computed = _computed(experiment, todo, jobs)
+            for name, rows in computed:
                 if isinstance(rows, Exception):
+                    computed.close()
                     problem = f"cell {dict(todo[name])} failed ({type(rows).__name__}: {rows})"
                     raise CellError(f"{experiment.name}: {problem}; {RESUME}") from rows
                 store.append(name, [{**todo[name], **row} for row in rows])
@@ -95,7 +97,7 @@ def run(
 
 def _computed(
     experiment: Experiment, todo: Mapping[str, Cell], jobs: int
-) -> Iterator[tuple[str, Rows | Exception]]:
+) -> Generator[tuple[str, Rows | Exception], None, None]:
     """Yield the name of each cell with its rows, or with the error that it ended in, as they are finished."""
     pool = Parallel(min(jobs, len(todo) or 1), batch_size=1, return_as="generator_unordered")
     with parallel_config("loky", inner_max_num_threads=1), threadpool_limits(1):
