@@ -10,6 +10,7 @@ import functools
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -82,7 +83,9 @@ def run(
             computed = _computed(experiment, todo, jobs)
             for name, rows in computed:
                 if isinstance(rows, Exception):
-                    computed.close()
+                    with warnings.catch_warnings():  # joblib tells of the cells that are given up
+                        warnings.simplefilter("ignore", UserWarning)
+                        computed.close()
                     problem = f"cell {dict(todo[name])} failed ({type(rows).__name__}: {rows})"
                     raise CellError(f"{experiment.name}: {problem}; {RESUME}") from rows
                 store.append(name, [{**todo[name], **row} for row in rows])
