@@ -7,8 +7,11 @@ makes of its data, and what is known of the runs afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +19,9 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from skpursuit.data import Design, dask_source, is_elsewhere, make_design, rows_that_count, with_target
+from skpursuit.data.progress import watching
 from skpursuit.data.sparse_input import compressed
-from skpursuit.estimators.checks import check_parameters
+from skpursuit.estimators.checks import RULES, check_parameters, check_values
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, full_coefs
 from skpursuit.estimators.summary import SummaryMixin
 from skpursuit.numerics.arrays import Floats, Indices
@@ -27,6 +31,27 @@ from skpursuit.problem.state import Record, Status
 from skpursuit.problem.targets import checked_weights
 
 FLOATS = (np.float64, np.float32)
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Watched:
+    """The two parameters of every estimator: what it says and how long it may take."""
+
+    verbose: bool | int | str = "auto"
+    time_limit: float | None = None
+
+
+def watched(method: Method) -> Method:
+    """Have a method of an estimator obey `verbose` and `time_limit`, on one thread of BLAS."""
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        check_values(RULES, verbose=self.verbose, time_limit=self.time_limit)
+        with one_thread(), watching(type(self).__name__, self.verbose, self.time_limit):
+            return method(self, *args, **options)
+
+    return call  # type: ignore[return-value]
 
 
 def trusted(X: Any) -> Any:
@@ -74,7 +99,7 @@ class Problems(NamedTuple):
     joint: bool
 
 
-class LinearBase(SummaryMixin):
+class LinearBase(Watched, SummaryMixin):
     """Predictions X w + b of a model with `coef_` and `intercept_`; sparse X is welcome."""
 
     coef_: Floats
@@ -180,7 +205,7 @@ class PursuitBase(LinearBase):
         """Targets as scorers and splitters know them."""
         return y
 
-    @one_thread()
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 

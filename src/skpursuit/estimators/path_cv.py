@@ -27,7 +27,8 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
 
-from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows
+from skpursuit.data.progress import current
+from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows, watched
 from skpursuit.estimators.checks import check_optional_flag, check_parameters, check_path_solvers
 from skpursuit.estimators.choice.classes import ClassArena
 from skpursuit.estimators.choice.contest import Arena, Candidate, Choice, choose, least_loss
@@ -40,7 +41,6 @@ from skpursuit.estimators.linear_fit import LinearFit, predictions
 from skpursuit.estimators.path import CoefficientPath, information
 from skpursuit.loop.run import seed_of
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.threads import limited
 from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
@@ -92,7 +92,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
     fit_intercept: bool
     random_state: Any
 
-    @one_thread()
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Choose the number of coefficients, and what else is to be chosen, and fit it on all samples.
 
@@ -211,7 +211,11 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         ridges = self.ridges
         if self.ridge is not None and isinstance(ridges, str):
             ridges = [self.ridge]
-        paths = list(arena.paths(ridges))
+        watch, paths = current(), []
+        for path in arena.paths(ridges):
+            paths.append(path)
+            if watch.over():
+                break
         scorer = None if self.scoring is None else check_scoring(self, scoring=self.scoring)
         if scorer is not None:
             for path in paths:
@@ -228,7 +232,9 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         guard = self._guard() if self.null_guard == "auto" else float(self.null_guard or 0.0)
         choice = choose(candidates, nothing, self.selection, 0.0 if scorer is not None else guard)
         path = next(path for path in paths if (choice.candidate or best) in path)
-        fits = arena.refit(path)
+        watch.note("the chosen model on all samples")
+        with watch.part(None):
+            fits = arena.refit(path)
         self._keep_choice(choice, arena, path, fits, data, nothing)
         self._keep_scales(data.samples)
         self._keep_losses(candidates)

@@ -92,6 +92,10 @@ class PursuitRegressor(PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
         Seed of randomised selectors.
     warm_start : bool
         Begin with the features ("omp") or coefficients (others) of the last fit.
+    verbose : bool, int or "auto"
+        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
+    time_limit : float, optional
+        Seconds after which `fit` ends with what it has.
 
     Attributes
     ----------
@@ -189,6 +193,10 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         Folds that solvers by name fit at once, in threads.
     random_state : int, RandomState, Generator or None
         Seed of the folds and of randomised selectors.
+    verbose : bool, int or "auto"
+        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
+    time_limit : float, optional
+        Seconds after which no more models are tried; the chosen one is still fitted on all samples.
 
     Attributes
     ----------
