@@ -29,6 +29,8 @@ from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_unmasked
 from skpursuit.problem.state import Record, Status
 from skpursuit.problem.targets import checked_weights
+from skpursuit.selectors import Selector
+from skpursuit.solvers import Solver
 
 FLOATS = (np.float64, np.float32)
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -259,3 +261,21 @@ class PursuitBase(LinearBase):
         """Why the run stopped, or each of the runs."""
         stopped = self._stopped  # stored as strings because skops cannot store Enum members
         return [Status[name] for name in stopped] if isinstance(stopped, list) else Status[stopped]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PursuitParameters(Watched):
+    """The parameters that `PursuitRegressor` and `PursuitClassifier` share."""
+
+    solver: str | Solver = "omp"
+    selector: str | Selector = "auto"
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    fit_intercept: bool = True
+    normalize: bool = False
+    max_iter: int | None = None
+    shared_support: bool = False
+    radius: float = 1.0
+    ridge: float | None = None
+    random_state: Any = None
+    warm_start: bool = False

@@ -51,11 +51,6 @@ class CodesOut(Watched, ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_
         ----------
         transform : {"default"} or None
             Data frames cannot hold sparse codes and are refused.
-
-        Returns
-        -------
-        object
-            The estimator itself.
         """
         refuse_frames(transform)
         return self
@@ -204,12 +199,6 @@ class PursuitCoder(CodesOut, BaseEstimator):
         Parameters
         ----------
         X, y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        PursuitCoder
-            The coder itself.
         """
         self._check()
         return self
@@ -224,7 +213,6 @@ class PursuitCoder(CodesOut, BaseEstimator):
         X : array-like of shape (n_signals, n_features)
             Signals in rows. A memory-mapped array is read block by block.
         y : ignored
-            Present by convention.
 
         Returns
         -------

@@ -118,12 +118,6 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         X : array-like of shape (n_signals, n_features)
             Signals in rows.
         y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        DictionaryLearner
-            The learner itself.
         """
         X = self._checked(X)
         rng = self._start(X)
@@ -154,12 +148,6 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         X : array-like of shape (n_signals, n_features)
             Signals in rows, used in their order.
         y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        DictionaryLearner
-            The learner itself.
         """
         first = "components_" not in vars(self)
         X = self._checked(X, reset=first)

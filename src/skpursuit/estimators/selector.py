@@ -142,7 +142,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
             loss=loss,
             selector=self.selector,
             n_nonzero_coefs=max(k, 1),
-            normalize=self.normalize,
+            scale="column" if self.normalize else "none",
             ridge=self.ridge,
             random_state=seed_of(self.random_state),
         )

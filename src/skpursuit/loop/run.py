@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, cast
 
@@ -205,7 +205,9 @@ class Run:
     @one_thread()
     def go(self) -> None:
         """Iterate until something stops the run."""
-        self.started = self.saved = time.perf_counter()
+        self.saved, watch = time.perf_counter(), current()
+        limits = [None if self.time_limit is None else self.saved + self.time_limit, watch.end]
+        self.end, self.notes = min(end for end in (*limits, inf) if end is not None), watch.notes
         self.most_iterations = self.solver.iterations(self.problem)
         try:
             while self.stopped is None and self.state.status is None:
@@ -213,7 +215,9 @@ class Run:
                 self._save_if_due()
         finally:  # Ctrl-C included: the last whole iteration is kept
             self._save()
-        if self.stopped is not Status.TIME_LIMIT:
+        if self.stopped is Status.TIME_LIMIT:
+            watch.over()  # it was this limit, or our own
+        else:
             asking = Asking(self.bound, self.state.selector_memory)
             with np.errstate(**QUIET):  # not saved: a longer run may go on
                 self.state = asking.counting(lambda: self.solver.finish(self.problem, self.state))
@@ -222,9 +226,7 @@ class Run:
     def _limit(self) -> Status | None:
         if len(self.history) >= self.most_iterations:
             return Status.MAX_ITER
-        if self.time_limit is not None and time.perf_counter() - self.started >= self.time_limit:
-            return Status.TIME_LIMIT
-        return Status.TIME_LIMIT if current().over() else None
+        return Status.TIME_LIMIT if time.perf_counter() >= self.end else None
 
     def _iterate(self) -> Status | None:
         """One iteration; the state and the history change together, or not at all."""
@@ -247,7 +249,7 @@ class Run:
             after = after.remembering(asking.memory)
         self.state = after
         self.history.append(record)
-        current().note("iteration {}, {} coefficients", iteration + 1, len(after.support))
+        self.notes[:] = "iteration {}, {} coefficients", iteration + 1, len(after.support)
         if self.watch is not None:
             self.watch(after)
         answer = None if self.callback is None else self.callback(record)
