@@ -118,13 +118,7 @@ def losses_of(task: str) -> list[str]:
 
 
 def fit_table(table: Table, options: FitOptions) -> Outcome:
-    """Fit a sparse model to a table and judge it.
-
-    Raises
-    ------
-    TableError
-        If the table has too few rows, or classes of too few.
-    """
+    """Fit a sparse model to a table and judge it; TableError if it has too few rows, or a class has."""
     y = np.asarray(table.y)
     if options.task == "auto":
         options = replace(options, task=task_of(y))

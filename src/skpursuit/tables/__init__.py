@@ -92,23 +92,7 @@ def read_table(
 ) -> Table:
     """Read a file, learn its encoding and return matrix and target.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    encoding : EncodingOptions
-        The target, and what is said of columns.
-    read : ReadOptions
-        Format, character encoding, header.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    TableError
-        With one line for each problem that names the file, the problem and the remedy.
+    TableError has one line for each problem that names the file, the problem and the remedy.
     """
     return learn(read_columns(path, read), encoding or EncodingOptions())
 
