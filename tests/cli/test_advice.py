@@ -214,7 +214,8 @@ def test_what_is_no_kind(tmp_path, value):
 
 def test_every_problem_that_is_raised_has_words_and_all_words_are_used():
     package = Path(skpursuit.__file__).parent
-    text = "".join(path.read_text() for name in ("tables", "models") for path in (package / name).glob("*.py"))
+    sources = [*(package / "tables").glob("*.py"), *(package / "models").glob("*.py")]
+    text = "".join(path.read_text(encoding="utf-8") for path in sources)
     raised = set(re.findall(r'Refused\(\s*"([^"]+)"', text))
     assert len(raised) > 40
     assert raised <= PROBLEMS.keys()

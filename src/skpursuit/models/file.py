@@ -111,7 +111,7 @@ def linear_model(
     classes: Sequence[Any] | None = None,
     info: dict[str, Any] | None = None,
 ) -> LinearModel:
-    """Make a model from the coefficients, of shape (d,) or (n_outputs, d), that an estimator found on a table.
+    """Make a model from the coefficients (d,) or (n_outputs, d) that an estimator found on a table.
 
     Features that are zero in every output are left out. ``classes`` are the labels, None for regression.
     """
