@@ -111,7 +111,7 @@ def _as_file(file: Path, kind: str | None) -> Iterator[Path]:
         from skpursuit.tables.errors import Advice
 
         problem = "standard input: it has no name that tells its format; say it"
-        raise Refusal(problem, Advice("format", ("--format", "csv")))
+        raise Refusal(problem, Advice("unknown format", ("--format", "csv")))
     with tempfile.NamedTemporaryFile(suffix=f".{kind}") as kept:
         kept.write(sys.stdin.buffer.read())
         kept.flush()

@@ -31,7 +31,7 @@ from skpursuit.problem.losses import LOSSES
 from skpursuit.selectors import NAMES
 from skpursuit.solvers import solver_names
 from skpursuit.tables import Table
-from skpursuit.tables.errors import Advice, Refused, TableError, naming
+from skpursuit.tables.errors import Refused, naming
 
 FEWEST_ROWS = 10
 FEWEST_OF_A_CLASS = 4
@@ -118,13 +118,7 @@ def losses_of(task: str) -> list[str]:
 
 
 def fit_table(table: Table, options: FitOptions) -> Outcome:
-    """Fit a sparse model to a table and judge it.
-
-    Raises
-    ------
-    TableError
-        If the table has too few rows, or classes of too few.
-    """
+    """Fit a sparse model to a table and judge it; TableError if it has too few rows, or a class has."""
     y = np.asarray(table.y)
     if options.task == "auto":
         options = replace(options, task=task_of(y))
@@ -140,8 +134,8 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     known = judged.path is not None and options.k is None  # the path ends in the model of that size
     score = (judged.path if known else _fitted(X_train, y[train], k, options)).score(X_test, y[test])
     if not np.isfinite(score):
-        problem = "its numbers are too large to compute with"
-        raise TableError(table.path, problem, "give columns in larger units")
+        with naming(table.path):
+            raise Refused("huge numbers")
     constant = DummyRegressor() if regression else DummyClassifier()
     baseline = constant.fit(X_train[:, :1], y[train]).score(X_test[:, :1], y[test])
     everything = _everything(X_train, y[train], X_test, y[test], options) if options.reported else None
@@ -189,30 +183,25 @@ def _check(y: np.ndarray, options: FitOptions) -> None:
     able = solver_names(lambda kind: kind.has_sparsity)
     for option, names in (("selector", NAMES), ("solver", able), ("loss", losses_of(options.task))):
         if (given := getattr(options, option)) not in names:
-            problem, remedy = f"--{option} {given!r} is not known", f"use one of {', '.join(names)}"
-            raise Refused(problem, remedy, Advice(option, instead_of=f"--{option}"))
+            raise Refused(f"unknown {option}", given=given, names=", ".join(names))
     if len(y) < FEWEST_ROWS:
-        raise Refused(f"it has {len(y)} rows", f"a model needs at least {FEWEST_ROWS}: add rows")
+        raise Refused("few rows", rows=len(y), least=FEWEST_ROWS)
     numbers = y.dtype.kind in "fiub"
     labels, counts = np.unique(y, return_counts=True)
-    another = "give another one (--target)"
     if options.task == "regression":
         if not numbers:
-            advice = Advice("task", ("--task", "classification"), "--task")
-            raise Refused("the target holds texts, not numbers", "fit classes", advice)
+            raise Refused("texts")
         if len(labels) == 1:
-            raise Refused("the target has the same value in every row", another)
+            raise Refused("constant target")
         if np.abs(y).max() > LARGEST_TARGET:
-            raise Refused(f"the target goes beyond {LARGEST_TARGET:g}", "give it in a larger unit")
+            raise Refused("huge target", most=LARGEST_TARGET)
     elif len(labels) < 2:
-        raise Refused("the target has one class only", another)
+        raise Refused("one class")
     elif len(labels) > len(y) // 2:
-        remedy = "it may be a quantity" if numbers else "give a target with fewer classes (--target)"
-        other = Advice("task", ("--task", "regression"), "--task") if numbers else None
-        raise Refused(f"the target has {len(labels)} classes in {len(y)} rows", remedy, other)
+        raise Refused("a quantity" if numbers else "many classes", classes=len(labels), rows=len(y))
     elif counts.min() < FEWEST_OF_A_CLASS:
-        rare = f"class {str(labels[int(np.argmin(counts))])!r} has {counts.min()} row(s)"
-        raise Refused(rare, f"give every class at least {FEWEST_OF_A_CLASS}, or remove its rows")
+        rare = str(labels[int(np.argmin(counts))])
+        raise Refused("rare class", label=rare, count=counts.min(), least=FEWEST_OF_A_CLASS)
 
 
 def _split(y: np.ndarray, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
@@ -222,18 +211,13 @@ def _split(y: np.ndarray, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
     n, held = len(y), math.ceil(options.test_share * len(y))
     if held < fewest or n - held < kept:
         low, high = math.ceil(100 * fewest / n) / 100, min(0.9, math.floor(100 * (n - kept) / n) / 100)
-        remedy = f"use a --test-share from {low:g} to {high:g}, "
-        remedy += f"so that at least {fewest} are held out and {kept} are not"
-        advice = Advice("test share", ("--test-share", f"{(low + high) / 2:.2g}"), "--test-share")
-        raise Refused(f"of its {n} rows {held} would be held out", remedy, advice)
+        ends = {"low": low, "high": high, "between": (low + high) / 2}
+        raise Refused("test share", rows=n, held=held, fewest=fewest, kept=kept, **ends)
     train, test = train_test_split(
         np.arange(n), test_size=options.test_share, random_state=options.seed, stratify=classes
     )
     if classes is not None and np.bincount(classes[train], minlength=fewest).min() < 2:
-        advice = Advice("test share", (), "--test-share")
-        raise Refused(
-            "a class is left with fewer than 2 rows to learn from", "hold out less (--test-share)", advice
-        )
+        raise Refused("small share")
     return np.sort(train), np.sort(test)
 
 

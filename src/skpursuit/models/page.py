@@ -24,17 +24,7 @@ BINS = 10
 
 
 def model_page(file: str, table: Table, outcome: Outcome, model_file: Path | None) -> str:
-    """Return the page as one HTML document.
-
-    Parameters
-    ----------
-    file : str
-        Name of the table's file.
-    table, outcome : Table, Outcome
-        What was fitted, and what came out.
-    model_file : Path or None
-        Where the model is.
-    """
+    """Return the page as one HTML document; `file` is the table's, `model_file` says where the model is."""
     model, columns = outcome.model, table.described()
     odd = [row for row in columns if len(columns) <= COLUMNS or row["taken for"] != "number"]
     shown = outcome.effects[:BARS]
