@@ -178,21 +178,19 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     Parameters
     ----------
     solver : "auto", {"omp", "mp", "cosamp", "grasp", "sp"}, Solver or list of them
-        "auto", for logistic loss: greedy models with several ridges compete on the same folds (see Notes).
+        "auto", for logistic loss: boosted and greedy ridge models compete on the same folds (see Notes).
         Others as in `PursuitRegressorCV`.
     selector, criterion, cv, scoring, fit_intercept, normalize, max_iter, ridge, ridges, scale, selection
         As in `PursuitRegressorCV`; folds are stratified.
     loss : {"logistic", "squared", "huber", "quantile"} or Loss
     max_nonzero_coefs : int, optional
         K. Default as in `PursuitRegressorCV`, but with ``solver="auto"`` ``min(n_features, 2000)``.
-    null_guard : "auto", float or None
-        As in `PursuitRegressorCV`; "auto" is 2.
     cv_repeats : "auto" or int
         How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means three times for
         up to 150 samples, twice for up to 500, else once.
     multi_class, shared_support, class_weight
         As in `PursuitClassifier`; one number of coefficients serves all classes.
-    n_jobs, random_state, verbose, time_limit
+    null_guard, n_jobs, random_state, verbose, time_limit
         As in `PursuitRegressorCV`.
 
     Attributes
@@ -209,12 +207,14 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    ``solver="auto"`` scales the features (`scale`) and grows models on all folds together: the features with
-    the largest gradients join, one by one up to 10 and then more at a time, and a few Newton steps with a
-    ridge fit their coefficients. Ridges are tried from 0.1 downwards while the held-out loss falls, else
-    upwards. A path ends once that loss has clearly turned. The model with the smallest loss is taken, and
-    fitted on all samples by the same steps. Folds are drawn in the same way at every fit; a number for
-    `random_state` draws others.
+    ``solver="auto"`` scales the features (`scale`) and grows models on all folds together. Greedy models: the
+    features with the largest gradients join, one by one up to 10 and then more at a time, and a few Newton
+    steps with a ridge fit their coefficients; ridges are tried from 0.1 downwards while the held-out loss
+    falls, else upwards. Boosted models, on dense X of moderate size: the feature with the largest gradient
+    moves by a fifth of a safe step, up to 250 times. A path ends once its loss has clearly turned. The best
+    greedy model is taken if it beats the best boosted one by 1.5 standard errors of the paired difference,
+    else that one, and fitted on all samples by the same steps. Folds are drawn in the same way at every fit;
+    a number for `random_state` draws others.
 
     See Also
     --------
@@ -237,6 +237,3 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
 
     def _repeats(self, rows: float) -> int:
         return 3 if rows <= 150 else 2 if rows <= 500 else 1
-
-    def _guard(self) -> float:
-        return 2.0

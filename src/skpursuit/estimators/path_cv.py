@@ -47,6 +47,7 @@ from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
 from skpursuit.selectors import Selector
 
+GUARD, GUARDED = 1.6, 100  # t against the best constant, and samples from which all of it is asked for
 TALL, LARGE = 50, 2e6  # rows per column and entries of X from which "omp" takes Gram matrices of the folds
 
 
@@ -177,9 +178,11 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         """How often folds are drawn by default: with few samples one drawing is a matter of luck."""
         return 2 if rows <= 1000 else 1
 
-    def _guard(self) -> float:
-        """How many standard errors better than nothing a model must be by default."""
-        return 1.6
+    def _guard(self, rows: float) -> float:
+        """How many standard errors better than nothing a model must be: few samples prove little."""
+        if self.null_guard == "auto":
+            return GUARD * min(1.0, (rows / GUARDED) ** 2)
+        return float(self.null_guard or 0.0)
 
     def _is_auto(self) -> bool:
         return isinstance(self.solver, str) and self.solver == "auto"
@@ -229,8 +232,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             )
         null = arena.null()
         nothing = Candidate(arena, "null", 0.0, 0, null, arena.fold_losses(null))
-        guard = self._guard() if self.null_guard == "auto" else float(self.null_guard or 0.0)
-        choice = choose(candidates, nothing, self.selection, 0.0 if scorer is not None else guard)
+        guard = 0.0 if scorer is not None else self._guard(arena.folds.rows)
+        choice = choose(candidates, nothing, self.selection, guard)
         path = next(path for path in paths if (choice.candidate or best) in path)
         watch.note("the chosen model on all samples")
         with watch.part(None):
