@@ -24,6 +24,8 @@ from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.solvers import solver_names
 
+FEW = 150  # samples up to which 10 folds pay
+
 
 def _has_probabilities(estimator: Any) -> bool:
     """Whether the loss is one that gives probabilities; raises AttributeError otherwise."""
@@ -186,8 +188,8 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     max_nonzero_coefs : int, optional
         K. Default as in `PursuitRegressorCV`, but with ``solver="auto"`` ``min(n_features, 2000)``.
     cv_repeats : "auto" or int
-        How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means three times for
-        up to 150 samples, twice for up to 500, else once.
+        How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means twice for 150 to
+        500 samples, else once; up to 150 samples, `cv` is 10 by default.
     multi_class, shared_support, class_weight
         As in `PursuitClassifier`; one number of coefficients serves all classes.
     null_guard, n_jobs, random_state, verbose, time_limit
@@ -235,5 +237,8 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     shared_support: bool = False
     class_weight: Any = None
 
-    def _repeats(self, rows: float) -> int:
-        return 3 if rows <= 150 else 2 if rows <= 500 else 1
+    def _draws(self, rows: float, labels: Any) -> tuple[int, int]:
+        """With few samples more folds, so that each leaves nearly all of them to learn from."""
+        if rows <= FEW:
+            return max(5, min(10, int(np.unique(labels, return_counts=True)[1].min()))), 1
+        return 5, 2 if rows <= 500 else 1

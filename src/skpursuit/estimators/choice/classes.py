@@ -23,7 +23,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from skpursuit.estimators.choice.contest import Candidate, follow, search_ridges
-from skpursuit.estimators.choice.families import MOST_COLUMNS, best_columns, boost_records
+from skpursuit.estimators.choice.families import MOST_COLUMNS, best_columns
 from skpursuit.estimators.choice.folds import Folds
 from skpursuit.estimators.choice.squared_folds import ScaledData
 from skpursuit.estimators.linear_fit import LinearFit
@@ -38,6 +38,7 @@ MOST_DIRECT = 120  # dense columns up to which Newton's equations are solved dir
 MOST_CG = 25
 LEAST_CURVATURE = 1e-4
 STEP, MOST_STEPS = 0.2, 250
+BOOST_RECORDS = np.unique(np.geomspace(1, MOST_STEPS, 25).astype(int)).tolist()
 MOST_BOOSTED = 5e6  # entries of X times folds
 
 
@@ -86,19 +87,6 @@ class Growth:
         """Columns join the support, with coefficients of zero."""
         self.columns = np.concatenate([self.columns, new])
         self.coef = np.vstack([self.coef, np.zeros((len(new), self.coef.shape[1]))])
-
-    def move(self, j: int, row: Floats, change: Floats) -> None:
-        """Change the coefficients of one column, which may be new, and then the intercept."""
-        place = np.flatnonzero(self.columns == j)
-        if len(place) == 0:
-            self.add(np.array([j]))
-            place = np.array([len(self.columns) - 1])
-        self.coef[place[0]] += change
-        self.z += np.multiply.outer(row, change)
-        if self.fit_intercept:
-            shift = -self.residual().sum(axis=0) / (self.total * (self.loss.smoothness or 1.0))
-            self.z += shift
-            self.intercept = self.intercept + shift
 
     def _objective(self, z: Floats, coef: Floats, ridge: float) -> float:
         losses = self.loss.value(self.y, z)
@@ -240,7 +228,8 @@ class ClassArena:
         d = self.rows.shape[0]
         self.most = min(d, MOST_COLUMNS) if most is None else min(d, most)
         self.limited = most is None and self.most < d
-        self.boosts = not issparse(self.rows) and self.rows.size * folds.shape[0] <= MOST_BOOSTED
+        small = not issparse(self.rows) and self.rows.size * folds.shape[0] <= MOST_BOOSTED
+        self.boosts = small and max(self.outputs) == 1
         self.entries_read = 0
 
     # -- judging ------------------------------------------------------------------------------------------
@@ -280,7 +269,7 @@ class ClassArena:
     def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
         """The boosted path, and those of some ridges; `ridges` is "auto" or a list of those to try."""
         if self.boosts:
-            yield follow(self, "boost", 0.0, self._boosted(self.folds))
+            yield follow(self, "boost", 0.0, self._boosted(self.folds), patience=len(BOOST_RECORDS))
         if isinstance(ridges, str):
             yield from search_ridges(self._path, RIDGE, SMALLER, LARGER)
         else:
@@ -319,15 +308,30 @@ class ClassArena:
             yield size, self._judged(models, folds)
 
     def _boosted(self, folds: Folds) -> Iterator[tuple[int, Grown]]:
-        """Small steps along the column with the largest gradient, in units of a bound of the curvature."""
-        models, records = self._start(folds), set(boost_records(MOST_STEPS))
+        """Small steps along the columns with the largest gradients, in units of a bound of the curvature."""
+        models = self._start(folds)
         every = [model for growth in models for model in growth]
-        smoothness = self.loss.smoothness or 1.0
+        y, z = (np.hstack([part(model) for model in every]) for part in (lambda m: m.y, lambda m: m.z))
+        weights = np.hstack([model.weights for model in every])
+        unit = (self.loss.smoothness or 1.0) * weights.sum(axis=0)
+        intercepts = np.array([model.intercept[0] for model in every])
+        coef, each = np.zeros((len(self.rows), len(every))), np.arange(len(every))
         for step in range(1, MOST_STEPS + 1):
-            for model, slopes in zip(every, self._slopes(every)):
-                j = int(np.argmax(np.abs(slopes[:, 0]) if slopes.shape[1] == 1 else (slopes**2).sum(axis=1)))
-                model.move(j, self.rows[j], -STEP / smoothness * slopes[j] / model.total)
-            if step in records:
+            slopes = self.rows @ (weights * self.loss.residual(y, z))
+            self.entries_read += self.rows.size
+            best = np.abs(slopes).argmax(axis=0)
+            change = -STEP * slopes[best, each] / unit
+            coef[best, each] += change
+            z += self.rows[best].T * change
+            if self.data.fit_intercept:
+                shift = -(weights * self.loss.residual(y, z)).sum(axis=0) / unit
+                z += shift
+                intercepts += shift
+            if step in BOOST_RECORDS:
+                for p, model in enumerate(every):
+                    model.columns = np.flatnonzero(coef[:, p])
+                    model.coef, model.z = coef[model.columns, p : p + 1], z[:, p : p + 1]
+                    model.intercept = intercepts[p : p + 1].copy()
                 yield step, self._judged(models, folds)
 
     def _slopes(self, every: list[Growth]) -> list[Floats]:
