@@ -3,13 +3,12 @@
 `CodedX` is to codes what the store is to X: one `QuantizedTile` for each tile, estimates and their bounds
 summed over row edges and joined over column edges. It belongs to X itself, so one copy serves every view.
 `Codes` is what a design hands out: it takes residuals down through the view, counts what is read, and
-corrects what comes up, the rounding of that included. `BitCodes` does the same for two bits an entry, which
-prove nothing.
+corrects what comes up, the rounding of that included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 Bounded = tuple[Floats, Floats]  # an estimate and a bound on its error
 COST_VERBS = ("estimate_cost", "refine_cost", "rows_cost")
 ORDINARY = 1e-15, 1e15  # norms of columns and residuals whose products are within the range of float32
-PANEL_ENTRIES = 2**24  # entries of some rows of X that are copied together to be packed into bits
 
 
 @dataclass(frozen=True)
@@ -425,57 +423,6 @@ def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps:
         store.kept.norms.setdefault((1, 2), store.safe_roots(squares, 1))
     store.kept.finite = True  # codes refuse anything else
     return held
-
-
-class BitCodes:
-    """X in two bits an entry behind the view of a design.
-
-    Levels are means over rows, and guesses from other rows are not bounded: a view of some rows has bits of
-    its own.
-    """
-
-    def __init__(self, design: Design) -> None:
-        from skpursuit.data.bits import PackedBits
-
-        self.design, self.view = design, design.view
-        keeper = design.store.kept if self.view.rows is None else design.kept
-        if keeper.bits is None:
-            design.reads.prepare(*design.store.cost())
-            one_array = self.view.rows is None and design.store.is_one_tile
-            panels = [design.store.first.X] if one_array else self._panels()  # type: ignore[attr-defined]
-            keeper.bits = PackedBits.joined([PackedBits.build(panel) for panel in panels])
-            design.store.kept.finite = True  # as the codes
-        self.packed = keeper.bits
-
-    def _panels(self) -> Iterator[Floats]:
-        """The rows that are there, some columns at a time."""
-        store = self.design.store
-        step = max(1, PANEL_ENTRIES // store.shape[0])
-        for start in range(0, store.shape[1], step):
-            cols = np.arange(start, min(start + step, store.shape[1]))
-            lines = store.take(cols)
-            lines = lines if self.view.rows is None else np.take(lines, self.view.rows, axis=1)
-            yield lines.T.astype(self.design.dtype)
-
-    def estimate(self, r: Floats) -> Floats:
-        """A guess at V^T r from one bit an entry."""
-        self.design.reads.add(*self.packed.estimate_cost)
-        return self._guess(r, None, self.packed.estimate)
-
-    def refine(self, r: Floats, cols: Indices) -> Floats:
-        """A better guess at the entries at `cols`, from two bits an entry."""
-        real = self.design._real(cols)
-        self.design.reads.add(*self.packed.refine_cost(len(real)))
-        return self._guess(r, cols, lambda part: self.packed.refine(part, real))
-
-    def _guess(self, r: Floats, cols: Indices | None, guess: Callable[[Floats], Floats]) -> Floats:
-        view, design = self.view, self.design
-        u = view.weighted(r)
-        guesses = [guess(part) for part in u.reshape(len(u), -1).T]
-        g = guesses[0] if r.ndim == 1 else np.stack(guesses, axis=1)
-        real = slice(None) if cols is None else design._real(cols)
-        g = view.corrected(g, u.sum(axis=0), real)
-        return with_constant(design, cols, g, r.sum(axis=0)) if view.constant else g
 
 
 def with_constant(design: Design, cols: Indices | None, g: Floats, last: Floats) -> Floats:

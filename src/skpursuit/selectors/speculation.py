@@ -27,7 +27,7 @@ import numpy as np
 
 from skpursuit.data.codes import ORDINARY
 from skpursuit.data.design import Design
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.estimate import EPS, Estimate
 from skpursuit.numerics.finite import are_ordinary
 from skpursuit.numerics.sums import scaled_norm, scaled_norms
@@ -99,11 +99,13 @@ class Speculation:
     design : Design
     expect : Expect
         With `y` of one target.
+    above : float
+        Guesses end where a winner scores less than this times the last column of the pool did.
     """
 
-    def __init__(self, design: Design, expect: Expect) -> None:
+    def __init__(self, design: Design, expect: Expect, above: float = ABOVE) -> None:
         assert expect.y is not None
-        self.design = design
+        self.design, self.above = design, above
         self.steps = expect.steps
         self.size_of_y = scaled_norm(expect.y)
         self.most = GUESSES if expect.steps <= 4 * GUESSES else GUESSES // 4
@@ -122,6 +124,12 @@ class Speculation:
         if path is None or step is None:
             return None
         return settle(self.design, query, path.estimates[step], path.contenders[step])
+
+    def guess(self, query: Query) -> Indices:
+        """The next atoms, not verified; none where there is no guess."""
+        self.here = None  # a guess depends on the query alone
+        guess = self._guess(query) if self._serves(query) else None
+        return NO_COLUMNS if guess is None else guess.atoms
 
     def _serves(self, query: Query) -> bool:
         """Whether a round may be made for a query: of a solver that fits by least squares, and if it pays."""
@@ -170,7 +178,7 @@ class Speculation:
         if len(pool) == 0:
             return None
         single_r, single_Q = r.astype(np.float32), Q.astype(np.float32)
-        rough = pursued(codes.decoded(pool), single_Q, single_r, steps, ABOVE * float(scores[pool[-1]]))
+        rough = pursued(codes.decoded(pool), single_Q, single_r, steps, self.above * float(scores[pool[-1]]))
         atoms = pool[rough.order] if len(rough.order) else pool[:1]
         # Where a column costs a pass over X, those that score high are gathered too.
         likely = (lambda count: top(scores, count)) if self.design.columns_are_dear else None
