@@ -51,12 +51,14 @@ class Followed(NamedTuple):
     ----------
     g : (steps, columns) float32, behind the view
     loss : (steps, p), |g[t, j] - <decoded x_j, R[t]>| <= loss[t] . factors[j]
+    norms : (steps, blocks), |<x_j - decoded x_j, R[t]>| <= norms[t] . block_errors[:, j]
     represented : function of t that gives what `Codes.following` can go on from after step t; X in several
         tiles has nothing to go on from, and starts again
     """
 
     g: Any
     loss: Floats
+    norms: Floats
     represented: Callable[[int], Represented | None]
 
 
@@ -82,15 +84,14 @@ def itself(panels: Any) -> Any:
     return panels
 
 
-def multiplied(panels: Any, u: Floats) -> Bounded:
+def multiplied(panels: Any, u: Floats) -> tuple[Floats, ...]:
     """Products of the decoded columns of a tile with those of u, begun and ended."""
     return panels.multiplying(u)()
 
 
-def followed(panels: Any, R: Floats) -> Bounded:
-    """Products of the decoded columns of a tile with the rows of R, and their losses."""
-    trail = panels.following(R)()
-    return trail.g, trail.loss
+def followed(panels: Any, R: Floats) -> tuple[Floats, ...]:
+    """Products of the decoded columns of a tile with the rows of R, their losses, and norms of R."""
+    return panels.following(R)()[:3]
 
 
 class PanelCodes:
@@ -118,11 +119,6 @@ class PanelCodes:
     def block_errors(self) -> Floats:
         """(blocks, columns): upper bounds of the 2-norm of what the codes lose in a block of rows."""
         return np.concatenate([np.concatenate(row, axis=1) for row in self._errors])
-
-    def block_norms(self, u: Floats) -> Floats:
-        """(blocks, vectors): upper bounds of the norms of the columns of u in the same blocks."""
-        args = lambda at: (u[at.rows],) if at.j == 0 else None  # noqa: E731
-        return np.concatenate([part for _, part in self.store.run("block_norms", args, self.keep)])
 
     def code_loss(self, u: Floats) -> Floats:
         """Upper bounds of what the codes lose of a product with u."""
@@ -158,27 +154,36 @@ class PanelCodes:
         """Products of the decoded columns with the columns of u; see `PanelTile.multiplying`."""
         if self.store.is_one_tile:
             return self.only.multiplying(u)
-        return lambda: self._summed(multiplied, u.T, lambda at: (u[at.rows],))
+        return lambda: self._summed(multiplied, u.T, lambda at: (u[at.rows],))[:2]
 
     def following(
         self, R: Floats, before: Represented | None, dtype: Any
-    ) -> Callable[[], tuple[Any, Floats, Callable[[int], Represented | None]]]:
+    ) -> Callable[[], tuple[Any, Floats, Floats, Callable[[int], Represented | None]]]:
         """Products of the decoded columns with the rows of R; see `PanelTile.following`."""
         if self.store.is_one_tile:
             return self.only.following(R, before, dtype)
         part = lambda at: (np.ascontiguousarray(R[:, at.rows]),)  # noqa: E731
-        return lambda: (*self._summed(followed, R, part), lambda t: None)
 
-    def _summed(self, fn: Any, rows: Floats, args: Callable[[Place], tuple[Any, ...]]) -> Bounded:
-        """Products of tiles, added over rows and joined over columns, and their losses."""
+        def finish() -> tuple[Any, Floats, Floats, Callable[[int], None]]:
+            g, loss, norms = self._summed(followed, R, part)
+            return g, loss, np.hstack(norms), lambda t: None
+
+        return finish
+
+    def _summed(
+        self, fn: Any, rows: Floats, args: Callable[[Place], tuple[Any, ...]]
+    ) -> tuple[Floats, Floats, list[Floats]]:
+        """Products of tiles, added over rows and joined over columns; their losses; what else they tell."""
         g, squares = np.zeros((len(rows), self.store.shape[1])), np.zeros((len(rows), 2))
-        for place, (part, loss) in self.store.run(fn, args, self.keep):
+        others: list[Floats] = []
+        for place, (part, loss, *more) in self.store.run(fn, args, self.keep):
             g[:, place.cols] += part
-            if place.j == 0:  # the loss is that of the residual
+            if place.j == 0:  # these are of the residual
                 squares = squares + loss**2
+                others += more
         unit = 2 * self.terms * EPS
         rounding = unit * np.stack([norms_of(rows.T), np.abs(rows).sum(axis=1)], axis=1)
-        return g, np.sqrt(squares) * (1.0 + unit) + rounding
+        return g, np.sqrt(squares) * (1.0 + unit) + rounding, others
 
 
 class TileSums:

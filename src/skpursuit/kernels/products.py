@@ -23,7 +23,7 @@ from numba import config, njit
 from skpursuit.kernels.panel_vectors import PANEL, QUAD, SLOT, VECTORS, multiply_panel
 from skpursuit.kernels.panels import ROWS
 
-COMPILED_WITH = "35ba7f1e2048"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "f183d7530b7a"  # digest of these files: Numba notes changes of its own file only
 
 # The type of a number tells the kernel its form: Numba compiles, and caches, one for each.
 FORMS: dict[str, Any] = {
@@ -114,8 +114,8 @@ def cut_vectors(grouped, fresh, R, before, cuts, whole, offsets, units, sums):
     cuts : int, how often what is left of each vector is cut
     whole : (>= m * cuts, padded rows) int8, written
     offsets, units : (blocks, >= m * cuts), written; see `multiply`
-    sums : (m, 4, blocks), written: the sum of a vector, upper bounds of its 1-norm, of the squared 2-norm of
-        what is not represented, and of the squared 2-norm of all its cuts
+    sums : (m, 5, blocks), written: the sum of a vector, its 1-norm, and squared 2-norms: of what is not
+        represented, of all its cuts, and of itself
     """
     v = np.empty(ROWS)
     for b in range(units.shape[0]):
@@ -127,12 +127,15 @@ def cut_vectors(grouped, fresh, R, before, cuts, whole, offsets, units, sums):
         for t in range(R.shape[0]):
             total = 0.0
             one = 0.0
+            square = 0.0
             for i in range(count):
-                total += R[t, first + i]
-                one += abs(R[t, first + i])
+                entry = R[t, first + i]
+                total += entry
+                one += abs(entry)
+                square += entry * entry
                 if fresh:
                     before[first + i] = 0.0
-                v[i] = R[t, first + i] - before[first + i]
+                v[i] = entry - before[first + i]
             made = 0.0
             for k in range(t * cuts, (t + 1) * cuts):
                 top = _group_top(v, full) / 126.0 if grouped else _top(v, full) / 127.0
@@ -160,6 +163,7 @@ def cut_vectors(grouped, fresh, R, before, cuts, whole, offsets, units, sums):
             sums[t, 1, b] = one
             sums[t, 2, b] = left
             sums[t, 3, b] = made * made
+            sums[t, 4, b] = square
 
 
 @njit(cache=True, nogil=True, inline="always")
