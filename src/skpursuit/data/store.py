@@ -461,7 +461,7 @@ class TileStore:
             return largest, largest
         if self.dtype == np.float32:  # whatever the numbers are
             return 2.0**-149, 2.0**128 * sqrt(n)
-        coded = [*self.kept.codes.values(), *([self.kept.bits] if self.kept.bits is not None else [])]
+        coded = list(self.kept.codes.values())
         made = [axis for axis in (0, 1) if (axis, 2) in self.kept.norms]
         if coded and not made:
             peak = coded[0].peak
