@@ -30,16 +30,29 @@ from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.memory import MemoryLimit
 from skpursuit.data.reads import Reads
 from skpursuit.data.sparse import SparseTile
-from skpursuit.data.store import Arguments, Keep, Place, TileStore, call, no_arguments
+from skpursuit.data.store import Arguments, Keep, Place, TileStore, call, combination, no_arguments
 from skpursuit.data.tile import Cost, Tile
-from skpursuit.numerics.arrays import Indices
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.sums import PIECE
 
 TILE_BYTES = 2**25, 2**28  # the least and the most that chunks are joined to
 TILES = 128  # about as many tiles a large X is joined to
 WIDE = 4096  # columns up to which chunks beside each other are joined
 COLUMN_BYTES = 2**25  # gathered columns that the driver keeps
-NAMES = {"take": "gather_columns", "squares": "norms", "sums": "means", "multiplied": "code_products"}
+TRIP, TASK = 0.015, 0.0015  # seconds of a trip, and of each of its tasks, as measured (docs/dask.md)
+# What the dashboard shows for verbs and functions whose own names say less.
+NAMES = {
+    "product": "exact_products",
+    "dot_pieces": "candidate_products",
+    "take": "gather_columns",
+    "decoded": "decode_columns",
+    "predicted": "predictions",
+    "sums": "means",
+    **dict.fromkeys(["squares", "moved_squares", "scaled_squares"], "norms"),
+    **dict.fromkeys(["multiplied", "followed", "estimate", "refine"], "code_products"),
+    **dict.fromkeys(["facts_of", "code_loss", "block_norms"], "code_errors"),
+    **dict.fromkeys(["Encoding", "PanelEncoding"], "encode"),
+}
 
 
 class Cut(NamedTuple):
@@ -108,19 +121,22 @@ class DaskStore(TileStore):
 
     def _looked(self, tiles: list[Any]) -> Iterator[Tile]:
         """Tiles without entries of these tasks."""
-        name = f"skpursuit_look-{self.name}-{self.cluster.trips}"
+        name = self._name("look")
         tasks = {f"{name}-{k}": (look, tile) for k, tile in enumerate(tiles)}
         return self.cluster.results({**self.graph, **tasks}, list(tasks))
 
     # -- trips ----------------------------------------------------------------------------------------
+
+    def _name(self, what: str) -> str:
+        """What the tasks of a trip are called: keys are used once."""
+        return f"skpursuit_{NAMES.get(what, what)}-{self.name}-{self.cluster.trips}"
 
     def run(
         self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
     ) -> Iterator[tuple[Place, Any]]:
         graph, made = (self.graph, as_tile) if keep is None else (self._kept_graph(keep), itself)
         things = self.tiles if keep is None else list(graph)
-        name = fn if isinstance(fn, str) else fn.__name__
-        name = f"skpursuit_{NAMES.get(name, name)}-{self.name}-{self.cluster.trips}"
+        name = self._name(fn if isinstance(fn, str) else fn.__name__)
         asked, tasks = [], {}
         for place in self.places:
             arguments = args(place)
@@ -129,10 +145,33 @@ class DaskStore(TileStore):
                 tasks[f"{name}-{place.number}"] = Call(fn, made, arguments), things[place.number]
         yield from zip(asked, self.cluster.results({**graph, **tasks}, list(tasks)))
 
+    def combined(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
+        """As in the base class, where the tiles are: one trip, which brings n numbers instead of columns."""
+        asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
+
+        def args(at: Place) -> tuple[Any, ...] | None:
+            if at.j not in asked:
+                return None
+            places, local = asked[at.j]
+            return local, None if centre is None else centre[places], coef[places]
+
+        out = np.zeros((self.shape[0], *coef.shape[1:]))
+        for place, part in self.run(predicted, args):
+            out[place.rows] += part
+        return out
+
+    def check_rows(self, what: str) -> None:
+        trip = 1000 * (TRIP + TASK * len(self.places))
+        raise ValueError(
+            f"this selector looks at {what} of X many times a step; X is on a Dask cluster, where each look "
+            f"is a trip of about {trip:.0f} ms, and one exact product of all columns a single trip; use "
+            'selector "certified", "gram", "exact" or "auto"'
+        )
+
     def _kept_graph(self, keep: Keep) -> Graph:
         """What is kept of the tiles; it is begun with when it is first asked for."""
         if keep not in self._made:
-            name = f"skpursuit_{type(keep).__name__.lower()}-{self.name}-{self.cluster.trips}"
+            name = self._name(type(keep).__name__)
             tasks = {f"{name}-{k}": (Making(keep, k), tile) for k, tile in enumerate(self.tiles)}
             self._made[keep] = self.cluster.keep({**self.graph, **tasks}, list(tasks))
         return self._made[keep]
@@ -242,6 +281,11 @@ class BlankSparse(SparseTile):
         what, lines = ("columns", cols) if rows is None else ("rows", rows)
         entries = int(self.counts[what][slice(None) if lines is None else lines].sum())
         return entries, entries * self.entry_bytes
+
+
+def predicted(tile: Any, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
+    """The part that some columns of a tile have in predictions."""
+    return combination(tile.take(cols), centre, coef)
 
 
 def checksum(tile: Any) -> int:

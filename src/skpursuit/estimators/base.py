@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from skpursuit.data import Design, dask_source, is_elsewhere, make_design, rows_that_count, with_target
 from skpursuit.data.sparse_input import compressed
 from skpursuit.estimators.checks import check_parameters
+from skpursuit.estimators.lazy import refuse_rows_of_folds
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, full_coefs
 from skpursuit.estimators.summary import SummaryMixin
 from skpursuit.numerics.arrays import Floats, Indices
@@ -85,6 +86,7 @@ class LinearBase(SummaryMixin):
         """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
         check_unmasked(y=y)
         if is_elsewhere(X):
+            refuse_rows_of_folds(X)
             design, y = self._design_and_target(X, y, **checks)
             X = None
         else:
