@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.bits import PackedBits
 from skpursuit.data.panels import PanelTile
 from skpursuit.data.quantized import QuantizedTile
 from skpursuit.datasets import make_sparse_signal
@@ -99,27 +98,6 @@ def certified(X: np.ndarray, y: np.ndarray, k: int, codes: Any) -> Fitted:
     return chosen, facts
 
 
-def sketch(X: np.ndarray, y: np.ndarray, k: int, codes: PackedBits) -> Fitted:
-    fit, chosen, columns = Refit(y, k), [], Columns(X)
-    first, second = max(64, X.shape[1] // 8), 48
-    read = 0
-    for _ in range(k):
-        g = np.abs(codes.estimate(fit.r))
-        g[chosen] = -1.0
-        cols = np.argpartition(g, -first)[-first:]
-        fine = np.abs(codes.refine(fit.r, cols))
-        cols = cols[np.argpartition(fine, -second)[-second:]]
-        cols = np.sort(cols[g[cols] >= 0.0])
-        before = columns.count
-        at = columns.get(cols)
-        read += codes.estimate_cost[1] + codes.refine_cost(first)[1]
-        read += (columns.count - before) * X.shape[0] * X.itemsize
-        best = int(np.abs([columns.held[a] @ fit.r for a in at]).argmax())
-        chosen.append(int(cols[best]))
-        fit.add(columns.held[at[best]])
-    return chosen, {"columns gathered": columns.count, "bytes": read / k / X.nbytes}
-
-
 def best_of(repeats: int, **tasks: Callable[[], Any]) -> tuple[dict[str, float], dict[str, Any]]:
     """Shortest time and last answer of each task, interleaved, after a warm-up."""
     answers = {name: task() for name, task in tasks.items()}
@@ -135,7 +113,7 @@ def best_of(repeats: int, **tasks: Callable[[], Any]) -> tuple[dict[str, float],
 def products(X: np.ndarray, repeats: int) -> None:
     rng = np.random.default_rng(1)
     r, few = rng.standard_normal(X.shape[0]), rng.permutation(X.shape[1])[:100]
-    codes, bits, panels = QuantizedTile.build(X), PackedBits.build(X), PanelTile.build(X)
+    codes, panels = QuantizedTile.build(X), PanelTile.build(X)
     by_columns = np.asfortranarray(X)
     path = r - np.cumsum(np.random.default_rng(1).standard_normal((51, len(r))) * 0.02, axis=0)
     times, _ = best_of(
@@ -148,19 +126,15 @@ def products(X: np.ndarray, repeats: int) -> None:
         codes_build_fine=lambda: QuantizedTile.build(X),
         codes_estimate=lambda: codes.estimate(r),
         codes_refine_100=lambda: codes.refine(r, few),
-        sketch_build=lambda: PackedBits.build(X),
-        sketch_estimate=lambda: bits.estimate(r),
-        sketch_refine_100=lambda: bits.refine(r, few),
     )
     gemv = times.pop("gemv")
-    sizes = f"codes {codes.nbytes / X.nbytes:.3f}, sketch {bits.nbytes / X.nbytes:.3f} of X"
-    print(f"one gemv {1e3 * gemv:.1f} ms; {sizes}")
+    print(f"one gemv {1e3 * gemv:.1f} ms; codes {codes.nbytes / X.nbytes:.3f} of X")
     for name, seconds in times.items():
         print(f"  {name:24s} {seconds / gemv:7.3f} gemv  {1e3 * seconds:8.2f} ms")
 
 
 def fits(X: np.ndarray, y: np.ndarray, k: int, repeats: int) -> None:
-    codes, fine, bits = PanelTile.build(X), QuantizedTile.build(X), PackedBits.build(X)
+    codes, fine = PanelTile.build(X), QuantizedTile.build(X)
     times, answers = best_of(
         repeats,
         exact=lambda: exact(X, y, k),
@@ -168,8 +142,6 @@ def fits(X: np.ndarray, y: np.ndarray, k: int, repeats: int) -> None:
         certified_prepared=lambda: certified(X, y, k, codes),
         certified_fine=lambda: certified(X, y, k, QuantizedTile.build(X)),
         certified_fine_prepared=lambda: certified(X, y, k, fine),
-        sketch=lambda: sketch(X, y, k, PackedBits.build(X)),
-        sketch_prepared=lambda: sketch(X, y, k, bits),
     )
     truth = answers["exact"][0]
     print(f"{k} atoms, exact by BLAS {1e3 * times['exact']:.0f} ms")

@@ -15,13 +15,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.blas import daxpy
 
-from skpursuit import OMP, Sketch, as_design, datasets, minimize
-from skpursuit.data.codes import BitCodes
+from skpursuit import OMP, as_design, datasets, minimize
 from skpursuit.numerics import tuning
 
 FILE = Path(tuning.__file__)
 NUMBER = r"[0-9][0-9_.]*(?:e[+-]?[0-9]+)?"
-RANKED = 4  # steps of a pursuit for each time that the sketch ranks all columns
 LOADING = (
     "import numpy, time; from skpursuit import OMP, minimize; X = numpy.eye(64);"
     "minimize(X, X[0], OMP(1), 'exact'); began = time.perf_counter();"
@@ -84,21 +82,15 @@ def codes_of_x():
     design.codes()
     build = seconds(lambda: as_design(X, check=False).codes())
     fine = seconds(lambda: as_design(X, check=False).codes(fine=True)) - build
-    sketch_build = seconds(lambda: BitCodes(as_design(X, check=False)))
     codes = seconds(lambda: design.codes().estimate(y))
     several = X[:, :8].copy()
     ahead = seconds(lambda: design.codes().multiplying(several)()) / 8 * tuning.PREFETCH
-    ranked = int(Sketch().second * X.shape[1])
-    bits = seconds(lambda: BitCodes(design).estimate(y)) / RANKED
-    bits += seconds(lambda: BitCodes(design).refine(y, np.arange(ranked)))
     per_entry = 1e9 / X.size
     return {
         "build": build * per_entry,
         "fine": fine * per_entry,
         "codes": codes * per_entry,
         "ahead": ahead * per_entry,
-        "sketch_build": sketch_build * per_entry,
-        "bits": bits * per_entry,
     }
 
 

@@ -421,14 +421,14 @@ def test_a_memory_or_move_that_no_run_can_have_is_refused(tmp_path, group, name,
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("cols", lambda part: part[:-1]),
-        ("cols", lambda part: part + 10**6),
-        ("r", lambda part: part[:-1]),
-        ("least", lambda part: part[None]),
+        ("guesses", lambda part: part + 10**6),
+        ("guesses", lambda part: part - 10**6),
+        ("guesses", lambda part: part.astype(float)),
+        ("scores", lambda part: np.ones(2)),
         ("other", lambda part: np.ones(2)),
     ],
 )
-def test_a_shortlist_that_no_sketch_can_have_is_refused(tmp_path, name, change):
+def test_a_memory_that_no_sketch_can_have_is_refused(tmp_path, name, change):
     path = tmp_path / "run.ckpt"
     minimize(X, Y, OMP(6), "sketch", checkpoint=path, callback=lambda r: r.iteration == 2)
     saved = files.load(path)

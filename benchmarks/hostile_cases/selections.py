@@ -34,7 +34,7 @@ HEURISTIC = {
     "halving paper": lambda: sk.SuccessiveHalving(finish=0.0, order="random"),
     "reject": lambda: sk.SuccessiveReject(budget=0.3),
     "sketch": lambda: "sketch",
-    "sketch short": lambda: sk.Sketch(second=0.5, last=1, drift=0.0),
+    "sketch short": lambda: sk.Sketch(last=1),
 }
 
 

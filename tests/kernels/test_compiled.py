@@ -46,6 +46,5 @@ def test_a_file_changes_with_those_it_is_compiled_with(path):
 
 
 def test_what_is_used_is_found_through_others():
-    assert used_by("bits") == ["counts", "vectors"]
     assert used_by("columns") == ["rows", "vectors"]
     assert used_by("rows") == []

@@ -2,7 +2,6 @@
 
 import contextlib
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +35,7 @@ def test_sketch_finds_the_atoms_and_reads_little():
     sketch = minimize(X, y, OMP(n_nonzero_coefs=20), "sketch")
     assert len(set(exact.support) & set(sketch.support)) >= 19
     assert {record.certificate for record in sketch.history} == {"heuristic"}
-    guessing = ask(Sketch(last=1), X, y)
-    assert guessing.bytes_read <= 0.05 * X.nbytes
+    assert sum(record.bytes_read for record in sketch.history) <= 0.6 * X.nbytes
 
 
 def test_sketch_on_sparse_views_targets_and_bad_arguments():
@@ -47,9 +45,8 @@ def test_sketch_on_sparse_views_targets_and_bad_arguments():
     exact = minimize(X, Y, OMP(n_nonzero_coefs=3), "exact", sample_weight=np.arange(60.0))
     sketch = minimize(X, Y, OMP(n_nonzero_coefs=3), "sketch", sample_weight=np.arange(60.0))
     assert exact.support.tolist() == sketch.support.tolist()  # 40 columns: all are computed exactly
-    for given in ({"second": 0.0}, {"second": 2.0}, {"last": 0}, {"drift": -0.1}, {"drift": 1.0}):
-        with pytest.raises(ValueError, match="must be"):
-            Sketch(**given)
+    with pytest.raises(ValueError, match="must be"):
+        Sketch(last=0)
 
 
 def planted(n, d, seed):
@@ -60,46 +57,30 @@ def planted(n, d, seed):
     return X, r, move * np.linalg.norm(r) / np.linalg.norm(move)
 
 
-def test_sketch_ranks_all_columns_only_when_the_residual_has_changed():
-    n, d, size = 256, 2000, 200
-    X, r, move = planted(n, d, 3)
-    design, selector = as_design(X), Sketch(last=10)
-    first = ask(selector, design, r)
-    assert len(first.memory["cols"]) == size
-    assert first.entries_read == n * (d + size + first.recomputed)
-    near = ask(selector, design, r + 0.2 * move, memory=first.memory)
-    assert near.entries_read == n * (size + near.recomputed)
-    assert near.memory is first.memory
-    far = ask(selector, design, r + 0.4 * move, memory=first.memory)
-    assert far.entries_read == n * (d + size + far.recomputed)
-    anew = ask(Sketch(last=10, drift=0.0), design, r + 0.2 * move, memory=first.memory)
-    assert anew.entries_read == n * (d + size + anew.recomputed)
-    other = ask(selector, design, r[:, None], score=Group(), memory=first.memory)
-    assert other.entries_read == n * (d + size + other.recomputed)
-
-
-def test_sketch_ranks_all_columns_when_those_of_its_shortlist_are_no_longer_ahead():
+def test_sketch_looks_at_all_columns_only_when_the_residual_has_changed():
     n, d = 256, 2000
-    X, r, _ = planted(n, d, 5)
-    design, selector = as_design(X), Sketch(last=10)
+    X, r, move = planted(n, d, 3)
+    design, selector = as_design(X), Sketch(last=40)
     first = ask(selector, design, r)
     assert first.indices.tolist() == [7]
-    best = first.memory["cols"][np.argsort(-first.memory["scores"])[:185]]
-    answer = ask(selector, design, r, exclude=best, memory=first.memory)
-    assert answer.entries_read >= n * d  # 15 of the list were left, and no better than the others
-    behind = {**first.memory, "least": np.array(np.inf)}
-    assert ask(selector, design, r, memory=behind).entries_read >= n * d
-    wild = {**first.memory, "scores": first.memory["scores"] + 1e3}
-    assert ask(selector, design, r, memory=wild).entries_read >= n * d
+    assert first.entries_read == n * (d + first.recomputed)
+    near = ask(selector, design, r + 0.05 * move, memory=first.memory)
+    assert near.entries_read == n * near.recomputed
+    assert near.memory["scores"] is first.memory["scores"]
+    far = ask(selector, design, move, memory=first.memory)
+    assert far.entries_read > n * d
+    taken = np.argsort(-first.memory["scores"])[:500]
+    beyond = ask(selector, design, r, exclude=taken, memory=first.memory)
+    assert beyond.indices.tolist() == ask(Exact(), design, r, exclude=taken).indices.tolist()
 
 
-def test_sketch_keeps_a_shortlist_for_many_columns_targets_and_views():
+def test_sketch_keeps_its_look_for_targets_and_views():
     X, r, move = planted(300, 3000, 6)
     rng = np.random.default_rng(6)
     R, score = np.stack([r, rng.standard_normal(300)], axis=1), Group()
     X[:, [40, 41]] += 0.4 * r[:, None]
     for design in (as_design(X), view(X, centre=X.mean(axis=0), root=np.full(300, 2.0))):
-        for given in ({}, {"k": 3}, {"score": Signed()}, {"score": score}):
+        for given in ({}, {"score": Signed()}, {"score": score}):
             first = R if given.get("score") is score else r
             small = 0.05 * (move if first.ndim == 1 else move[:, None])
             sign = -1.0 if isinstance(given.get("score"), Signed) else 1.0
@@ -107,7 +88,7 @@ def test_sketch_keeps_a_shortlist_for_many_columns_targets_and_views():
             later = Question(sign * (first + small), memory=held.memory, **given)
             answer = ask(Sketch(), design, later)
             assert answer.entries_read < X.size
-            assert answer.memory is held.memory
+            assert answer.memory["scores"] is held.memory["scores"]
             assert set(answer.indices) == set(ask(Exact(), design, later).indices)
 
 
@@ -115,19 +96,18 @@ def test_matching_pursuit_with_a_sketch_goes_on_where_the_residual_comes_to_rest
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 500))
     y = X[:, :150] @ (0.05 * rng.standard_normal(150)) + rng.standard_normal(600)
-    selector = Sketch(last=5)
-    kept = minimize(X, y, MatchingPursuit(max_iter=600), selector)
-    anew = minimize(X, y, MatchingPursuit(max_iter=600), replace(selector, drift=0.0))
-    gradients = [np.abs(X.T @ (X @ result.coef - y)).max() for result in (kept, anew)]
-    assert kept.objective < 1.1 * anew.objective
+    result = minimize(X, y, MatchingPursuit(max_iter=600), "sketch")
+    exact = minimize(X, y, MatchingPursuit(max_iter=600), "exact")
+    gradients = [np.abs(X.T @ (X @ fit.coef - y)).max() for fit in (result, exact)]
+    assert result.objective < 1.01 * exact.objective
     assert gradients[0] < 1.5 * gradients[1]
-    assert sum(record.entries_read < X.size for record in kept.history) > 150
+    assert sum(record.entries_read < X.size for record in result.history) > 150
 
 
 def test_sketch_never_chooses_what_is_excluded():
     rng = np.random.default_rng(4)
     X, r = rng.standard_normal((64, 300)), rng.standard_normal(64)
-    design, selector = as_design(X), Sketch(second=0.1, last=5)
+    design, selector = as_design(X), Sketch(last=5)
     taken: list[int] = []
     memory = None
     for _ in range(300):  # until nothing is left
@@ -138,21 +118,20 @@ def test_sketch_never_chooses_what_is_excluded():
     assert len(ask(selector, design, r, exclude=np.arange(300)).indices) == 0
 
 
-@pytest.mark.parametrize("stop_at", [1, 4, 7])
-def test_sketch_resumes_with_its_shortlist(tmp_path, stop_at):
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_sketch_resumes_with_its_guesses_or_its_look(tmp_path, loss):
     X, y, _ = datasets.make_sparse_signal(400, 3000, 15, random_state=1)
-    solver, selector = OMP(n_nonzero_coefs=15), Sketch(second=0.05, last=3, drift=0.5)
-    whole = minimize(X, y, solver, selector)
+    given = {"solver": OMP(n_nonzero_coefs=15), "selector": Sketch(last=50), "loss": loss}
+    whole = minimize(X, y, **given)
     path = tmp_path / "run"
-    halted = minimize(
-        X, y, solver, selector, checkpoint=path, callback=lambda record: record.iteration == stop_at
-    )
-    assert halted.n_iter == stop_at + 1
-    after = minimize(X, y, solver, selector, checkpoint=path)
+    for stop_at in (1, 4, 7):
+        halted = minimize(X, y, checkpoint=path, callback=lambda r, at=stop_at: r.iteration == at, **given)
+        assert halted.n_iter == stop_at + 1
+    after = minimize(X, y, checkpoint=path, **given)
     assert after.support.tolist() == whole.support.tolist()
     reads = [record.entries_read for record in whole.history]
     assert [record.entries_read for record in after.history] == reads
-    assert min(reads) < X.size <= max(reads)  # some steps ranked all columns, some did not
+    assert min(reads) < X.size < max(reads)  # some steps looked at all columns, some did not
 
 
 @pytest.mark.filterwarnings("error")

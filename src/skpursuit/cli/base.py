@@ -44,15 +44,7 @@ NAMING = ("--column", "--drop", "--categorical", "--id")  # options whose value 
 
 
 class Refusal(click.ClickException):
-    """What was given cannot be used: one line on standard error for each problem, exit code 2.
-
-    Parameters
-    ----------
-    message : str
-        One line.
-    advice : Advice or None
-        Options that lead past the problem; see `skpursuit.tables.errors`.
-    """
+    """What was given cannot be used: one line for each problem, with the `Advice` past it, exit code 2."""
 
     exit_code = BAD_INPUT
 
@@ -196,14 +188,9 @@ def in_line(text: str, limit: int = WIDTH) -> str:
 
 
 def command(examples: str, printing: bool = True) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of the program, with examples in its help.
+    """Make a command of the program, with examples in its help, one a line.
 
-    Parameters
-    ----------
-    examples : str
-        One command a line.
-    printing : bool
-        Whether to add ``--quiet`` and ``--json``; the function then gets an `Output` as ``out``.
+    A command that is printing has ``--quiet`` and ``--json``, and its function gets an `Output` as ``out``.
     """
     lines = textwrap.indent(textwrap.dedent(examples).strip("\n"), "  ")
 
@@ -282,12 +269,7 @@ def _writing(path: Path, option: str) -> Iterator[None]:
 class Meter:
     """Shows what is being done and how long it will still take; a context manager.
 
-    Parameters
-    ----------
-    out : Output
-        Says whether anything is shown.
-    soon, every : float
-        Seconds before the first sign, and between lines.
+    It takes `soon` seconds before the first sign and, without a terminal, `every` so many between lines.
     """
 
     def __init__(self, out: Output, soon: float = SOON, every: float = EVERY) -> None:

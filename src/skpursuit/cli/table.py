@@ -63,7 +63,7 @@ class Registered(click.ParamType):
         from skpursuit.solvers import solver_names
 
         known = {
-            "solver": solver_names(lambda kind: kind.has_sparsity),  # those that take a number of features
+            "solver": ["auto", *solver_names(lambda kind: kind.has_sparsity)],  # a number of features
             "selector": NAMES,
             "loss": [name for name, loss in LOSSES.items() if not loss.couples_targets],
         }
@@ -111,7 +111,7 @@ def _as_file(file: Path, kind: str | None) -> Iterator[Path]:
         from skpursuit.tables.errors import Advice
 
         problem = "standard input: it has no name that tells its format; say it"
-        raise Refusal(problem, Advice("format", ("--format", "csv")))
+        raise Refusal(problem, Advice("unknown format", ("--format", "csv")))
     with tempfile.NamedTemporaryFile(suffix=f".{kind}") as kept:
         kept.write(sys.stdin.buffer.read())
         kept.flush()
@@ -167,9 +167,12 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
 @click.option("--schema", type=FILE, help="Take columns for what this file says.")
 @click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
 @click.option("--loss", type=Registered(), help="What is minimised.  [default: squared; classes: logistic]")
-@click.option("--solver", type=Registered(), default="omp", help="How the model grows.")
+@click.option("--solver", type=Registered(), default="auto", help="How the model grows; auto: several ways.")
 @click.option("--selector", type=Registered(), default="auto", help="How features are found.")
-@click.option("--normalize/--no-normalize", default=True, help="Do features compete as if of one spread?")
+@click.option(
+    "--normalize/--no-normalize", default=None,
+    help="Do features compete as if of one spread?  [default: in dense tables]",
+)  # fmt: skip
 @click.option(
     "--test-share", type=SHARE, default=0.2, callback=refuse_nan, help="Rows held out for the score."
 )

@@ -3,13 +3,12 @@
 `CodedX` is to codes what the store is to X: one `QuantizedTile` for each tile, estimates and their bounds
 summed over row edges and joined over column edges. It belongs to X itself, so one copy serves every view.
 `Codes` is what a design hands out: it takes residuals down through the view, counts what is read, and
-corrects what comes up, the rounding of that included. `BitCodes` does the same for two bits an entry, which
-prove nothing.
+corrects what comes up, the rounding of that included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 Bounded = tuple[Floats, Floats]  # an estimate and a bound on its error
 COST_VERBS = ("estimate_cost", "refine_cost", "rows_cost")
 ORDINARY = 1e-15, 1e15  # norms of columns and residuals whose products are within the range of float32
-PANEL_ENTRIES = 2**24  # entries of some rows of X that are copied together to be packed into bits
 
 
 @dataclass(frozen=True)
@@ -87,10 +85,10 @@ def facts_of(coded: Any) -> CodeFacts:
 
 
 class CodedX:
-    """The codes of X with one rounding: panels of one byte an entry, and two bytes, as far as asked for.
+    """The codes of X with one rounding: panels of one byte an entry or two, and codes by rows.
 
-    Panels (`panel_codes.py`) are for products with all columns. Tiles with a second byte, with codes that are
-    rounded at random or with codes by rows are `QuantizedTile`; they estimate where there are no panels.
+    Panels (`panel_codes.py`) are for products with all columns. Codes that are rounded at random and codes by
+    rows are `QuantizedTile`; they estimate where there are no panels.
     """
 
     def __init__(self, store: TileStore, seed: int | None) -> None:
@@ -101,17 +99,19 @@ class CodedX:
 
     def has(self, fine: bool, steps: bool) -> bool:
         """Whether there are such codes already."""
-        if self.keep is None:
-            return self._panels is not None and not fine and not steps
-        return self.keep.fine >= fine and self.keep.steps >= steps
+        there = self.keep is not None or self._panels is not None
+        return there and self.has_fine >= fine and self.has_steps >= steps
 
     def make(self, fine: bool, steps: bool, reads: Reads) -> None:
         """Make such codes, keeping the bytes that are there."""
         reads.prepare(*self.store.cost())
-        if self.seed is None and not fine and not steps:
-            self._panels = PanelCodes(self.store)
+        if self.seed is None and not steps:
+            before = self._panels
+            self._panels = PanelCodes(self.store, fine)
+            if before is not None:
+                self.store.forget(before.keep)
             return
-        before = self.keep
+        was = self.keep
         keep = Encoding(self.seed, fine or self.has_fine, steps or self.has_steps)
         if self.store.is_one_tile:
             self._only = next(iter(self.store.run(itself, keep=keep)))[1]
@@ -121,8 +121,8 @@ class CodedX:
         width = len(self.store.grid[0])
         self.facts = [facts[i : i + width] for i in range(0, len(facts), width)]
         self.keep = keep  # last: an interrupt before it leaves what was there
-        if before is not None:
-            self.store.forget(before)
+        if was is not None:
+            self.store.forget(was)
 
     def panels(self, reads: Reads) -> PanelCodes:
         """The panels, made if they are not there."""
@@ -139,7 +139,7 @@ class CodedX:
     @property
     def has_fine(self) -> bool:
         """Whether there is a second byte of each entry."""
-        return self.keep is not None and self.keep.fine
+        return self._refines_by_panels or (self.keep is not None and self.keep.fine)
 
     @property
     def has_steps(self) -> bool:
@@ -161,6 +161,8 @@ class CodedX:
         """What a verb of all columns or some reads."""
         if self._estimates_by_panels(cols) and verb == "estimate_cost":
             return self.panels(Reads()).cost
+        if self._refines_by_panels and verb == "refine_cost":
+            return self.panels(Reads()).fine_cost
         if self.store.is_one_tile:
             return getattr(self.only, verb)(None if cols is None else len(cols))
         asked = np.arange(self.store.shape[1]) if cols is None else cols
@@ -172,6 +174,10 @@ class CodedX:
 
     def _estimates_by_panels(self, cols: Indices | None) -> bool:
         return self._panels is not None and cols is None
+
+    @property
+    def _refines_by_panels(self) -> bool:
+        return self._panels is not None and self._panels.keep.fine
 
     def rows_cost(self, rows: Indices) -> tuple[int, int]:
         """What `rows` reads for these rows in all."""
@@ -192,6 +198,9 @@ class CodedX:
 
     def refine(self, u: Floats, cols: Indices) -> Bounded:
         """Entries of X^T u at `cols` from two bytes an entry."""
+        if self._refines_by_panels:
+            g, bound = self.panels(Reads()).estimate(u, fine=True)
+            return g[cols], bound[cols]
         return self.only.refine(u, cols) if self.store.is_one_tile else self._summed("refine", u, cols)
 
     def _summed(self, verb: str, u: Floats, cols: Indices, *more: Any) -> Bounded:
@@ -325,15 +334,17 @@ class Codes:
         sizes = self.sizes
         return bool(((sizes == 0.0) | ((sizes > ORDINARY[0]) & (sizes < ORDINARY[1]))).all())
 
-    def following(self, R: Floats, before: Represented | None = None) -> Callable[[], Followed]:
+    def following(
+        self, R: Floats, before: Represented | None = None, fine: bool = False
+    ) -> Callable[[], Followed]:
         """Begin with products of the decoded columns with R, the residuals of consecutive steps as rows.
 
         `before` is what an earlier call represents: then only the way from there is multiplied. What ends it
-        returns a `Followed`. Norms of R should be within `ORDINARY`, or zero.
+        returns a `Followed`. Norms of R should be within `ORDINARY`, or zero. `fine` decodes by both bytes.
         """
-        self.design.reads.add(*self.panels.cost)
+        self.design.reads.add(*(self.panels.fine_cost if fine else self.panels.cost))
         view, rows = self.view, np.ascontiguousarray(self._down(R.T).T)
-        end = self.panels.following(rows, before, np.float32 if view.is_unmoved else np.float64)
+        end = self.panels.following(rows, before, np.float32 if view.is_unmoved else np.float64, fine)
 
         def finish() -> Followed:
             g, loss, represented = end()
@@ -353,12 +364,16 @@ class Codes:
         return self.view.columns(self.panels.decoded(cols), cols)
 
     @property
-    def block_errors(self) -> Floats:
+    def has_fine(self) -> bool:
+        """Whether panels have a second byte."""
+        return self.panels.keep.fine
+
+    def block_errors(self, fine: bool) -> Floats:
         """(blocks, columns) E with |<x_j - decoded x_j, r_t>| <= sum over b of M[t, b] E[b, j].
 
         M is what `block_norms` makes of the residuals. Blocks are those of X, 512 rows or fewer.
         """
-        return self.view.bound_per_scale(self.panels.block_errors.T).T
+        return self.view.bound_per_scale(self.panels.block_errors[int(fine)].T).T
 
     def block_norms(self, R: Floats) -> Floats:
         """(steps, blocks) M: norms of the rows of R in the blocks of rows of X; see `block_errors`."""
@@ -408,57 +423,6 @@ def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps:
         store.kept.norms.setdefault((1, 2), store.safe_roots(squares, 1))
     store.kept.finite = True  # codes refuse anything else
     return held
-
-
-class BitCodes:
-    """X in two bits an entry behind the view of a design.
-
-    Levels are means over rows, and guesses from other rows are not bounded: a view of some rows has bits of
-    its own.
-    """
-
-    def __init__(self, design: Design) -> None:
-        from skpursuit.data.bits import PackedBits
-
-        self.design, self.view = design, design.view
-        keeper = design.store.kept if self.view.rows is None else design.kept
-        if keeper.bits is None:
-            design.reads.prepare(*design.store.cost())
-            one_array = self.view.rows is None and design.store.is_one_tile
-            panels = [design.store.first.X] if one_array else self._panels()  # type: ignore[attr-defined]
-            keeper.bits = PackedBits.joined([PackedBits.build(panel) for panel in panels])
-            design.store.kept.finite = True  # as the codes
-        self.packed = keeper.bits
-
-    def _panels(self) -> Iterator[Floats]:
-        """The rows that are there, some columns at a time."""
-        store = self.design.store
-        step = max(1, PANEL_ENTRIES // store.shape[0])
-        for start in range(0, store.shape[1], step):
-            cols = np.arange(start, min(start + step, store.shape[1]))
-            lines = store.take(cols)
-            lines = lines if self.view.rows is None else np.take(lines, self.view.rows, axis=1)
-            yield lines.T.astype(self.design.dtype)
-
-    def estimate(self, r: Floats) -> Floats:
-        """A guess at V^T r from one bit an entry."""
-        self.design.reads.add(*self.packed.estimate_cost)
-        return self._guess(r, None, self.packed.estimate)
-
-    def refine(self, r: Floats, cols: Indices) -> Floats:
-        """A better guess at the entries at `cols`, from two bits an entry."""
-        real = self.design._real(cols)
-        self.design.reads.add(*self.packed.refine_cost(len(real)))
-        return self._guess(r, cols, lambda part: self.packed.refine(part, real))
-
-    def _guess(self, r: Floats, cols: Indices | None, guess: Callable[[Floats], Floats]) -> Floats:
-        view, design = self.view, self.design
-        u = view.weighted(r)
-        guesses = [guess(part) for part in u.reshape(len(u), -1).T]
-        g = guesses[0] if r.ndim == 1 else np.stack(guesses, axis=1)
-        real = slice(None) if cols is None else design._real(cols)
-        g = view.corrected(g, u.sum(axis=0), real)
-        return with_constant(design, cols, g, r.sum(axis=0)) if view.constant else g
 
 
 def with_constant(design: Design, cols: Indices | None, g: Floats, last: Floats) -> Floats:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -30,9 +31,9 @@ from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.memory import MemoryLimit
 from skpursuit.data.reads import Reads
 from skpursuit.data.sparse import SparseTile
-from skpursuit.data.store import Arguments, Keep, Place, TileStore, call, combination, no_arguments
+from skpursuit.data.store import Arguments, Keep, Place, TileStore, call, no_arguments
 from skpursuit.data.tile import Cost, Tile
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import Indices
 from skpursuit.numerics.sums import PIECE
 
 TILE_BYTES = 2**25, 2**28  # the least and the most that chunks are joined to
@@ -99,7 +100,7 @@ class DaskStore(TileStore):
         for rows in cuts(X.chunks[0], edges[0]):
             for cols in cuts(X.chunks[1], edges[1]):
                 parts = [(X.name, above.chunk, beside.chunk) for above in rows for beside in cols]
-                tasks[f"skpursuit_tile-{self.name}-{len(tasks)}"] = Joining(rows, cols), *parts
+                tasks[f"skpursuit_tile-{self.name}-{len(tasks)}"] = partial(joined, rows, cols), *parts
         # Optimising drops chunks that are on the workers already: those are as they were given.
         chunks = {**given, **X.__dask_optimize__(given, X.__dask_keys__())}
         return {**chunks, **tasks}, list(tasks)
@@ -134,7 +135,7 @@ class DaskStore(TileStore):
     def run(
         self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
     ) -> Iterator[tuple[Place, Any]]:
-        graph, made = (self.graph, as_tile) if keep is None else (self._kept_graph(keep), itself)
+        graph, do = (self.graph, on_tile) if keep is None else (self._kept_graph(keep), on_kept)
         things = self.tiles if keep is None else list(graph)
         name = self._name(fn if isinstance(fn, str) else fn.__name__)
         asked, tasks = [], {}
@@ -142,23 +143,8 @@ class DaskStore(TileStore):
             arguments = args(place)
             if arguments is not None:
                 asked.append(place)
-                tasks[f"{name}-{place.number}"] = Call(fn, made, arguments), things[place.number]
+                tasks[f"{name}-{place.number}"] = partial(do, fn, arguments), things[place.number]
         yield from zip(asked, self.cluster.results({**graph, **tasks}, list(tasks)))
-
-    def combined(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
-        """As in the base class, where the tiles are: one trip, which brings n numbers instead of columns."""
-        asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
-
-        def args(at: Place) -> tuple[Any, ...] | None:
-            if at.j not in asked:
-                return None
-            places, local = asked[at.j]
-            return local, None if centre is None else centre[places], coef[places]
-
-        out = np.zeros((self.shape[0], *coef.shape[1:]))
-        for place, part in self.run(predicted, args):
-            out[place.rows] += part
-        return out
 
     def check_rows(self, what: str) -> None:
         trip = 1000 * (TRIP + TASK * len(self.places))
@@ -172,7 +158,7 @@ class DaskStore(TileStore):
         """What is kept of the tiles; it is begun with when it is first asked for."""
         if keep not in self._made:
             name = self._name(type(keep).__name__)
-            tasks = {f"{name}-{k}": (Making(keep, k), tile) for k, tile in enumerate(self.tiles)}
+            tasks = {f"{name}-{k}": (partial(made_of, keep, k), tile) for k, tile in enumerate(self.tiles)}
             self._made[keep] = self.cluster.keep({**self.graph, **tasks}, list(tasks))
         return self._made[keep]
 
@@ -194,46 +180,36 @@ class DaskStore(TileStore):
             digest.update(repr((place, found)).encode())
 
 
-# -- what workers do: values that Dask does not look into ---------------------------------------------------
+# -- what workers do; as `partial`, because Dask looks for keys in the arguments of a task -----------------
 
 
-class Joining:
-    """Makes the array of a tile from parts of chunks; nothing is copied where one chunk is all of it."""
-
-    def __init__(self, rows: list[Cut], cols: list[Cut]) -> None:
-        self.rows, self.cols = rows, cols
-
-    def __call__(self, *chunks: Any) -> Any:
-        given = iter(chunks)
-        parts = [
-            [checked_chunk(next(given), above, beside)[above.part][:, beside.part] for beside in self.cols]
-            for above in self.rows
-        ]
-        if len(parts) == 1 and len(parts[0]) == 1:
-            return parts[0][0]
-        if issparse(parts[0][0]):
-            return block_array(parts, format="csr")
-        return np.concatenate([np.concatenate(line, axis=1) if len(line) > 1 else line[0] for line in parts])
+def joined(rows: list[Cut], cols: list[Cut], *chunks: Any) -> Any:
+    """The array of a tile from parts of chunks; nothing is copied where one chunk is all of it."""
+    given = iter(chunks)
+    parts = [
+        [checked_chunk(next(given), above, beside)[above.part][:, beside.part] for beside in cols]
+        for above in rows
+    ]
+    if len(parts) == 1 and len(parts[0]) == 1:
+        return parts[0][0]
+    if issparse(parts[0][0]):
+        return block_array(parts, format="csr")
+    return np.concatenate([np.concatenate(line, axis=1) if len(line) > 1 else line[0] for line in parts])
 
 
-class Making:
-    """Makes what is kept of a tile."""
-
-    def __init__(self, keep: Keep, number: int) -> None:
-        self.keep, self.number = keep, number
-
-    def __call__(self, block: Any) -> Any:
-        return self.keep(as_tile(block), self.number)
+def made_of(keep: Keep, number: int, block: Any) -> Any:
+    """What is kept of a tile."""
+    return keep(as_tile(block), number)
 
 
-class Call:
-    """What a trip does with a tile, or with what is kept of it."""
+def on_tile(fn: str | Callable[..., Any], arguments: tuple[Any, ...], block: Any) -> Any:
+    """What a trip does with a tile."""
+    return call(fn, as_tile(block), arguments)
 
-    def __init__(self, fn: str | Callable[..., Any], made: Callable[[Any], Any], arguments: Any) -> None:
-        self.fn, self.made, self.arguments = fn, made, arguments
 
-    def __call__(self, thing: Any) -> Any:
-        return call(self.fn, self.made(thing), self.arguments)
+def on_kept(fn: str | Callable[..., Any], arguments: tuple[Any, ...], kept: Any) -> Any:
+    """What a trip does with what is kept of a tile."""
+    return call(fn, kept, arguments)
 
 
 def checked_chunk(chunk: Any, above: Cut, beside: Cut) -> Any:
@@ -253,11 +229,6 @@ def checked_chunk(chunk: Any, above: Cut, beside: Cut) -> Any:
 def as_tile(block: Any) -> DenseTile | SparseTile:
     """A tile of an array that a task made."""
     return SparseTile(block) if issparse(block) else DenseTile(block)
-
-
-def itself(thing: Any) -> Any:
-    """What is kept of a tile, as it is."""
-    return thing
 
 
 def look(block: Any) -> Tile:
@@ -281,11 +252,6 @@ class BlankSparse(SparseTile):
         what, lines = ("columns", cols) if rows is None else ("rows", rows)
         entries = int(self.counts[what][slice(None) if lines is None else lines].sum())
         return entries, entries * self.entry_bytes
-
-
-def predicted(tile: Any, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
-    """The part that some columns of a tile have in predictions."""
-    return combination(tile.take(cols), centre, coef)
 
 
 def checksum(tile: Any) -> int:

@@ -19,7 +19,7 @@ from skpursuit.data import operator
 from skpursuit.data.codes import Codes
 from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.reads import Reads
-from skpursuit.data.store import WIDTH, TileStore, combination
+from skpursuit.data.store import WIDTH, TileStore
 from skpursuit.data.tile import Cost
 from skpursuit.data.view import View
 from skpursuit.numerics.arrays import Floats, Indices
@@ -326,7 +326,7 @@ class Design:
         """V_S w_S, for coef of shape (len(support),) or (len(support), m)."""
         coef, view = np.asarray(coef, dtype=np.float64), self.view
         if not self._stay_there(support):
-            return combination(self.columns(support), None, coef)
+            return np.einsum("kn,k...->n...", self.columns(support), coef)
         real = support < self.store.shape[1]
         cols = support[real]
         self.reads.prepare(*self._column_cost(cols))

@@ -84,7 +84,6 @@ class Kept:
     norms : by axis and order
     sizes : upper bounds of the column norms, where they were had without a pass over X
     codes : quantised X by the seed of its rounding, None for rounding to nearest
-    bits : X in two bits an entry
     gram, gram_columns : X^T X, and single columns of it
     products : products of codes with columns, and the codes they were made of
     finite : whether X was found to be finite
@@ -94,7 +93,6 @@ class Kept:
     norms: dict[tuple[int, float], Floats] = field(default_factory=dict)
     sizes: Floats | None = None
     codes: dict[int | None, Any] = field(default_factory=dict)
-    bits: Any = None
     gram: Floats | None = None
     gram_columns: ColumnCache = field(default_factory=lambda: ColumnCache(GRAM_CACHE_BYTES))
     products: ProductCache = field(default_factory=ProductCache)

@@ -1,10 +1,10 @@
-"""The one-byte codes of a dense tile, for products with all of its columns at once, with a proof.
+"""Codes of one or two bytes of a dense tile, for products with all of its columns at once, with a proof.
 
 In blocks of 512 rows ``x = c + s q + error``. Codes lie in panels of 16 columns, the way that instructions
 for products of bytes want them (`kernels/panels.py`), so a vector that is multiplied becomes bytes too
-(`kernels/products.py`), in one cut or two. Codes with a second byte, codes that are rounded at random and
-codes by rows (`quantized.py`) are read column by column or row by row instead: few columns at a time, or few
-rows, and there a panel would be read for each column of it.
+(`kernels/products.py`), in one cut or two. A second byte, in panels of its own, has 256ths of a unit of the
+first: where one byte leaves many columns, products of both are added. Codes that are rounded at random and
+codes by rows (`quantized.py`) are read column by column or row by row instead.
 
 What is lost has two parts. That of the codes depends on the vector alone and on the norms of the errors of
 each block: `PanelTile.code_loss`. That of the product is relative to the norm of the decoded column. With a
@@ -31,7 +31,7 @@ from skpursuit.data.panel_encoder import PanelEncoder
 from skpursuit.data.quantized import Cost
 from skpursuit.data.residual import ROOT, UNIT, scaled_down, scaled_up
 from skpursuit.kernels import products as kernel
-from skpursuit.kernels.panel_vectors import PANEL
+from skpursuit.kernels.panel_vectors import FINE, PANEL
 from skpursuit.kernels.panels import ROWS
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.estimate import LEAST
@@ -95,10 +95,12 @@ class PanelTile:
 
     Attributes
     ----------
-    codes : (panels of 16 columns, rows / 4, 16, 4) uint8, codes plus 128
-    scale, error : (blocks, columns padded to 16); error bounds the 2-norm of what the codes lose in a block
+    codes, fine : (panels of 16 columns, rows / 4, 16, 4) uint8, codes plus 128; `fine` may be empty
+    scale : (blocks, columns padded to 16)
+    error : (1 or 2, blocks, columns padded to 16); bounds of the 2-norm of what one byte loses in a block,
+        and of what both lose
     centre : (blocks, columns padded to 16), or (1, columns) where it is the same in all blocks
-    norms : (columns,) upper bounds of the 2-norms of scale * code
+    norms : (columns,) upper bounds of the 2-norms of scale * code, with second bytes where there are some
     exponent : (columns,) int; the codes are those of the column divided by two to this power
     peak : a number with peak <= the largest |entry| <= 2^80 peak
     shape : (rows, columns) of the matrix
@@ -106,6 +108,7 @@ class PanelTile:
     """
 
     codes: NDArray[np.uint8]
+    fine: NDArray[np.uint8]
     scale: NDArray[np.float32]
     centre: NDArray[np.float64]
     error: NDArray[np.float32]
@@ -116,7 +119,7 @@ class PanelTile:
     form: str
 
     @staticmethod
-    def build(X: Floats, form: str | None = None) -> PanelTile:
+    def build(X: Floats, form: str | None = None, fine: bool = False) -> PanelTile:
         """Encode a finite 2-D float32 or float64 array of any layout.
 
         Parameters
@@ -124,20 +127,22 @@ class PanelTile:
         X : (n, d) array
         form : str, optional
             How products are made; default: the fastest way that the processor has.
+        fine : bool
+            Whether a second byte an entry is made.
         """
-        return PanelTile(**PanelEncoder(X).build(), shape=X.shape, form=form or kernel.BEST)
+        return PanelTile(**PanelEncoder(X, fine).build(), shape=X.shape, form=form or kernel.BEST)
 
     @property
     def nbytes(self) -> int:
-        """Memory held: one byte an entry and sixteen for each column of a block."""
-        arrays = (self.codes, self.scale, self.centre, self.error, self.norms, self.exponent)
+        """Memory held: one or two bytes an entry and sixteen or twenty for each column of a block."""
+        arrays = (self.codes, self.fine, self.scale, self.centre, self.error, self.norms, self.exponent)
         return sum(a.nbytes for a in arrays)
 
-    def estimate_cost(self, columns: int | None = None) -> Cost:
-        """What a product with all columns, or so many in whole panels, reads, for any number of vectors."""
-        count = self.shape[1] if columns is None else columns
-        frames = sum(len(a) * a.itemsize for a in (self.scale, self.centre, self.error))
-        return Cost(self.shape[0] * count, count * (self.codes.shape[1] * 4 + frames))
+    def estimate_cost(self, fine: bool = False) -> Cost:
+        """What a product with all columns reads, for any number of vectors."""
+        n, d = self.shape
+        frames = sum(len(a) * a.itemsize for a in (self.scale, self.centre, self.error[0]))
+        return Cost((1 + fine) * n * d, d * ((1 + fine) * self.codes.shape[1] * 4 + frames))
 
     # -- vectors as bytes -------------------------------------------------------------------------------
 
@@ -156,13 +161,23 @@ class PanelTile:
         kernel.cut_vectors(grouped, before is None, rows, moving, count, whole, offsets, units, sums)
         return Cuts(whole, offsets, units, sums, count)
 
-    def _task(self, cuts: Cuts) -> tuple[NDArray[np.float32], tuple[Any, ...]]:
-        """Products of cuts, not made yet, and what `begin` and `over_ranges` take to make them."""
-        width, quads = self.scale.shape[1], self.codes.shape[1]
-        out = np.empty((len(cuts.whole), width), np.float32)
-        words = cuts.whole.view(np.int32)
-        args = (kernel.FORMS[self.form], self.codes, self.scale, words, cuts.offsets, cuts.units, out)
-        return out, (kernel.multiply, width, SLAB, len(words) * quads * width // 4, args)
+    def _begun(self, cuts: Cuts, fine: bool) -> Callable[[], NDArray[np.float32]]:
+        """Begin with products of cuts, of one byte or of both; what ends it returns them."""
+        width, words = self.scale.shape[1], cuts.whole.view(np.int32)
+        planes = [(self.codes, self.scale)]
+        if fine:  # which may have to be read from disk
+            planes.append((self.fine, self.scale * np.float32(1.0 / FINE)))
+        made, ends = [np.empty((len(words), width), np.float32) for _ in planes], []
+        for out, (codes, scale) in zip(made, planes):
+            args = (kernel.FORMS[self.form], codes, scale, words, cuts.offsets, cuts.units, out)
+            ends.append(begin(kernel.multiply, width, SLAB, len(words) * codes.shape[1] * width // 4, args))
+
+        def finish() -> NDArray[np.float32]:
+            for end in ends:
+                end()
+            return np.add(made[0], made[1], out=made[0]) if fine else made[0]
+
+        return finish
 
     def _rounding(self, cuts: Cuts) -> NDArray[np.float64]:
         """For each vector, what the sums of its products lose, to be multiplied by the norms of codes."""
@@ -208,25 +223,24 @@ class PanelTile:
         """
         rows, exponent = scaled_down(v, self.shape[0])
         cuts = self._cut(rows, None, 2)
-        out, task = self._task(cuts)
-        end = begin(*task)
+        end = self._begun(cuts, False)
 
         def finish() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            end()
             power = np.ldexp(1.0, exponent)[:, None]
-            g = self._added(cuts, out)
+            g = self._added(cuts, end())
             return g * (power * self._powers), self._loss(cuts, self._rounding(cuts)) * power
 
         return finish
 
     def following(
-        self, R: Floats, before: Represented | None = None, dtype: Any = np.float64
+        self, R: Floats, before: Represented | None = None, dtype: Any = np.float64, fine: bool = False
     ) -> Callable[[], Trail]:
         """Begin with products of the decoded columns with consecutive vectors, the rows of R.
 
         From `before` on, only the way from what is represented so far to the next vector is multiplied, in
         one cut, so that what a cut leaves is in the next one. Without it the first vector is cut twice.
-        Vectors and columns are of ordinary size (`codes.ORDINARY`).
+        Vectors and columns are of ordinary size (`codes.ORDINARY`). Columns are decoded by both bytes where
+        `fine` is asked for, as it then was for `before`.
         """
         (n, d), first = self.shape, int(before is None)
         start = Represented(np.zeros(n), np.empty(0), 0.0) if before is None else before
@@ -238,11 +252,10 @@ class PanelTile:
         np.multiply(R, 1.0 / power, out=rows[first:])
         rows[:first] = rows[first : 2 * first]
         cuts = self._cut(rows, start.u * (1.0 / power), 1)
-        products, task = self._task(cuts)
-        end = begin(*task)
+        end = self._begun(cuts, fine)
 
         def finish() -> Trail:
-            end()
+            products = end()
             rounding = np.cumsum(self._rounding(cuts)) + start.lost / power
             loss = self._loss(cuts, rounding)[first:] * power
             if self.exponent.any():
@@ -264,14 +277,16 @@ class PanelTile:
 
     # -- bounds -----------------------------------------------------------------------------------------
 
-    def estimate(self, r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Estimate X^T r for r of shape (n,) or (n, m), with error bounds that hold, rounding included."""
+    def estimate(self, r: Floats, fine: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Estimate X^T r for r of shape (n,) or (n, m), with error bounds that hold, rounding included.
+
+        From one byte or both.
+        """
         rows, exponent = scaled_down(r, self.shape[0])
-        cuts = self._cut(rows, None, 2)
-        out, task = self._task(cuts)
-        over_ranges(*task)
-        g, loss = self._added(cuts, out), self._loss(cuts, self._rounding(cuts))
-        bound = loss @ self._factors.T + block_norms(rows) @ self.error[:, : self.shape[1]]
+        cuts = self._cut(rows, None, 2 + fine)
+        products = self._begun(cuts, fine)()
+        g, loss = self._added(cuts, products), self._loss(cuts, self._rounding(cuts))
+        bound = loss @ self._factors.T + block_norms(rows) @ self.error[int(fine), :, : self.shape[1]]
         g, bound = scaled_up(g, bound, exponent, self.exponent, len(self.scale))
         return g.T.reshape(-1, *r.shape[1:]), bound.T.reshape(-1, *r.shape[1:])
 
@@ -304,13 +319,13 @@ class PanelTile:
     def sizes(self) -> NDArray[np.float64]:
         """Upper bounds of the column norms."""
         centres = ROOT * np.sqrt((self.centre[:, : self.shape[1]] ** 2).sum(axis=0)) * self._powers
-        errors = np.linalg.norm(self.error[:, : self.shape[1]].astype(np.float64), axis=0) * self._powers
+        errors = np.linalg.norm(self.error[0, :, : self.shape[1]].astype(np.float64), axis=0) * self._powers
         return (self.factors[:, 0] + centres + errors) * (1.0 + self._slack)
 
     def code_loss(self, r: Floats) -> NDArray[np.float64]:
-        """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m)."""
+        """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m), of one byte."""
         norms, power = scaled_norms(r)
-        bound = (norms.T @ self.block_errors).T
+        bound = (norms.T @ self.block_errors[0]).T
         return bound * (power * (1.0 + self._slack)) + LEAST * (bound > 0)
 
     def block_norms(self, r: Floats) -> NDArray[np.float64]:
@@ -323,8 +338,8 @@ class PanelTile:
 
     @cached_property
     def block_errors(self) -> NDArray[np.float64]:
-        """(blocks, columns): bounds of the 2-norm of what the codes lose in a block."""
-        return self.error[:, : self.shape[1]] * self._powers
+        """(1 or 2, blocks, columns): bounds of the 2-norm of what one byte and both lose in a block."""
+        return self.error[:, :, : self.shape[1]] * self._powers
 
     def decoded(self, cols: NDArray[np.integer]) -> NDArray[np.float32]:
         """Columns as the codes have them, the rows of an array; without bounds."""

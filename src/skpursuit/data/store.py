@@ -302,13 +302,18 @@ class TileStore:
         return out
 
     def combined(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
-        """Sums of columns, less their centres, times coefficients; as many at a time as the limit allows."""
+        """Sums of columns, less their centres, times coefficients; made where the tiles are."""
+        asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
+
+        def args(at: Place) -> tuple[Any, ...] | None:
+            if at.j not in asked:
+                return None
+            places, local = asked[at.j]
+            return local, None if centre is None else centre[places], coef[places]
+
         out = np.zeros((self.shape[0], *coef.shape[1:]))
-        step = max(1, self.limit.columns // (16 * self.shape[0]))
-        for start in range(0, len(cols), step):
-            some = slice(start, start + step)
-            lines = self.take(cols[some])
-            out += combination(lines, None if centre is None else centre[some], coef[some])
+        for place, part in self.run(predicted, args):
+            out[place.rows] += part
         return out
 
     def moved_norms(self, centre: Floats | None, root: Floats | None) -> Floats:
@@ -469,7 +474,7 @@ class TileStore:
             return largest, largest
         if self.dtype == np.float32:  # whatever the numbers are
             return 2.0**-149, 2.0**128 * sqrt(n)
-        coded = [*self.kept.codes.values(), *([self.kept.bits] if self.kept.bits is not None else [])]
+        coded = list(self.kept.codes.values())
         made = [axis for axis in (0, 1) if (axis, 2) in self.kept.norms]
         if coded and not made:
             peak = coded[0].peak
@@ -543,8 +548,9 @@ def dot_pieces(tile: Tile, cols: Indices, u: Floats, first: Floats | None) -> Fl
     return np.concatenate(parts, axis=1)
 
 
-def combination(lines: Floats, centre: Floats | None, coef: Floats) -> Floats:
-    """Sum over lines, less their centres, times coefficients of shape (k,) or (k, m)."""
+def predicted(tile: Tile, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
+    """Sum over columns of a tile, less their centres, times coefficients of shape (k,) or (k, m)."""
+    lines = tile.take(cols)
     return np.einsum("kn,k...->n...", lines if centre is None else lines - centre[:, None], coef)
 
 

@@ -63,12 +63,8 @@ def run(
     runs included), how many there are, and the share of this run. ``about`` (machine and versions) is kept
     beside the results.
 
-    Raises
-    ------
-    ResultsError
-        If the file holds results of other settings, is damaged, or is being written to.
-    CellError
-        If a cell fails. What is finished is kept; running again continues.
+    ResultsError: the file holds results of other settings, is damaged, or is being written to. CellError: a
+    cell fails; what is finished is kept, and running again continues.
     """
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, not {jobs}")

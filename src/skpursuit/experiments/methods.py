@@ -86,10 +86,7 @@ def make_selector(
 def load_selector(place: str) -> Selector:
     """Return the selector of ``FILE.py:NAME``: an instance, or a class that needs no arguments.
 
-    Raises
-    ------
-    MethodError
-        If the file cannot be run, or holds no such selector.
+    MethodError if the file cannot be run, or holds no such selector.
     """
     path, _, name = place.rpartition(":")
     try:

@@ -31,13 +31,7 @@ VARIABLES = {GOOD: "good", ACCENT: "accent", SOFT: "soft", **{c: f"c{i}" for i, 
 
 
 def read_folder(folder: Path) -> dict[str, Results]:
-    """Read and check the results of all studies in a folder.
-
-    Raises
-    ------
-    FileError
-        If there are no results, or they cannot be read, or a page cannot show them.
-    """
+    """Read and check the results of all studies in a folder; FileError if a page cannot show them."""
     remedy = "run `skpursuit reproduce` first, or name its folder"
     if not folder.is_dir():
         raise DataError(folder, "there is no such folder", remedy)

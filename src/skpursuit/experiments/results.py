@@ -96,10 +96,7 @@ def as_line(entry: Any) -> bytes:
 def read_results(folder: Path, name: str) -> Results | None:
     """Read the finished cells of a study; None if there are none yet.
 
-    Raises
-    ------
-    ResultsError
-        If a file is damaged, and not just cut off by a kill, or is not of a study.
+    ResultsError if a file is damaged, and not just cut off by a kill, or is not of a study.
     """
     path = folder / f"{name}.jsonl"
     try:

@@ -28,10 +28,11 @@ TOLERANCE = 1.001  # times the residual of exact CoSaMP
 
 
 class Measurement(NamedTuple):
-    """One run: the atoms it found, and a row of measurements."""
+    """One run: the atoms it found, a row of measurements, and what is certain about its last answer."""
 
     atoms: np.ndarray
     row: dict[str, Any]
+    certificate: str
 
 
 @lru_cache(maxsize=1)
@@ -62,7 +63,7 @@ def measure(place: Place, solver: Any, selector: Any, exact: np.ndarray | None =
         "residual": float(np.sqrt(2.0 * result.objective)),
         "status": result.status.name,
     }
-    return Measurement(atoms, row)
+    return Measurement(atoms, row, result.history[-1].certificate)
 
 
 #: The run that all methods of a problem are compared with.

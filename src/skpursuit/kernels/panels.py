@@ -16,6 +16,9 @@ at most 4 * 2**-24 |t| <= 2**-22 (127 + |t - q|); the sum of its squares in floa
     ||x - c - s q|| <= s ((1 + 2**-14) ||t - q|| + 2**-14 sqrt(rows))
 
 The squares of the codes are summed too; these sums are integers below 2**24, exact in float32.
+
+A second byte, where it is asked for, has t - q in 256ths, cut to [-127, 127] too; what it leaves is exact, so
+the bound above holds with it in place of t - q, apart from the rounding of t, now relative to a smaller loss.
 """
 
 import numpy as np
@@ -24,7 +27,7 @@ from numba import njit
 from skpursuit.kernels.panel_vectors import PANEL, QUAD, SLOT, encode_lines, encode_rows, extremes
 from skpursuit.kernels.vectors import prefetch
 
-COMPILED_WITH = "fb68a6717dd9"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "3ccfd49c8bb0"  # digest of these files: Numba notes changes of its own file only
 
 ROWS = 512  # rows in a block
 WIDTH = 512  # columns of a block whose extremes are found before it is encoded, while it is in the cache
@@ -119,28 +122,32 @@ def predict(lo, hi, flat, span, moments, sampled, frame, factor, scale, centre, 
 
 @njit(cache=True, nogil=True)
 def encode_stream(
-    lo, hi, flat, stride, n, first, last, frame, factor, codes, tail, work, scale, error, squares, doubt
-):
+    lo, hi, flat, stride, n, first, last, frame, factor, codes, fine, tail, work,
+    scale, error, squares, doubt,
+):  # fmt: skip
     """Encode the columns from lo to hi (multiples of PANEL) in predicted frames, four whole rows at a time.
 
     Blocks from `first` to `last` are encoded. `doubt[block, panel]` is set where a column loses more than
     twice what its scale would lose by rounding, a twelfth of a square each.
     """
-    out = codes.reshape(codes.size)
+    out, more = codes.reshape(codes.size), fine.reshape(fine.size)
     last_rows = tail.reshape(tail.size)
     wide, step = hi - lo, codes.shape[1] * SLOT
     for b in range(first, last):
         stop = min(n, (b + 1) * ROWS)
         for j in range(lo, hi):
-            work[0, j] = 0.0
-            work[1, j] = 0.0
+            work[:, j] = 0.0
         for i in range(b * ROWS, stop, QUAD):
             place = lo // PANEL * step + i // QUAD * SLOT
             if i + QUAD <= n:
-                encode_rows(flat, i * stride + lo, stride, wide, frame, factor, work, lo, out, place, step)
+                encode_rows(
+                    flat, i * stride + lo, stride, wide, frame, factor, work, lo, out, more, place, step
+                )
             else:
                 _fill_tail(flat, stride, n, i, lo, hi, 0, frame, tail)
-                encode_rows(last_rows, lo, tail.shape[1], wide, frame, factor, work, lo, out, place, step)
+                encode_rows(
+                    last_rows, lo, tail.shape[1], wide, frame, factor, work, lo, out, more, place, step
+                )
         rows = stop - b * ROWS
         for j in range(lo, hi):
             if not work[0, j] <= rows / 3.0:
@@ -150,7 +157,7 @@ def encode_stream(
 
 @njit(cache=True, nogil=True)
 def encode_blocks(
-    lo, hi, listed, flat, stride, n, shift, codes, tail, frame, factor, work, span,
+    lo, hi, listed, flat, stride, n, shift, codes, fine, tail, frame, factor, work, span,
     scale, centre, error, squares, peak,
 ):  # fmt: skip
     """Encode the blocks of a list that begin at columns from lo to hi, each with its own extremes.
@@ -158,7 +165,7 @@ def encode_blocks(
     The list has rows of (block, first column, number of columns), in whole panels. Column j of the codes is
     column j - shift of the matrix, whose rows are `stride` apart.
     """
-    out = codes.reshape(codes.size)
+    out, more = codes.reshape(codes.size), fine.reshape(fine.size)
     last_rows = tail.reshape(tail.size)
     step = codes.shape[1] * SLOT
     for item in range(listed.shape[0]):
@@ -172,25 +179,26 @@ def encode_blocks(
             place = first // PANEL * step + i // QUAD * SLOT
             if i + QUAD <= n:
                 at = i * stride + first - shift
-                encode_rows(flat, at, stride, wide, frame, factor, work, first, out, place, step)
+                encode_rows(flat, at, stride, wide, frame, factor, work, first, out, more, place, step)
             else:
                 _fill_tail(flat, stride, n, i, first, first + wide, shift, frame, tail)
                 encode_rows(
-                    last_rows, first, tail.shape[1], wide, frame, factor, work, first, out, place, step
+                    last_rows, first, tail.shape[1], wide, frame, factor, work, first, out, more, place, step
                 )
         _finish(b, first, first + wide, stop - start, work, scale, error, squares)
 
 
 @njit(cache=True, nogil=True)
 def encode_by_columns(
-    lo, hi, flat, stride, n, d, codes, copy, frame, factor, work, span, scale, centre, error, squares, peak
-):
+    lo, hi, flat, stride, n, d, codes, fine, copy, frame, factor, work, span,
+    scale, centre, error, squares, peak,
+):  # fmt: skip
     """Encode the columns from lo to hi (multiples of PANEL) of a matrix whose columns lie together.
 
     Four columns of a block stay in the first cache from the time their extremes are found until they are
     encoded. `copy` has room for four columns of a block, for what is no whole number of vectors.
     """
-    out = codes.reshape(codes.size)
+    out, more = codes.reshape(codes.size), fine.reshape(fine.size)
     quads = codes.shape[1]
     for p in range(lo, hi, PANEL):
         for b in range(scale.shape[0]):
@@ -213,7 +221,7 @@ def encode_by_columns(
                 _frame(b, j, j + QUAD, span, frame, factor, work, scale, centre, peak)
                 if whole:
                     encode_lines(
-                        flat, j * stride + start, stride, full, frame, factor, work, j, out,
+                        flat, j * stride + start, stride, full, frame, factor, work, j, out, more,
                         place + (j - p) * QUAD,
                         QUAD * stride if j + QUAD < p + PANEL else ROWS - (PANEL - QUAD) * stride,
                     )  # fmt: skip
@@ -221,7 +229,8 @@ def encode_by_columns(
                     for k in range(QUAD):
                         for i in range(rows, full):
                             copy[k * ROWS + i] = frame[j + k]
-                    encode_lines(copy, 0, ROWS, full, frame, factor, work, j, out, place + (j - p) * QUAD, 0)
+                    at = place + (j - p) * QUAD
+                    encode_lines(copy, 0, ROWS, full, frame, factor, work, j, out, more, at, 0)
             _finish(b, p, p + PANEL, rows, work, scale, error, squares)
 
 
@@ -275,8 +284,7 @@ def _frame(b, lo, hi, span, frame, factor, work, scale, centre, peak):
         if half > 0.0:
             s = max(np.float64(np.float32(half / 127.0 * (1.0 + 2.0**-20))), LOW_SCALE)
         factor[j] = 1.0 / s if s > 0.0 else 0.0
-        work[0, j] = 0.0
-        work[1, j] = 0.0
+        work[:, j] = 0.0
         scale[b, j] = s
         centre[b, j] = c
         peak[j] = max(peak[j], max(abs(low), abs(high)))
@@ -287,6 +295,9 @@ def _finish(b, lo, hi, rows, work, scale, error, squares):
     """Bound what the codes lose in a block, and note the squares of what they stand for."""
     for j in range(lo, hi):
         s = np.float64(scale[b, j])
-        loss = np.sqrt(np.float64(work[0, j])) * (1.0 + 2.0**-14) + 2.0**-14 * np.sqrt(np.float64(rows))
-        error[b, j] = loss * s * (1.0 + 2.0**-22)
+        slack = 2.0**-14 * np.sqrt(np.float64(rows))
+        for p in range(error.shape[0]):
+            loss = np.sqrt(np.float64(work[2 * p, j])) * (1.0 + 2.0**-14) + slack
+            error[p, b, j] = loss * s * (1.0 + 2.0**-22)
+            slack += 2.0**-20 * np.sqrt(np.float64(work[0, j]))
         squares[b, j] = s * s * np.float64(work[1, j])

@@ -111,20 +111,9 @@ def linear_model(
     classes: Sequence[Any] | None = None,
     info: dict[str, Any] | None = None,
 ) -> LinearModel:
-    """Make a model from the coefficients that an estimator found on a table.
+    """Make a model from the coefficients (d,) or (n_outputs, d) that an estimator found on a table.
 
-    Parameters
-    ----------
-    table : Table
-        What it was fitted on.
-    coef : ndarray of shape (d,) or (n_outputs, d)
-        Coefficients of ``table.features``; those that are zero in every output are left out.
-    intercept : float or ndarray of shape (n_outputs,)
-        What is added.
-    classes : sequence or None
-        Class labels as the estimator's ``classes_``; None for regression.
-    info : dict
-        Kept as it is.
+    Features that are zero in every output are left out. ``classes`` are the labels, None for regression.
     """
     coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
     used = np.flatnonzero(np.any(coef != 0, axis=0))
@@ -168,13 +157,7 @@ def model_text(model: LinearModel) -> str:
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
-    """Read a model.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is absent, cut off, changed since it was written, or of another version.
-    """
+    """Read a model; ModelFileError if it is absent, cut off, changed, or of another version."""
     document = _read_json(Path(path), "`skpursuit fit`")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(path, "this is not a skpursuit model", "give a file that `skpursuit fit` wrote")

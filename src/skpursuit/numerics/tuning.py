@@ -26,8 +26,6 @@ class Prices:
     fine: float = 0.14  # of second bytes made with them
     codes: float = 0.058  # of an estimate by codes, per residual
     ahead: float = 0.024  # of a product of codes made in a group, guesses in vain included
-    sketch_build: float = 0.72
-    bits: float = 0.013
     gather: float = 11.0  # of a column that is not contiguous
     axpy: float = 0.22  # per entry of a Gram column that is added to the gradient
     gram_term: float = 2000.0  # nanoseconds for each such column besides, estimated
@@ -90,6 +88,7 @@ HALVING_CODES = 2**20  # entries of X from which halving works on codes
 POOL = 96  # columns among which the next atoms are guessed
 GUESSES = 64  # atoms that are guessed in one round
 ABOVE = 1.0  # guesses end where a winner scores less than this times the last column of the pool did
+FAR_ABOVE = 1.15  # the same for guesses that are not verified
 MOST_DOUBTS = 160  # columns of a round that are computed exactly because they could have won
 FEW_STEPS = 3  # a round of fewer is poor
 PATIENCE = 2  # poor rounds one after the other, after which no more are made

@@ -14,7 +14,8 @@ is that of the path. The two are computed in different ways and differ by roundi
 all residuals within a small distance of the path's (`Path.reach`), and the distance of the solver's is
 measured at each step. Whatever may win at a step goes to `settle` with its bounds: close decisions are made
 by products in a fixed order, as everywhere. A path is no memory of the state; after a checkpoint it is made
-again. Where guesses are poor, rounds end after few steps, and the selector goes on in its other way.
+again. Where one byte proves little, as in steps in the noise of tall X, rounds go on with both bytes of the
+codes. Where guesses are poor, rounds end after few steps, and the selector goes on in its other way.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import numpy as np
 
 from skpursuit.data.codes import ORDINARY
 from skpursuit.data.design import Design
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.estimate import EPS, Estimate
 from skpursuit.numerics.finite import are_ordinary
 from skpursuit.numerics.sums import scaled_norm, scaled_norms
@@ -98,11 +99,13 @@ class Speculation:
     design : Design
     expect : Expect
         With `y` of one target.
+    above : float
+        Guesses end where a winner scores less than this times the last column of the pool did.
     """
 
-    def __init__(self, design: Design, expect: Expect) -> None:
+    def __init__(self, design: Design, expect: Expect, above: float = ABOVE) -> None:
         assert expect.y is not None
-        self.design = design
+        self.design, self.above = design, above
         self.steps = expect.steps
         self.size_of_y = scaled_norm(expect.y)
         # What a round holds for each guess: its column, its residual, and two decoded columns of the pool.
@@ -124,16 +127,31 @@ class Speculation:
             return None
         return settle(self.design, query, path.estimates[step], path.contenders[step])
 
+    def guess(self, query: Query) -> Indices:
+        """The next atoms, not verified; none where there is no guess."""
+        self.here = None  # a guess depends on the query alone
+        guess = self._guess(query) if self._serves(query) else None
+        return NO_COLUMNS if guess is None else guess.atoms
+
     def _serves(self, query: Query) -> bool:
         """Whether a round may be made for a query: of a solver that fits by least squares, and if it pays."""
         factor = None if query.at is None else query.at.factor
         if factor is None or factor.shrinkage is not None or query.k > 1 or query.score != Absolute():
             return False
-        if self.poor >= PATIENCE or self.room < FEW_STEPS or not are_ordinary(query.r[None], *ORDINARY):
+        if self.room < FEW_STEPS or not are_ordinary(query.r[None], *ORDINARY):
+            return False
+        if self.poor >= PATIENCE and not self._refined():
             return False
         if self.frames is None or not self.frames.are_current():
             self.frames, self.here = Frames(self.design), None
         return self.frames.codes.can_follow
+
+    def _refined(self) -> bool:
+        """Go on with both bytes of the codes, where there are two and one was used so far."""
+        if self.frames is None or self.frames.fine or not self.design.codes().has_fine:
+            return False
+        self.frames, self.here, self.poor = Frames(self.design, fine=True), None, 0
+        return True
 
     def _round(self, query: Query) -> Path | None:
         """Guess, multiply, verify; the path is None where the first step could not be proven."""
@@ -141,6 +159,8 @@ class Speculation:
         path = None if guess is None else self._verified(query, guess)
         good, tried = (0, 0) if guess is None or path is None else (len(path.contenders), len(guess.atoms))
         self.poor = 0 if good >= min(FEW_STEPS, tried) > 0 else self.poor + 1
+        if self.poor and self._refined():
+            return self._round(query)
         self.most = min(self.room, 2 * max(good, 2) if good < tried else 2 * self.most)
         return path if good else None
 
@@ -150,7 +170,7 @@ class Speculation:
         assert query.at is not None
         r, codes, Q = query.r, self.frames.codes, query.at.factor.Q.rows
         if self.here is None or scaled_norm(r - self.here.r) > 0.5 * scaled_norm(r):
-            first = codes.following(r[None])()
+            first = codes.following(r[None], fine=self.frames.fine)()
             self.here = Here(r, first.represented(0), np.abs(first.g[0]))
         scores = self.here.scores.copy()
         scores[query.exclude] = -np.inf
@@ -160,7 +180,7 @@ class Speculation:
         if len(pool) == 0:
             return None
         single_r, single_Q = r.astype(np.float32), Q.astype(np.float32)
-        rough = pursued(codes.decoded(pool), single_Q, single_r, steps, ABOVE * float(scores[pool[-1]]))
+        rough = pursued(codes.decoded(pool), single_Q, single_r, steps, self.above * float(scores[pool[-1]]))
         atoms = pool[rough.order] if len(rough.order) else pool[:1]
         # Where a column costs a pass over X, those that score high are gathered too.
         likely = (lambda count: top(scores, count)) if self.design.columns_are_dear else None
@@ -177,14 +197,14 @@ class Speculation:
         norms = scaled_norms(guess.residuals)
         reach = NEAR * norms + NEAR_Y * self.size_of_y
         limits = guess.scores * (1.0 - 2.0**-20) - reach * frames.sizes[guess.atoms]
-        followed = frames.codes.following(guess.residuals, self.here.represented)()
+        followed = frames.codes.following(guess.residuals, self.here.represented, frames.fine)()
         first = frames.overlooked(guess.residuals, followed, reach + frames.rounding * norms, limits)
         first[query.exclude] = first[guess.atoms] = steps
         doubts = np.cumsum(np.bincount(first, minlength=steps + 1)[:steps])
         steps = int(np.searchsorted(doubts, MOST_DOUBTS, side="right"))
-        if steps == 0:
-            return None
         cols = np.flatnonzero(first < steps)
+        if steps == 0 or (not frames.fine and frames.codes.has_fine and self._are_dear(cols)):
+            return None
         residuals, lines = guess.residuals[:steps].T, (guess.lines, self.design.columns(cols, keep=False))
         names, values = np.concatenate([guess.atoms, cols]), np.vstack([some @ residuals for some in lines])
         errors = np.multiply.outer(frames.sizes[names], (reach + frames.rounding * norms)[:steps])
@@ -196,12 +216,16 @@ class Speculation:
         taken = frozenset(query.exclude.tolist())
         return Path(taken, guess.atoms.tolist(), guess.residuals, reach, contenders, estimates)
 
+    def _are_dear(self, cols: Indices) -> bool:
+        """Whether some of these columns would cost a pass over X."""
+        return self.design.columns_are_dear and not self.design.kept.columns.holds(cols)
+
 
 class Frames:
-    """What the codes of a design may lose, as the kernel reads it: in float32, rounded up, columns last."""
+    """What one byte of the codes, or both, may lose, for the kernel: in float32, rounded up, columns last."""
 
-    def __init__(self, design: Design) -> None:
-        self.design, self.codes = design, design.codes()
+    def __init__(self, design: Design, fine: bool = False) -> None:
+        self.design, self.codes, self.fine = design, design.codes(), fine
         self.rounding = 4 * (design.shape[0] + 8) * EPS  # of a product in float64, in any order
 
     def are_current(self) -> bool:
@@ -215,7 +239,7 @@ class Frames:
 
     @cached_property
     def _errors(self) -> tuple[Floats, Floats]:
-        errors = self.codes.block_errors
+        errors = self.codes.block_errors(self.fine)
         return single(errors), single(errors.sum(axis=0))
 
     @cached_property

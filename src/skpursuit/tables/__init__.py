@@ -18,7 +18,7 @@ from pathlib import Path
 from .columns import Column, Columns, ReadOptions
 from .delimited import read_delimited, stream_delimited
 from .encoding import Encoding, Table, learn
-from .errors import Advice, Refused, TableError, naming, show
+from .errors import Refused, TableError, naming
 from .guessing import EncodingOptions
 from .readers import read_arff, read_excel, read_npz, read_parquet, read_svmlight
 from .source import check_readable
@@ -59,9 +59,7 @@ def _format_of(path: Path, options: ReadOptions) -> str:
     extension = path.suffix.lower().lstrip(".")
     name = options.format or _EXTENSIONS.get(extension, extension)
     if name not in FORMATS:
-        problem = f"{show(name)} is not a known table format" if name else "the name has no extension"
-        remedy = f"use one of {', '.join(FORMATS)} (--format)"
-        raise Refused(problem, remedy, Advice("format", ("--format", "csv")))
+        raise Refused("unknown format" if name else "no extension", format=name, known=", ".join(FORMATS))
     return name
 
 
@@ -74,8 +72,7 @@ def read_columns(path: str | os.PathLike[str], options: ReadOptions | None = Non
             return read(path, options)
         columns = read(path, replace(options, only=None))
         if len(columns.raw) < 2 or not next(iter(columns.raw.values())).is_text:
-            problem = "only a table of texts with a column of names can be transposed"
-            raise Refused(problem, "leave out --transpose", Advice("no transpose", instead_of="--transpose"))
+            raise Refused("no transpose")
         return columns.transposed()
 
 
@@ -95,23 +92,7 @@ def read_table(
 ) -> Table:
     """Read a file, learn its encoding and return matrix and target.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    encoding : EncodingOptions
-        The target, and what is said of columns.
-    read : ReadOptions
-        Format, character encoding, header.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    TableError
-        With one line for each problem that names the file, the problem and the remedy.
+    TableError has one line for each problem that names the file, the problem and the remedy.
     """
     return learn(read_columns(path, read), encoding or EncodingOptions())
 

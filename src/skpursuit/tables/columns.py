@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
 from . import spelling
-from .errors import Advice, Refused, listing, show
+from .errors import Refused, show
 
 Matrix: TypeAlias = np.ndarray | csr_array
 
@@ -171,7 +171,7 @@ class Columns:
 
     def __post_init__(self) -> None:
         if self.n_rows == 0:
-            raise Refused("there are no rows in the table", "give a file with data below the header")
+            raise Refused("no rows")
 
     @classmethod
     def of(cls, path: Any, names: Iterable[object], arrays: Iterable[Any]) -> Columns:
@@ -205,21 +205,18 @@ class Columns:
     def transposed_name(self, name: str) -> Refused | None:
         """Return the problem of a name that a row has and no column; None if no row has it."""
         first = next(iter(self.raw.values()), None)
-        if first is None or name not in first.values.slice(0, 10**5).to_pylist():
-            return None
-        problem = f"{show(name)} is the name of a row, not of a column"
-        return Refused(problem, "turn rows into columns", Advice("transpose", ("--transpose",)))
+        known = first is not None and name in first.values.slice(0, 10**5).to_pylist()
+        return Refused("row name", name=name) if known else None
 
-    def unknown(self, name: str, kind: str, suffix: str = "") -> Refused:
-        """Return the problem of a name that no column has: the value, but for a suffix, of ``--kind``."""
+    def unknown(self, name: str, option: str, suffix: str = "") -> Refused:
+        """Return the problem of a name that no column has: the value, but for a suffix, of an option."""
         names = self.all_names
         near = difflib.get_close_matches(name.casefold(), [other.casefold() for other in names], 1, 0.5)
         nearest = next((other for other in names if near and other.casefold() == near[0]), "")
-        remedy = f"did you mean {show(nearest)}" if nearest else f"the columns are {listing(names)}"
-        better = (f"--{kind}", nearest + suffix) if nearest else ()
-        advice = Advice(kind, better, "--target" if kind == "target" else name + suffix)
-        without = kind == "target" and not nearest  # no command to advise: there has to be a target
-        return Refused(f"there is no column {show(name)}", remedy, None if without else advice)
+        alike = {"option": option, "nearest": nearest, "suffix": suffix}
+        given = "--target" if option == "target" else name + suffix
+        problem = "misspelled" if nearest else "no such target" if option == "target" else "no column"
+        return Refused(problem, name=name, names=names, given=given, **alike)
 
 
 def _spelled(value: float) -> str:

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from .columns import MOST_TOTALS, Columns, ReadOptions, different, is_total, may_have_totals, trailing_totals
-from .errors import Advice, Refused, refuse_all, show
+from .errors import Refused, refuse_all, show
 from .source import BlockStream, TextFile, examine
 from .spelling import ONLY
 
@@ -103,7 +103,7 @@ def _rows(layout: Layout, options: ReadOptions, table: Any, ended: bool) -> tupl
     """Return the names and columns that are wanted, without blank rows and without what ends the table."""
     if ended:
         if not table.num_rows or table.column(0)[-1].as_py() not in (END, float(END_NUMBER)):
-            raise _unclosed()
+            raise Refused("open quote")
         table = table.slice(0, table.num_rows - 1)
     if layout.file.blanks:
         table = _without(table, dict.fromkeys(table.column_names, ""))
@@ -165,7 +165,7 @@ def find_layout(path: Path, options: ReadOptions, delimiter: str | None = None) 
     delimiter = max(ways, key=lambda sign: _shape(record for record, _ in ways[sign]))
     records = ways[delimiter]
     if not records:
-        raise Refused("the file is empty", "give a file with a header and rows of data")
+        raise Refused("empty file")
     rows = tuple(record for record, _ in records)
     names, skipped = split_header(rows, options)
     above = "".join(lines[: records[skipped - 1][1]]) if skipped else ""
@@ -179,10 +179,7 @@ def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[
         return [f"c{j + 1}" for j in range(len(rows[0]))], 0
     header, above = _find_header(rows)
     if _is_data(header):
-        problem = "the first line holds numbers where column names should be"
-        remedy = "add a line of names; or say that there is none, and the columns are c1, c2, ..."
-        fix = ("--no-header", "--target", f"c{len(header)}")
-        raise Refused(problem, remedy, Advice("header", fix, "--target"))
+        raise Refused("no header", width=len(header))
     if above:
         title = " ".join(filter(None, rows[0]))
         options.told(f"what stands above the header is left out: {show(title)}")
@@ -279,40 +276,30 @@ def _guarded(layout: Layout, read: Callable[[], Any]) -> Any:
         if "conversion error to double" in str(error):
             raise _OtherText from None
         refuse_all(_bad_rows(layout))
-        words = " ".join(str(error).split())[:120]
-        raise Refused(f"this cannot be read as a table ({words})", "check that it is one") from None
+        raise Refused("no table", words=" ".join(str(error).split())[:120]) from None
 
 
 def _bad_rows(layout: Layout) -> Iterator[Refused]:
     """Find the lines that do not have as many fields as there are columns."""
-    width, advice = len(layout.names), Advice("bad rows", ("--skip-bad-rows",))
+    width = len(layout.names)
     reader = csv.reader(
         itertools.chain(layout.file.lines(), ["\n", layout.after[1:]]), delimiter=layout.delimiter
     )
     last: list[str] = []
-    pending = ""
+    line = 0
     try:
         for record in itertools.islice(filter(None, reader), layout.skipped, None):
-            if pending:
+            if line and len(last) != width:
                 cut = record == layout.last and len(last) < width
-                remedy = "the file seems to be cut off there: get the whole file again, or leave the row out"
-                usual = "correct the line (a separator inside a value needs quotes)"
-                yield Refused(pending, remedy if cut else usual, advice)
+                text = show(layout.delimiter.join(last), WIDE)
+                yield Refused(
+                    "cut off" if cut else "bad row", line=line, fields=len(last), width=width, text=text
+                )
+            last, line = record, reader.line_num
             if any(END in cell or END_NUMBER in cell for cell in record) and record != layout.last:
-                yield _unclosed()
-                return
-            pending = ""
-            if len(record) != width:
-                pending = f"line {reader.line_num} has {len(record)} fields where there are {width} columns"
-                pending += f": {show(layout.delimiter.join(record), WIDE)}"
-            last = record
+                break
     except csv.Error:
-        yield Refused(f"line {reader.line_num} cannot be read", "check the quotes near that line", advice)
+        yield Refused("bad quotes", line=reader.line_num)
         return
     if last != layout.last:
-        yield _unclosed()
-
-
-def _unclosed() -> Refused:
-    problem = "the file ends inside a quoted field, so it seems to be cut off"
-    return Refused(problem, "get the whole file again, or close the quote")
+        yield Refused("open quote")

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from .columns import Columns, Matrix
-from .errors import Advice, Refused, listing, naming, refuse_all, show
+from .errors import Refused, listing, naming, refuse_all
 from .guessing import EncodingOptions, guess_kinds
 from .kinds import Date, Found, Kind, LeftOut, Number, YesNo, kind_from_dict
 from .spelling import TRUTH
@@ -74,9 +74,7 @@ class Encoding:
         with naming(columns.path):
             absent = [] if columns.open_ended else [name for name in self.used if name not in known]
             if absent:
-                problem = f"columns that the model needs are missing: {listing(absent)}"
-                remedy = "add them (any order; other columns are ignored)"
-                raise columns.transposed_name(absent[0]) or Refused(problem, remedy)
+                raise columns.transposed_name(absent[0]) or Refused("columns missing", names=absent)
             parts = list(self._parts(columns, found))
             met = [(kind, found.get(kind.name, Found())) for kind in self.columns]
             refuse_all(problem for one in met for problem in _problems(*one))
@@ -154,20 +152,17 @@ def _block(columns: Columns, wanted: list[Kind], found: dict[str, Found]) -> csr
 
 def _problems(kind: Kind, met: Found) -> Iterator[Refused]:
     """Yield what makes an encoded column useless."""
-    where = f"column {show(kind.name)}, row"
-    if (met.missing or met.strays) and getattr(kind, "fill", "") is None:
-        stray = f"{met.row}: {show(met.cell)} is no value of its kind"
-        problem = f"{met.first_missing}: the value is missing" if met.missing else stray
-        remedy = "fill it in, or leave out --no-impute to have missing values filled"
-        yield Refused(f"{where} {problem}", remedy, Advice("impute", instead_of="--no-impute"))
+    refuses = getattr(kind, "fill", "") is None
+    if met.missing and refuses:
+        yield Refused("missing value", name=kind.name, row=met.first_missing)
+    elif met.strays and refuses:
+        yield Refused("stray value", name=kind.name, row=met.row, cell=met.cell)
     if met.strays and not met.matched:
         what = "dates" if isinstance(kind, Date) else kind.words().replace("number", "numbers")
-        problem = f"{where} {met.row}: {show(met.cell)} where the model expects {what}"
-        yield Refused(problem, "correct the column")
+        yield Refused("other kind", name=kind.name, row=met.row, cell=met.cell, what=what)
     if met.unseen > 1 and not met.matched:
         levels = listing(getattr(kind, "levels", ("yes", "no")), 3)
-        problem = f"column {show(kind.name)} holds none of the categories of the model ({levels})"
-        yield Refused(problem, "spell them as the file did that the model was fitted to")
+        yield Refused("other categories", name=kind.name, levels=levels)
 
 
 def learn(columns: Columns, options: EncodingOptions, given: Encoding | None = None) -> Table:
@@ -190,8 +185,7 @@ def learn(columns: Columns, options: EncodingOptions, given: Encoding | None = N
             given = replace(given, target=target, target_kind=target_kind)
         if not given.features:
             told = "; ".join(f"{column.name}: {column.words()}" for column in given.columns[:5])
-            problem = f"no column is left beside the target ({told or 'there is no other'})"
-            raise Refused(problem, "give a table with features, or say what they are (--column)")
+            raise Refused("no features", told=told or "there is no other")
     table = given.apply(columns)
     if keep.all():
         return replace(table, y=y)
@@ -201,8 +195,7 @@ def learn(columns: Columns, options: EncodingOptions, given: Encoding | None = N
 def _unknown_names(columns: Columns, options: EncodingOptions) -> Iterator[Refused]:
     names, target = columns.all_names, options.target
     if target is None and not columns.has_target:
-        advice = Advice("target", ("--target", names[-1]))
-        yield Refused("it is not said which column is the target", f"name it: {listing(names)}", advice)
+        yield Refused("no target", names=names, last=names[-1])
     elif target is not None and target not in names:
         yield columns.transposed_name(target) or columns.unknown(target, "target")
     for name, kind in options.kinds.items():
@@ -215,14 +208,11 @@ def _target(columns: Columns, name: str, kind: Kind, forced: bool) -> tuple[np.n
     """Return the values of the target, and which rows have one."""
     column = columns.column(name)
     if isinstance(kind, Date):
-        remedy = "give another target (--target), or the days between two dates"
-        raise Refused(f"the target {show(name)} holds dates", remedy)
+        raise Refused("target of dates", name=name)
     if isinstance(kind, Number):
         values, met = kind.values(column)
         if met.strays and not forced and column.is_text:
-            problem = f"target {show(name)}, row {met.row}: {show(met.cell)} is not a number"
-            remedy = f"correct {met.strays} such cells, or leave their rows out"
-            raise Refused(problem, remedy, Advice("number", ("--column", f"{name}=number")))
+            raise Refused("target with texts", name=name, row=met.row, cell=met.cell, count=met.strays)
         keep = np.isfinite(values)
     else:
         codes, labels = column.coded
@@ -230,7 +220,7 @@ def _target(columns: Columns, name: str, kind: Kind, forced: bool) -> tuple[np.n
             labels = _one_spelling(column.counts, labels)
         values, keep = np.array([*labels, ""], dtype=np.str_)[codes], codes >= 0
     if not keep.any():
-        raise Refused(f"the target {show(name)} is empty", "give another target (--target)")
+        raise Refused("empty target", name=name)
     return values, keep
 
 

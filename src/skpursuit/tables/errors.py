@@ -1,55 +1,58 @@
 """What is wrong with a table, told all at once: each problem is a line that names the file and the remedy.
 
-Readers raise `Refused`, which knows no file; `naming` gives it one. A remedy that is a command comes as an
-`Advice`: options to add to the command that was run, and one to leave out.
+Code raises `Refused` with the name of a problem; the words are in problems.toml. `Refused` knows no file,
+`naming` gives it one. A remedy that is a command comes as an `Advice`: options to add to the command that was
+run, and one to leave out.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import string
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
 
 from .._files import FileError
 
 MOST_TOLD = 10  # problems; a wholly wrong file has one per cell
-
-#: Every kind of advice and the problem it solves. The tests paste one of each into a command line.
-ADVICE = {
-    "format": "a name that does not tell the format",
-    "encoding": "an encoding that is unknown, or not that of the file",
-    "header": "a file without a line of names",
-    "bad rows": "rows with too many or too few fields",
-    "sheet": "a sheet that is not in the workbook",
-    "transpose": "a target that names a row",
-    "no transpose": "a table that cannot be transposed",
-    "target": "no target, or one that is no column",
-    "column": "a name that is no column, in --column",
-    "drop": "a name that is no column, in --drop",
-    "id": "a name that is no column, in --id",
-    "number": "a target with texts among its numbers",
-    "impute": "missing values that are refused",
-    "task": "a target that does not fit the task",
-    "test share": "too few rows held out, or left",
-    "selector": "a selector that is unknown",
-    "loss": "a loss that is unknown, or does not fit the task",
-    "solver": "a solver that is unknown, or takes no number of features",
-}
+PROBLEMS: dict[str, dict[str, Any]] = tomllib.loads(
+    files(__package__).joinpath("problems.toml").read_text(encoding="utf-8")
+)
 
 
 @dataclass(frozen=True)
 class Advice:
     """Command line options that lead past a problem."""
 
-    kind: str  # one of `ADVICE`
+    kind: str  # the problem
     #: what is added to the command; whoever knows the command shows it as a whole
     options: tuple[str, ...] = ()
     instead_of: str = ""  # the option, or the value of one that names columns, that is taken out of it
 
-    def __post_init__(self) -> None:
-        if self.kind not in ADVICE:
-            raise ValueError(f"no advice is called {self.kind!r}")
+
+class _Words(string.Formatter):
+    """Fills in messages: {name!q} is quoted, {names!l} a list of quoted names."""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        own = {"q": show, "l": listing}
+        return own[conversion](value) if conversion in own else super().convert_field(value, conversion)
+
+
+class Refused(Exception):
+    """A problem of a file that is not named yet: its name in problems.toml, and what is filled in there."""
+
+    def __init__(self, problem: str, /, **values: Any):
+        told = {"add": [], "leave_out": "", **PROBLEMS[problem]}
+        words, remedy, instead_of, *options = (
+            _Words().vformat(text, (), values)
+            for text in (told["problem"], told["remedy"], told["leave_out"], *told["add"])
+        )
+        advice = Advice(problem, tuple(options), instead_of) if options or instead_of else None
+        super().__init__(words, remedy, advice)
 
 
 class TableError(FileError):
@@ -71,13 +74,6 @@ class TableError(FileError):
 
     def __reduce__(self) -> tuple:
         return type(self), (self.path, self.problem, self.remedy, self.advice, self.problems[1:])
-
-
-class Refused(Exception):
-    """A problem of a file that is not named yet."""
-
-    def __init__(self, problem: str, remedy: str, advice: Advice | None = None):
-        super().__init__(problem, remedy, advice)
 
 
 def refuse_all(problems: Iterable[Refused]) -> None:

@@ -23,7 +23,7 @@ from sklearn.datasets import load_svmlight_file
 
 from .columns import Column, Columns, ReadOptions, different, trailing_totals
 from .delimited import split_header
-from .errors import Advice, Refused, listing, show
+from .errors import Refused, listing, show
 from .source import TextFile, examine
 from .spelling import parse_number
 
@@ -31,7 +31,6 @@ PANDAS_INDEX = "__index_level_"  # what pandas calls its row index in a file
 MIDNIGHT = datetime.time()
 HEAD = 50  # rows of a sheet that are looked at for the header
 _CSR = ("data", "indices", "indptr", "shape")
-_NPZ_REMEDY = "store X and y, or the CSR parts data, indices, indptr, shape and y (numpy.savez)"
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+|inf|nan)(?:e[+-]?\d+)?"
 _SVMLIGHT = re.compile(rf"{_NUMBER}(?:\s+qid:\S+)?(?:\s+\d+:{_NUMBER})*", re.I | re.A)
 _ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(.+)""", re.I | re.S)
@@ -49,10 +48,7 @@ def read_parquet(path: Path, options: ReadOptions) -> Columns:
         table = pyarrow.parquet.ParquetFile(path).read()
         table.validate(full=True)
     except (pyarrow.ArrowException, OSError, MemoryError) as error:
-        if "UTF8" in str(error):
-            raise Refused("it holds text that is not UTF-8", "write it again as text") from None
-        remedy = "the file is damaged, cut off or something else: get or write it again"
-        raise Refused("this cannot be read as Parquet", remedy) from None
+        raise Refused("parquet text" if "UTF8" in str(error) else "parquet") from None
     pairs = zip(table.column_names, table.columns)
     given = [(name, _plain(column)) for name, column in pairs if not name.startswith(PANDAS_INDEX)]
     plain = [(name, column) for name, column in given if column is not None]
@@ -60,7 +56,7 @@ def read_parquet(path: Path, options: ReadOptions) -> Columns:
     if strange:
         options.told(f"columns that hold neither numbers, texts nor times are left out: {listing(strange)}")
     if not plain:
-        raise Refused("no column holds numbers, texts or times", "write a table that does")
+        raise Refused("parquet columns")
     return Columns.of(path, *zip(*plain))
 
 
@@ -85,7 +81,7 @@ def read_excel(path: Path, options: ReadOptions) -> Columns:
     heads, above = split_header([list(map(str, row)) for row in rows[:HEAD]], options) if rows else ([], 0)
     data = rows[above:]
     if not data:
-        raise Refused("there are no rows in the sheet", "give a sheet with data below the header")
+        raise Refused("empty sheet")
     totals = trailing_totals(data, data[1:], options)
     return Columns.of(path, heads, map(_typed, zip(*data[: len(data) - totals])))
 
@@ -95,19 +91,16 @@ def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
     try:
         import python_calamine
     except ImportError:
-        remedy = "pip install 'skpursuit[cli]', or save the sheet as CSV"
-        raise Refused("reading Excel needs python-calamine, which is not installed", remedy) from None
+        raise Refused("no calamine") from None
     try:
         book = python_calamine.CalamineWorkbook.from_path(str(path))
         names = book.sheet_names
         sheet = options.sheet or names[0]
         rows = _unmerged(book.get_sheet_by_name(sheet)) if sheet in names else None
     except Exception:  # calamine raises whatever the bytes lead to
-        remedy = "the file is damaged or something else: save it again as .xlsx"
-        raise Refused("this cannot be read as a workbook", remedy) from None
+        raise Refused("workbook") from None
     if rows is None:
-        advice = Advice("sheet", ("--sheet", names[0]), "--sheet")
-        raise Refused(f"there is no sheet {show(sheet)}", f"the sheets are {listing(names)}", advice)
+        raise Refused("no sheet", sheet=sheet, sheets=names)
     if len(names) > 1 and options.sheet is None:
         options.told(f"the first of {len(names)} sheets is read, {show(names[0])}; --sheet names another")
     return rows
@@ -147,16 +140,10 @@ def read_npz(path: Path, options: ReadOptions) -> Columns:
     n, d = matrix.shape
     target = {}
     if "y" in arrays:
-        if arrays["y"].shape != (n,):
-            problem = f"y has the shape {arrays['y'].shape} where X has {n} rows"
-            raise Refused(problem, "store one target per row")
-        target = {"y": Column.of(_readable("y", arrays["y"]))}
+        target = {"y": Column.of(_readable("y", arrays["y"], n, "row"))}
     if sparse and "feature_names" not in arrays:
         return _used_columns(path, matrix, target)
-    names = _readable("feature_names", arrays.get("feature_names", np.arange(d)))
-    if names.shape != (d,):
-        problem = f"feature_names has the shape {names.shape} where X has {d} columns"
-        raise Refused(problem, "store one name per column")
+    names = _readable("feature_names", arrays.get("feature_names", np.arange(d)), d, "column")
     unlike = tuple(different([*target, *names])[len(target) :])
     if sparse:
         return Columns(str(path), target, unlike, matrix, bool(target))
@@ -164,15 +151,16 @@ def read_npz(path: Path, options: ReadOptions) -> Columns:
     return Columns(str(path), {**columns, **target}, has_target=bool(target))
 
 
-def _readable(name: str, values: np.ndarray) -> np.ndarray:
+def _readable(name: str, values: np.ndarray, size: int, of: str) -> np.ndarray:
     """Return an array of numbers as it is and one of texts as such; refuse any other, dates for one."""
+    if values.shape != (size,):
+        raise Refused("npz shape", name=name, shape=values.shape, size=size, of=of)
     if values.dtype.kind not in "biufUS":
-        problem = f"{name} holds {values.dtype}, which is neither numbers nor texts"
-        raise Refused(problem, "store it as numbers or texts")
+        raise Refused("npz type", name=name, type=values.dtype)
     try:
         return np.strings.decode(values, "utf-8") if values.dtype.kind == "S" else values
     except UnicodeDecodeError:
-        raise Refused(f"{name} holds bytes that are not UTF-8", "store it as texts") from None
+        raise Refused("npz bytes", name=name) from None
 
 
 def _load_npz(path: Path) -> dict[str, np.ndarray]:
@@ -184,27 +172,28 @@ def _load_npz(path: Path) -> dict[str, np.ndarray]:
                 return {name: stored[name] for name in stored.files}
     except Exception as error:  # zipfile, zlib and numpy raise whatever the bytes lead to
         if "allow_pickle" in str(error) and zipfile.is_zipfile(path):
-            raise Refused("it holds Python objects, which are not loaded", _NPZ_REMEDY) from None
-        remedy = "the file is damaged or cut off: get or write it again"
-        raise Refused("this cannot be read as npz", remedy) from None
-    raise Refused("this is a single array, not an npz file", _NPZ_REMEDY)
+            problem = "it holds Python objects, which are not loaded"
+            raise Refused("npz content", problem=problem) from None
+        raise Refused("npz") from None
+    raise Refused("npz content", problem="this is a single array, not an npz file")
 
 
 def _dense(arrays: dict[str, np.ndarray]) -> np.ndarray:
     X = arrays.get("X")
     if X is None:
-        raise Refused(f"there is no X among the arrays ({listing(tuple(arrays))})", _NPZ_REMEDY)
+        raise Refused("npz content", problem=f"there is no X among the arrays ({listing(tuple(arrays))})")
     if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise Refused(f"X is {X.ndim}-dimensional {X.dtype}, not a table of numbers", _NPZ_REMEDY)
+        problem = f"X is {X.ndim}-dimensional {X.dtype}, not a table of numbers"
+        raise Refused("npz content", problem=problem)
     return X
 
 
 def _csr(arrays: dict[str, np.ndarray]) -> csr_array:
     missing = [name for name in _CSR if name not in arrays]
     if missing:
-        raise Refused(f"parts of the sparse matrix are missing: {listing(missing)}", _NPZ_REMEDY)
+        raise Refused("npz content", problem=f"parts of the sparse matrix are missing: {listing(missing)}")
     if arrays.get("format", np.array(b"csr")).tolist() not in (b"csr", "csr"):
-        raise Refused("the sparse matrix is not in CSR form", "store X.tocsr()")
+        raise Refused("no CSR")
     try:
         data, indices, indptr, shape = (arrays[name] for name in _CSR)
         matrix = csr_array((data.astype(np.float64), indices, indptr), shape=tuple(map(int, shape)))
@@ -212,8 +201,7 @@ def _csr(arrays: dict[str, np.ndarray]) -> csr_array:
         matrix.check_format(full_check=True)
         matrix.sum_duplicates()
     except (ValueError, TypeError, IndexError, OverflowError, MemoryError):
-        remedy = "the file is damaged: write it again from a valid matrix"
-        raise Refused("the parts do not make up a sparse matrix", remedy) from None
+        raise Refused("bad CSR") from None
     return matrix
 
 
@@ -235,15 +223,14 @@ def read_svmlight(path: Path, options: ReadOptions) -> Columns:
             X, y = load_svmlight_file(stream, dtype=np.float64, zero_based=True)
     except (ValueError, OverflowError, MemoryError):
         _check_lines(file, lambda text: True)
-        raise Refused("this cannot be read as svmlight", "save it as plain text in UTF-8") from None
+        raise Refused("svmlight") from None
     return _used_columns(path, X, {"y": Column.of(y)})
 
 
 def _check_lines(file: TextFile, suspicious: Callable[[str], bool]) -> None:
     for number, text in enumerate(file.lines(), start=1):
         if suspicious(text) and not _is_svmlight(text):
-            problem = f"line {number} is not LABEL INDEX:VALUE ...: {show(text.strip())}"
-            raise Refused(problem, "correct that line, or get the whole file again")
+            raise Refused("svmlight line", line=number, text=text.strip())
 
 
 def _is_svmlight(text: str) -> bool:
@@ -280,10 +267,7 @@ class _Attribute:
     def column(self, rows: list[dict[int, Any]], j: int) -> Column:
         """Return a column of rows; a sparse one may leave out a number or a label, but not a string."""
         if self.labels == () and (short := [i for i, row in enumerate(rows, start=1) if j not in row]):
-            problem = (
-                f"row {short[0]} leaves out the string {show(self.name)}, which a sparse file must write"
-            )
-            raise Refused(problem, "write it (? if missing)")
+            raise Refused("arff string", row=short[0], name=self.name)
         absent = self.labels[0] if self.labels else 0.0
         kind = pyarrow.float64() if self.labels is None else pyarrow.string()
         return Column(pyarrow.array([row.get(j, absent) for row in rows], kind))
@@ -308,13 +292,12 @@ def read_arff(path: Path, options: ReadOptions) -> Columns:
             elif keyword == "@attribute":
                 attributes.append(_attribute(text))
             elif keyword not in ("@relation", "@data"):
-                raise Refused(f"line {number} is not part of an ARFF header: {show(text)}", "correct it")
+                raise Refused("arff header", line=number, text=text)
             in_data = in_data or (keyword == "@data" and bool(attributes))
         except ValueError as error:
-            raise Refused(f"line {number}: {error}", "correct that line, or get the whole file") from None
+            raise Refused("arff line", line=number, error=error) from None
     if not in_data:
-        problem = "there is no @data line after @attribute lines, so this is not a whole ARFF file"
-        raise Refused(problem, "get the whole file again, or correct its extension")
+        raise Refused("arff data")
     names = different(attribute.name for attribute in attributes)
     inside = [j for j, attribute in enumerate(attributes) if sparse and attribute.labels is None]
     raw = {names[j]: attributes[j].column(rows, j) for j in range(len(names)) if j not in set(inside)}

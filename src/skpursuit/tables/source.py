@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .errors import Advice, Refused, TableError, show
+from .errors import Refused
 
 BLOCK = 2**22  # characters
 TAIL = 4096  # characters at the end that are kept
@@ -62,19 +62,18 @@ class TextFile:
 
 
 def check_readable(path: Path) -> None:
-    """Raise TableError for a file that is missing, a folder, unreadable or empty."""
+    """Refuse a file that is missing, a folder, unreadable or empty."""
     try:
         with open(path, "rb") as file:
             first = file.read(1)
     except FileNotFoundError:
-        raise TableError(path, "there is no such file", "check the name") from None
+        raise Refused("no such file") from None
     except IsADirectoryError:
-        raise TableError(path, "this is a folder", "give a file") from None
+        raise Refused("a folder") from None
     except (OSError, ValueError) as error:
-        words = getattr(error, "strerror", None) or error
-        raise TableError(path, f"cannot be read ({words})", "check its name and permissions") from None
+        raise Refused("unreadable", words=getattr(error, "strerror", None) or error) from None
     if not first:
-        raise TableError(path, "the file is empty", "give a file with a header and rows of data")
+        raise Refused("empty file")
 
 
 def examine(path: Path, asked: str | None = None) -> TextFile:
@@ -84,22 +83,17 @@ def examine(path: Path, asked: str | None = None) -> TextFile:
         head = file.read(65536)
     for magic, kind in _BINARY.items():
         if head.startswith(magic):
-            remedy = "unpack or export it, or correct its extension (--format)"
-            raise Refused(f"this is a {kind}, not text", remedy)
+            raise Refused("not text", kind=kind)
     candidates = _likely(head) if asked is None else ["utf-8-sig" if asked.lower() == "utf-8" else asked]
     for codec in candidates:
         try:
             return _examined(path, codec)
         except LookupError:
-            problem = f"no text encoding is called {show(asked)}"
-            advice = Advice("encoding", instead_of="--encoding")
-            raise Refused(problem, "leave --encoding out to have it recognised", advice) from None
+            raise Refused("unknown encoding", asked=asked) from None
         except UnicodeError:
             continue
-    problem = f"the text is not {candidates[-1].removesuffix('-sig')}"
-    if asked is None:
-        raise Refused(problem, "save it as UTF-8, or name its encoding (--encoding)")
-    raise Refused(problem, "leave --encoding out", Advice("encoding", instead_of="--encoding"))
+    codec = candidates[-1].removesuffix("-sig")
+    raise Refused("no encoding" if asked is None else "other encoding", codec=codec)
 
 
 def _likely(head: bytes) -> list[str]:
@@ -111,7 +105,7 @@ def _likely(head: bytes) -> list[str]:
         if len(zeros) > 1 and zeros.count(0) > 0.8 * len(zeros) and letters.count(0) == 0:
             return [codec]
     if b"\0" in head:
-        raise _nul_bytes(head.count(b"\n", 0, head.index(b"\0")) + 1)
+        raise Refused("NUL bytes", line=head.count(b"\n", 0, head.index(b"\0")) + 1)
     return ["utf-8-sig", "cp1252"]
 
 
@@ -120,21 +114,15 @@ def _examined(path: Path, codec: str) -> TextFile:
     with open(path, encoding=codec, newline="") as file:
         while text := file.read(BLOCK):
             if "\0" in text:
-                raise _nul_bytes(lines + text.count("\n", 0, text.index("\0")))
+                raise Refused("NUL bytes", line=lines + text.count("\n", 0, text.index("\0")))
             lines += text.count("\n")
             since = len(text) - text.rfind("\n") - 1 if "\n" in text else since + len(text)
             if since > MAX_LINE:
-                problem = f"line {lines} is longer than {MAX_LINE // 2**20} million characters"
-                raise Refused(problem, "check that this is a table with one row per line")
+                raise Refused("long line", line=lines, most=MAX_LINE // 2**20)
             quotes = quotes or '"' in text
             blanks = blanks or _EMPTY_FIRST_CELL.search(text) is not None
             tail = (tail + text[-TAIL:])[-TAIL:]
     return TextFile(path, codec, quotes, blanks, tail)
-
-
-def _nul_bytes(line: int) -> Refused:
-    remedy = "the file is damaged or no text table: get or export it again, as CSV in UTF-8"
-    return Refused(f"line {line} holds NUL bytes", remedy)
 
 
 class BlockStream(io.RawIOBase):
