@@ -24,7 +24,7 @@ from skpursuit.kernels.panel_vectors import PANEL, QUAD, SLOT, VECTORS, multiply
 from skpursuit.kernels.panels import ROWS
 from skpursuit.kernels.vectors import prefetch
 
-COMPILED_WITH = "4534f2c2ec08"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "2ed3b3474c22"  # digest of these files: Numba notes changes of its own file only
 
 # The type of a number tells the kernel its form: Numba compiles, and caches, one for each.
 FORMS: dict[str, Any] = {
