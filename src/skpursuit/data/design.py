@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from math import sqrt
 from typing import Any
 
@@ -145,7 +145,7 @@ class Design:
         elif store.is_one_tile and not store.first.can_encode:
             g = self._source_dots(cols, spread)
         else:  # through the cache: columns that were close to the top once are close again
-            g = fixed_order_dot(store.lines(cols)[0], spread)
+            g = fixed_order_dot(store.lines(cols), spread)
         return view.corrected(g, u.sum(axis=0), cols)
 
     def _dots_stay(self, cols: Indices) -> bool:
@@ -159,7 +159,7 @@ class Design:
             return store.first.dots(cols, u)
         if len(cols) > operator.MOST_FETCHED and not store.kept.columns.holds(cols):
             return store.product(u)[cols]
-        return fixed_order_dot(store.lines(cols)[0], u)
+        return fixed_order_dot(store.lines(cols), u)
 
     def _centred_dots(self, cols: Indices, u: Floats, spread: Floats) -> Floats:
         """From columns less an entry of their own, which leaves no more of a large mean than centring does.
@@ -176,7 +176,7 @@ class Design:
         step = max(1, GATHERED_ENTRIES // self.shape[0])
         for start in range(0, len(cols), step):
             some = slice(start, start + step)
-            lines = self.store.lines(cols[some])[0]
+            lines = self.store.lines(cols[some])
             first = np.array([line[view.anchor] for line in lines])
             near = fixed_order_dot([line - x for line, x in zip(lines, first)], spread)
             g[some] = near - np.multiply.outer(view.centre[cols[some]] - first, total)
@@ -248,24 +248,13 @@ class Design:
             self._sweep(self._real(cols), likely)
         if not keep and not self.columns_are_dear:
             return self._gather(cols, self.reads.add)
-        lines, fresh, gathered = self._lines(cols)
-        if len(fresh) == len(lines):
+        gather = partial(self._gather, count=self.reads.prepare)
+        lines, gathered = self.kept.columns.lines(cols.tolist(), gather)
+        if gathered is not None and len(gathered) == len(lines):
             return gathered
-        if len(lines) == 1:
-            return lines[0][None]
+        if len(lines) <= 1:
+            return lines[0][None] if lines else np.empty((0, self.shape[0]))
         return np.stack(lines, out=None if scratch is None else scratch[: len(lines)])
-
-    def _lines(self, cols: Indices) -> tuple[list[Floats], list[int], Floats]:
-        """Columns as one-dimensional arrays; those that were not kept yet, and the array they are rows of."""
-        wanted, cache = cols.tolist(), self.kept.columns
-        found = {j: cache.get(j) for j in wanted}
-        fresh = [j for j, line in found.items() if line is None]
-        gathered: Floats = np.empty((0, self.shape[0]))
-        if fresh:
-            gathered = self._gather(np.array(fresh, dtype=np.intp), self.reads.prepare)
-            cache.put(fresh, gathered)
-            found.update(zip(fresh, gathered))
-        return [found[j] for j in wanted], fresh, gathered  # type: ignore[misc]
 
     def _gather(self, cols: Indices, count: Callable[[int, int], None]) -> Floats:
         """Columns of the view as a new array; columns of X that are kept are not read again."""
@@ -275,7 +264,7 @@ class Design:
         if len(new) == len(real):
             lines = store.take(real) if len(real) else np.empty((0, store.shape[0]))
         else:
-            lines = np.array(store.lines(real)[0])
+            lines = np.array(store.lines(real))
         lines = view.columns(lines, real)
         if len(real) == len(cols):
             return lines
@@ -312,7 +301,7 @@ class Design:
             values = store.entries(at, cols)
         else:  # whole columns are all that can be read
             cost = cost if store.kept.columns.holds(cols) else store.cost(cols=cols)
-            values = np.array([line[i] for line, i in zip(store.lines(cols)[0], at.tolist())])
+            values = np.array([line[i] for line, i in zip(store.lines(cols), at.tolist())])
         self.reads.add(*cost)
         return values if self.view.is_unmoved else self.view.entries(values, rows, cols)
 
