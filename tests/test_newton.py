@@ -1,9 +1,10 @@
-"""Curvature of coupled targets against its definition."""
+"""Newton on a support: curvature of coupled targets against its definition, and steps that end."""
 
 import numpy as np
 import pytest
 
-from skpursuit import as_design
+from skpursuit import OMP, Huber, as_design, datasets, minimize
+from skpursuit.fit import newton
 from skpursuit.fit.curvature import curvature_at
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.problem.problem import make_problem
@@ -25,3 +26,15 @@ def test_coupled_curvature_is_the_hessian_on_the_support(density, weighted):
     g = rng.standard_normal((k, m))
     expected = np.linalg.solve(H, g.T.ravel()).reshape(m, k).T
     np.testing.assert_allclose(curvature_at(problem, A, z, np.full(k, 0.1)).solve(g), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+def test_huber_ends_in_few_steps_where_residuals_vanish(scale, monkeypatch):
+    steps = []
+    monkeypatch.setattr(
+        newton, "line_search", lambda *a, search=newton.line_search: steps.append(0) or search(*a)
+    )
+    X, y, w = datasets.make_sparse_signal(300, 400, 10, snr=np.inf, random_state=0)
+    result = minimize(X, scale * y / y.std(), OMP(10), loss=Huber())
+    np.testing.assert_allclose(result.coef, scale * w / y.std(), atol=1e-11 * scale)
+    assert len(steps) < 80

@@ -74,6 +74,8 @@ def takes(name):
 
 
 def use(name, **given):
+    if name == "PursuitSelector" and "cv" in given:
+        given["n_features_to_select"] = "cv"
     thing = getattr(skpursuit, name)(**given)
     if hasattr(thing, "fit"):
         thing.fit(X, LABELS if "Classifier" in name else Y)

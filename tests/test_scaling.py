@@ -17,6 +17,7 @@ from skpursuit import (
     OrthogonalMatchingPursuitCV,
     PursuitClassifier,
     PursuitRegressor,
+    Quantile,
     Simplex,
     Status,
     StoGradMP,
@@ -41,7 +42,7 @@ SOLVERS = {
     "fw-steps": lambda radius: FrankWolfe(L1Ball(radius), 15, step="backtracking", variant="blended"),
 }
 SELECTORS = ("auto", "exact", "gram", "certified", "greedy", "halving", "sketch")
-LOSSES = ("squared", "huber", "logistic", "poisson")
+LOSSES = ("squared", "huber", "quantile", "logistic", "poisson")
 
 
 def made(rng, loss, n=60, d=12):
@@ -60,12 +61,14 @@ def exponents(rng, loss):
     """Powers of two for X and y: coefficients and the radius, of size 2^(y - x), must be numbers."""
     while True:
         x = int(rng.choice([-990, -660, -510, 0, 400, 512, 990]))
-        y = int(rng.choice([-990, -500, 0, 500, 990])) if loss in ("squared", "huber") else 0
+        y = int(rng.choice([-990, -500, 0, 500, 990])) if loss in ("squared", "huber", "quantile") else 0
         if (x or y) and abs(y - x) <= 1000:
             return x, y
 
 
 def in_units(loss, y):
+    if loss == "quantile":
+        return Quantile(0.3, float(np.ldexp(0.5, y)), float(np.ldexp(1.0, y)))
     return Huber(float(np.ldexp(1.35, y))) if loss == "huber" else loss
 
 

@@ -2,6 +2,7 @@
 
 from unittest import SkipTest
 
+import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -13,6 +14,9 @@ ESTIMATORS = [
     sp.PursuitRegressor(),
     sp.PursuitRegressor(solver="mp", max_iter=50),
     sp.PursuitSelector(),
+    sp.PursuitSelector(n_resamples=4),
+    sp.PursuitSelector(n_features_to_select="cv"),
+    sp.PursuitCoder(np.eye(3)),
     sp.PursuitRegressor(solver="cosamp"),
     sp.PursuitRegressor(solver="fw", radius=100.0, normalize=True, max_iter=30),
     sp.PursuitRegressor(shared_support=True),
@@ -35,6 +39,7 @@ ESTIMATORS = [
 # Some checks ask for more atoms than their data bear, and scikit-learn's own OMP warns there too.
 @pytest.mark.filterwarnings("ignore:Orthogonal matching pursuit ended prematurely:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:the best number of coefficients:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 def test_estimator_checks(estimator, check):
     try:
         check(estimator)

@@ -76,3 +76,27 @@ def test_bad_parameters_are_refused(signal):
     ):
         with pytest.raises(ValueError, match=message):
             PursuitSelector(**given).fit(X, y)
+
+
+def test_cross_validation_chooses_the_number(signal):
+    X, y, w = signal
+    chooser = PursuitSelector(n_features_to_select="cv").fit(X, y)
+    assert set(np.flatnonzero(w)) <= set(chooser.support_.tolist())
+    assert len(chooser.support_) < 15
+    stable = PursuitSelector(n_features_to_select="cv", n_resamples=20, random_state=0).fit(X, y)
+    assert stable.error_bound_ == pytest.approx(len(chooser.support_) ** 2 / (0.5 * 60))
+    classes = PursuitSelector(n_features_to_select="cv").fit(csr_array(X), np.where(y > 0, "a", "b"))
+    assert len(classes.support_) > 0
+    assert set(classes.support_.tolist()) <= set(np.flatnonzero(w))
+    noise = np.random.default_rng(1).standard_normal(150)
+    assert len(PursuitSelector(n_features_to_select="cv").fit(X, noise).support_) == 0
+
+
+def test_halves_do_not_depend_on_the_order_of_rows_nor_on_how_equal_rows_are_counted(signal):
+    X, y, _ = signal
+    rng = np.random.default_rng(2)
+    counts, order = rng.integers(1, 4, 150), rng.permutation(150)
+    chooser = PursuitSelector(n_features_to_select=6, n_resamples=6, random_state=0)
+    repeated = chooser.fit(X.repeat(counts, axis=0), y.repeat(counts)).scores_
+    weighted = chooser.fit(X[order], y[order], sample_weight=counts[order]).scores_
+    np.testing.assert_array_equal(repeated, weighted)

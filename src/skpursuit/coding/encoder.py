@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
+from skpursuit.data.progress import current
 from skpursuit.kernels.batch import PENDING, cosamp_block, omp_block
 from skpursuit.kernels.batch_types import Block, Codes, Dictionary, Limits
 from skpursuit.numerics.threads import share
@@ -117,9 +118,12 @@ class Encoder:
     def encode(self, signals: np.ndarray, first: int = 0) -> csr_array:
         """Codes of signals in rows; ``first`` is the number of the first one, for messages."""
         parts: dict[int, Part] = {}
+        watch = current()
 
         def fill(at: int) -> None:
-            parts[at] = self._part(signals[at : at + self.block], first + at)
+            rows = signals[at : at + self.block]
+            watch.note("{} of {} signals", at, len(signals))
+            parts[at] = _no_codes(len(rows), self.dtype) if watch.over() else self._part(rows, first + at)
 
         starts = range(0, len(signals), self.block)
         share(fill, [(at,) for at in starts], len(signals) * self._work, self.config.n_jobs)
@@ -208,6 +212,11 @@ def make_encoder(atoms: np.ndarray, dtype: np.dtype, config: CodingConfig, expec
             "dictionary leaves the range of float32, the signals' dtype; scale it, or use float64 signals"
         )
     return Encoder(cast, config, expected)
+
+
+def _no_codes(count: int, dtype: np.dtype) -> Part:
+    """Codes of zeros, of signals for which there was no time."""
+    return np.empty(0, np.int32), np.empty(0, dtype), np.zeros(count, np.int64)
 
 
 def _stack(parts: list[Part], d: int, dtype: np.dtype) -> csr_array:

@@ -85,10 +85,10 @@ def facts_of(coded: Any) -> CodeFacts:
 
 
 class CodedX:
-    """The codes of X with one rounding: panels of one byte an entry, and two bytes, as far as asked for.
+    """The codes of X with one rounding: panels of one byte an entry or two, and codes by rows.
 
-    Panels (`panel_codes.py`) are for products with all columns. Tiles with a second byte, with codes that are
-    rounded at random or with codes by rows are `QuantizedTile`; they estimate where there are no panels.
+    Panels (`panel_codes.py`) are for products with all columns. Codes that are rounded at random and codes by
+    rows are `QuantizedTile`; they estimate where there are no panels.
     """
 
     def __init__(self, store: TileStore, seed: int | None) -> None:
@@ -99,17 +99,19 @@ class CodedX:
 
     def has(self, fine: bool, steps: bool) -> bool:
         """Whether there are such codes already."""
-        if self.keep is None:
-            return self._panels is not None and not fine and not steps
-        return self.keep.fine >= fine and self.keep.steps >= steps
+        there = self.keep is not None or self._panels is not None
+        return there and self.has_fine >= fine and self.has_steps >= steps
 
     def make(self, fine: bool, steps: bool, reads: Reads) -> None:
         """Make such codes, keeping the bytes that are there."""
         reads.prepare(*self.store.cost())
-        if self.seed is None and not fine and not steps:
-            self._panels = PanelCodes(self.store)
+        if self.seed is None and not steps:
+            before = self._panels
+            self._panels = PanelCodes(self.store, fine)
+            if before is not None:
+                self.store.forget(before.keep)
             return
-        before = self.keep
+        was = self.keep
         keep = Encoding(self.seed, fine or self.has_fine, steps or self.has_steps)
         if self.store.is_one_tile:
             self._only = next(iter(self.store.run(itself, keep=keep)))[1]
@@ -119,8 +121,8 @@ class CodedX:
         width = len(self.store.grid[0])
         self.facts = [facts[i : i + width] for i in range(0, len(facts), width)]
         self.keep = keep  # last: an interrupt before it leaves what was there
-        if before is not None:
-            self.store.forget(before)
+        if was is not None:
+            self.store.forget(was)
 
     def panels(self, reads: Reads) -> PanelCodes:
         """The panels, made if they are not there."""
@@ -137,7 +139,7 @@ class CodedX:
     @property
     def has_fine(self) -> bool:
         """Whether there is a second byte of each entry."""
-        return self.keep is not None and self.keep.fine
+        return self._refines_by_panels or (self.keep is not None and self.keep.fine)
 
     @property
     def has_steps(self) -> bool:
@@ -159,6 +161,8 @@ class CodedX:
         """What a verb of all columns or some reads."""
         if self._estimates_by_panels(cols) and verb == "estimate_cost":
             return self.panels(Reads()).cost
+        if self._refines_by_panels and verb == "refine_cost":
+            return self.panels(Reads()).fine_cost
         if self.store.is_one_tile:
             return getattr(self.only, verb)(None if cols is None else len(cols))
         asked = np.arange(self.store.shape[1]) if cols is None else cols
@@ -170,6 +174,10 @@ class CodedX:
 
     def _estimates_by_panels(self, cols: Indices | None) -> bool:
         return self._panels is not None and cols is None
+
+    @property
+    def _refines_by_panels(self) -> bool:
+        return self._panels is not None and self._panels.keep.fine
 
     def rows_cost(self, rows: Indices) -> tuple[int, int]:
         """What `rows` reads for these rows in all."""
@@ -190,6 +198,9 @@ class CodedX:
 
     def refine(self, u: Floats, cols: Indices) -> Bounded:
         """Entries of X^T u at `cols` from two bytes an entry."""
+        if self._refines_by_panels:
+            g, bound = self.panels(Reads()).estimate(u, fine=True)
+            return g[cols], bound[cols]
         return self.only.refine(u, cols) if self.store.is_one_tile else self._summed("refine", u, cols)
 
     def _summed(self, verb: str, u: Floats, cols: Indices, *more: Any) -> Bounded:
@@ -323,23 +334,27 @@ class Codes:
         sizes = self.sizes
         return bool(((sizes == 0.0) | ((sizes > ORDINARY[0]) & (sizes < ORDINARY[1]))).all())
 
-    def following(self, R: Floats, before: Represented | None = None) -> Callable[[], Followed]:
+    def following(
+        self, R: Floats, before: Represented | None = None, fine: bool = False
+    ) -> Callable[[], Followed]:
         """Begin with products of the decoded columns with R, the residuals of consecutive steps as rows.
 
         `before` is what an earlier call represents: then only the way from there is multiplied. What ends it
-        returns a `Followed`. Norms of R should be within `ORDINARY`, or zero.
+        returns a `Followed`. Norms of R should be within `ORDINARY`, or zero. `fine` decodes by both bytes.
         """
-        self.design.reads.add(*self.panels.cost)
+        self.design.reads.add(*(self.panels.fine_cost if fine else self.panels.cost))
         view, rows = self.view, np.ascontiguousarray(self._down(R.T).T)
-        end = self.panels.following(rows, before, np.float32 if view.is_unmoved else np.float64)
+        end = self.panels.following(rows, before, np.float32 if view.is_unmoved else np.float64, fine)
 
         def finish() -> Followed:
-            g, loss, represented = end()
-            one = np.abs(rows).sum(axis=1)[:, None]
+            g, loss, norms, represented = end()
+            size = np.sqrt((norms * norms).sum(axis=1))[:, None] * (1.0 + self._unit)
+            one = np.sqrt(rows.shape[1]) * size  # bounds the 1-norm
             if not view.is_unmoved:
-                rounding = self._unit * np.hstack([one, norms_of(rows.T)[:, None]])
+                rounding = self._unit * np.hstack([one, size])
                 g, loss = view.corrected(g.T, rows.sum(axis=1)).T, np.hstack([loss, rounding])
-            return Followed(g.astype(np.float32, copy=False), loss + 2.0**-23 * one, represented)
+            loss += 2.0**-23 * one
+            return Followed(g.astype(np.float32, copy=False), loss, norms * (1.0 + self._unit), represented)
 
         return finish
 
@@ -351,16 +366,13 @@ class Codes:
         return self.view.columns(self.panels.decoded(cols), cols)
 
     @property
-    def block_errors(self) -> Floats:
-        """(blocks, columns) E with |<x_j - decoded x_j, r_t>| <= sum over b of M[t, b] E[b, j].
+    def has_fine(self) -> bool:
+        """Whether panels have a second byte."""
+        return self.panels.keep.fine
 
-        M is what `block_norms` makes of the residuals. Blocks are those of X, 512 rows or fewer.
-        """
-        return self.view.bound_per_scale(self.panels.block_errors.T).T
-
-    def block_norms(self, R: Floats) -> Floats:
-        """(steps, blocks) M: norms of the rows of R in the blocks of rows of X; see `block_errors`."""
-        return self.panels.block_norms(self._down(R.T)).T * (1.0 + self._unit)
+    def block_errors(self, fine: bool) -> Floats:
+        """(blocks, columns), for `Followed.norms`. Blocks are those of X, 512 rows or fewer."""
+        return self.view.bound_per_scale(self.panels.block_errors[int(fine)].T).T
 
     @property
     def _unit(self) -> float:

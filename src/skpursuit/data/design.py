@@ -25,6 +25,7 @@ from skpursuit.data.view import View
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import product_bound, total_bound
+from skpursuit.numerics.lent import lent
 from skpursuit.numerics.sums import EPS, fixed_order_dot, line_norms, scaled_norms
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
 
@@ -254,7 +255,8 @@ class Design:
             return gathered
         if len(lines) <= 1:
             return lines[0][None] if lines else np.empty((0, self.shape[0]))
-        return np.stack(lines, out=None if scratch is None else scratch[: len(lines)])
+        out = lent((len(lines), self.shape[0]), np.float64) if scratch is None else scratch[: len(lines)]
+        return np.stack(lines, out=out)
 
     def _gather(self, cols: Indices, count: Callable[[int, int], None]) -> Floats:
         """Columns of the view as a new array; columns of X that are kept are not read again."""
@@ -264,7 +266,7 @@ class Design:
         if len(new) == len(real):
             lines = store.take(real) if len(real) else np.empty((0, store.shape[0]))
         else:
-            lines = np.array(store.lines(real))
+            lines = np.stack(store.lines(real), out=lent((len(real), store.shape[0]), np.float64))
         lines = view.columns(lines, real)
         if len(real) == len(cols):
             return lines

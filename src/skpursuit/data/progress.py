@@ -1,14 +1,147 @@
-"""How far a pass over X on disk is: bytes done, speed, and an estimate of the rest."""
+"""What a long call is doing, and when it must end.
+
+`fit` and its like open a `Watch` (`watching`), which everything below them finds by `current()`: loops note
+what they do (`note`, which costs next to nothing) and stop when the time is over (`Watch.over`). A call that
+takes longer than two seconds then says what it is doing: a thread of the watch writes the last note to the
+standard error stream, by rich where that is installed, so that a long product or a compiler is not silent
+either. A pass over X on disk counts its bytes (`Meter`) and notes them.
+"""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable
-from typing import NamedTuple
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import copy
+from multiprocessing import parent_process
+from typing import Any, NamedTuple
 
-PATIENCE = 2.0  # seconds of a pass before anything is told
+PATIENCE = 2.0  # seconds before anything is told
 OFTEN = 0.5  # seconds between two reports
+
+
+class Watch:
+    """What a call is doing, and until when it may; one for all its threads.
+
+    Parameters
+    ----------
+    title : str
+        What was called.
+    time_limit : float, optional
+        Seconds until `over` is true.
+    """
+
+    def __init__(self, title: str = "", time_limit: float | None = None) -> None:
+        self.title, self.began, self.stopped = title, time.perf_counter(), False
+        self.end = None if time_limit is None else self.began + time_limit
+        self.notes: list[Any] = ["working"]
+
+    def note(self, doing: str, *values: Any) -> None:
+        """Remember what is being done, as a format and its values."""
+        self.notes[:] = doing, *values
+
+    def over(self) -> bool:
+        """Whether there is no time left; whoever asks stops then."""
+        if self.end is None or time.perf_counter() < self.end:
+            return False
+        self.stopped = True
+        return True
+
+    @contextmanager
+    def part(self, share: float | None) -> Iterator[None]:
+        """Give this thread a share of the time that is left, or with None as much as it takes."""
+        inner = copy(self)
+        if self.end is not None:
+            now = time.perf_counter()
+            inner.end = None if share is None else now + share * (self.end - now)
+        token = _current.set(inner)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+            self.stopped |= inner.stopped
+
+    def __str__(self) -> str:
+        doing, *values = self.notes
+        return f"{self.title}: {doing.format(*values)} ({time.perf_counter() - self.began:.0f} s)"
+
+
+NOBODY = Watch()  # calls outside of any watch
+_current: ContextVar[Watch] = ContextVar("watch")
+
+
+def current() -> Watch:
+    """The watch of the call that this is part of."""
+    return _current.get(NOBODY)
+
+
+@contextmanager
+def watching(title: str, verbose: Any = False, time_limit: float | None = None) -> Iterator[Watch]:
+    """Open a watch that speaks if `verbose`, and warns at the end if the time limit has stopped something.
+
+    `verbose` "auto" speaks where somebody looks: in a terminal or a notebook, and not in a worker process.
+    """
+    watch, done = Watch(title, time_limit), threading.Event()
+    token = _current.set(watch)
+    if _looked_at() if isinstance(verbose, str) else verbose:
+        threading.Thread(target=_speak, args=(watch, done), daemon=True).start()
+    try:
+        yield watch
+    finally:
+        _current.reset(token)
+        done.set()
+    if watch.stopped:
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn(
+            f"{title}: stopped by time_limit={time_limit:g}; raise it for a better result",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def _in_notebook() -> bool:
+    return type(sys.stderr).__module__.startswith("ipykernel")
+
+
+def _looked_at() -> bool:
+    in_main = threading.current_thread() is threading.main_thread() and parent_process() is None
+    return in_main and (_in_notebook() or (sys.stderr is not None and sys.stderr.isatty()))
+
+
+def _speak(watch: Watch, done: threading.Event) -> None:
+    """Write what a watch says, from the third second on until it is done."""
+    if done.wait(PATIENCE):
+        return
+    status = _rich_status(str(watch))
+    if status is not None:
+        with status:
+            while not done.wait(OFTEN):
+                status.update(str(watch))
+        return
+    pause, overwrite = OFTEN, sys.stderr.isatty()
+    while True:
+        sys.stderr.write(f"\r{watch!s:<78}" if overwrite else f"{watch}\n")
+        sys.stderr.flush()
+        pause = OFTEN if overwrite else 2 * pause
+        if done.wait(pause):
+            break
+    if overwrite:
+        sys.stderr.write("\n")
+
+
+def _rich_status(text: str) -> Any:
+    """A line of rich, or None where it is not installed or the stream cannot show it."""
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    console = Console(stderr=True)
+    return console.status(text) if console.is_terminal or console.is_jupyter else None
 
 
 class Progress(NamedTuple):
@@ -45,7 +178,7 @@ Listener = Callable[[Progress], object]
 
 
 class Meter:
-    """Tells a listener about one pass, from its third second on."""
+    """Notes how far a pass is, and tells a listener from its third second on."""
 
     def __init__(self, total: int, listener: Listener | None) -> None:
         self.total, self.listener, self.done = total, listener, 0
@@ -55,15 +188,10 @@ class Meter:
         """Count what was read."""
         self.done += nbytes
         now = time.perf_counter()
+        progress = Progress(self.done, self.total, now - self.began)
+        current().note("{}", progress)
         late = now - self.began >= PATIENCE and now - self.told >= OFTEN
         last = self.done == self.total and self.told > self.began
         if self.listener is not None and (late or last):
             self.told = now
-            self.listener(Progress(self.done, self.total, now - self.began))
-
-
-def show(progress: Progress) -> None:
-    """Write a report over the last one, to the standard error stream: what `verbose` does."""
-    end = "\n" if progress.done >= progress.total else ""
-    sys.stderr.write(f"\r{progress!s:<70}{end}")
-    sys.stderr.flush()
+            self.listener(progress)

@@ -7,8 +7,11 @@ makes of its data, and what is known of the runs afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +19,9 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from skpursuit.data import Design, dask_source, is_elsewhere, make_design, rows_that_count, with_target
+from skpursuit.data.progress import watching
 from skpursuit.data.sparse_input import compressed
-from skpursuit.estimators.checks import check_parameters
+from skpursuit.estimators.checks import RULES, check_parameters, check_values
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, full_coefs
 from skpursuit.estimators.summary import SummaryMixin
 from skpursuit.numerics.arrays import Floats, Indices
@@ -25,8 +29,31 @@ from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_unmasked
 from skpursuit.problem.state import Record, Status
 from skpursuit.problem.targets import checked_weights
+from skpursuit.selectors import Selector
+from skpursuit.solvers import Solver
 
 FLOATS = (np.float64, np.float32)
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Watched:
+    """The two parameters of every estimator: what it says and how long it may take."""
+
+    verbose: bool | int | str = "auto"
+    time_limit: float | None = None
+
+
+def watched(method: Method) -> Method:
+    """Have a method of an estimator obey `verbose` and `time_limit`, on one thread of BLAS."""
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        check_values(RULES, verbose=self.verbose, time_limit=self.time_limit)
+        with one_thread(), watching(type(self).__name__, self.verbose, self.time_limit):
+            return method(self, *args, **options)
+
+    return call  # type: ignore[return-value]
 
 
 def trusted(X: Any) -> Any:
@@ -74,7 +101,7 @@ class Problems(NamedTuple):
     joint: bool
 
 
-class LinearBase(SummaryMixin):
+class LinearBase(Watched, SummaryMixin):
     """Predictions X w + b of a model with `coef_` and `intercept_`; sparse X is welcome."""
 
     coef_: Floats
@@ -180,7 +207,7 @@ class PursuitBase(LinearBase):
         """Targets as scorers and splitters know them."""
         return y
 
-    @one_thread()
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -234,3 +261,21 @@ class PursuitBase(LinearBase):
         """Why the run stopped, or each of the runs."""
         stopped = self._stopped  # stored as strings because skops cannot store Enum members
         return [Status[name] for name in stopped] if isinstance(stopped, list) else Status[stopped]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PursuitParameters(Watched):
+    """The parameters that `PursuitRegressor` and `PursuitClassifier` share."""
+
+    solver: str | Solver = "omp"
+    selector: str | Selector = "auto"
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    fit_intercept: bool = True
+    normalize: bool = False
+    max_iter: int | None = None
+    shared_support: bool = False
+    radius: float = 1.0
+    ridge: float | None = None
+    random_state: Any = None
+    warm_start: bool = False

@@ -103,11 +103,11 @@ def check_ridges(name: str, value: Any) -> None:
         check_size(name, one, optional=False)
 
 
-def check_auto_count(name: str, value: Any) -> None:
-    """The word "auto", or a whole number of at least 1."""
+def check_word_or_count(name: str, value: Any, word: str, optional: bool = True) -> None:
+    """A certain word, or a whole number of at least 1."""
     if isinstance(value, str):
-        return check_choice(name, value, ("auto",))
-    check_count(name, value, optional=False)
+        return check_choice(name, value, (word,))
+    check_count(name, value, optional=optional)
 
 
 def check_guard(name: str, value: Any) -> None:
@@ -162,8 +162,10 @@ def check_workers(name: str, value: Any) -> None:
 
 
 def check_verbose(name: str, value: Any) -> None:
-    """A flag, or a level of at least 0."""
-    if not isinstance(value, (bool, np.bool_)):
+    """The word "auto", a flag, or a level of at least 0."""
+    if isinstance(value, str):
+        check_choice(name, value, ("auto",))
+    elif not isinstance(value, (bool, np.bool_)):
         check_count(name, value, optional=False, least=0)
 
 
@@ -180,7 +182,7 @@ RULES: dict[str, Rule] = {
     "n_nonzero_coefs": check_count,
     "max_nonzero_coefs": check_count,
     "n_components": check_count,
-    "n_features_to_select": check_count,
+    "n_features_to_select": partial(check_word_or_count, word="cv"),
     "n_resamples": partial(check_count, optional=False, least=0),
     "threshold": partial(check_number, interval="(0.5, 1]"),
     "max_iter": check_count,
@@ -192,9 +194,10 @@ RULES: dict[str, Rule] = {
     "ridges": check_ridges,
     "selection": a_choice("best", "sparse", "average"),
     "null_guard": check_guard,
-    "cv_repeats": check_auto_count,
+    "cv_repeats": partial(check_word_or_count, word="auto", optional=False),
     "forget": partial(check_size, optional=False),
     "verbose": check_verbose,
+    "time_limit": check_size,
     "precompute": check_precompute,
     "multi_class": a_choice(*MULTI_CLASS),
     "criterion": a_choice(*CRITERIA),

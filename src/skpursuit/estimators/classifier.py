@@ -15,15 +15,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from skpursuit.data.design import Design
-from skpursuit.estimators.base import Problems, PursuitBase, Samples
+from skpursuit.estimators.base import Problems, PursuitBase, PursuitParameters, Samples
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit
 from skpursuit.estimators.path_cv import PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, ClassifierMixin
 from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
-from skpursuit.selectors import Selector
-from skpursuit.solvers import Solver, solver_names
+from skpursuit.solvers import solver_names
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -126,46 +125,26 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PursuitClassifier(PursuitClassifierMixin, BaseEstimator):
+class PursuitClassifier(PursuitParameters, PursuitClassifierMixin, BaseEstimator):
     """Linear classification with few non-zero coefficients.
 
     Parameters
     ----------
-    solver : {"omp", "mp", "cosamp", "grasp", "fw", "sp"} or Solver
-        The outer algorithm. A `Solver` object brings its own limits.
-    selector : str or Selector
-        How the best columns are found; see `minimize`.
+    solver, selector, n_nonzero_coefs, fit_intercept, normalize, max_iter, radius, ridge
+        As in `PursuitRegressor`.
     loss : {"logistic", "squared", "huber", "quantile"} or Loss
         A loss of labels -1 and +1.
-    n_nonzero_coefs : int, optional
-        Features of each support. Default: ``min(n_samples, n_features, max(10, n_features // 10))``, or
-        ``min(n_samples, n_features)`` with `tol`. More than there are features is clipped with a warning.
     tol : float, optional
         Smallest relative decrease of the objective; for squared loss the largest squared norm of the
         residual; duality gap for "fw".
-    fit_intercept : bool
-    normalize : bool
-        Whether features compete as if all had the same norm (after centring, with an intercept).
-        Coefficients are always those of the features as given.
-    max_iter : int, optional
-        Limit on iterations; the default is the solver's.
     multi_class : {"ovr", "multinomial"}
         With three classes or more: one problem for each class against the rest, or one multinomial logistic
         problem, whose classes share their features ("omp" or an `OMP` object).
     shared_support : bool
         Whether the problems of "ovr" share their features.
-    radius : float
-        Bound on the l1 norm of the coefficients, for "fw" only; of the scaled ones with `normalize`.
-    ridge : float, optional
-        Penalty of ridge / 2 times the squared coefficients, with `normalize` those of the scaled features,
-        and never of the intercept. For "omp" and "grasp" with other losses than squared; refused where it
-        would have no effect. Default: 0.03 for losses that give probabilities, where it keeps separable
-        classes finite, else none.
     class_weight : dict, "balanced" or None
-    random_state : int, RandomState, Generator or None
-        Seed of randomised selectors.
-    warm_start : bool
-        Begin with the features ("omp") or coefficients (others) of the last fit.
+    random_state, warm_start, verbose, time_limit
+        As in `PursuitRegressor`.
 
     Attributes
     ----------
@@ -174,15 +153,8 @@ class PursuitClassifier(PursuitClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (1,) or (n_classes,)
     support_ : ndarray of int, or list of them
         Features in order of selection; a list when each class has its own.
-    n_iter_ : int
-        The largest number of iterations of a problem.
-    status_ : Status or list of Status
-    entries_read_ : int
-        Entries of X that selection has read.
-    history_ : list of Record, or list of such lists
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only when X has column names.
+    n_iter_, status_, entries_read_, history_, n_features_in_, feature_names_in_
+        As in `PursuitRegressor`.
 
     Examples
     --------
@@ -194,21 +166,9 @@ class PursuitClassifier(PursuitClassifierMixin, BaseEstimator):
     ((3, 4), 2, True)
     """
 
-    solver: str | Solver = "omp"
-    selector: str | Selector = "auto"
     loss: str | Loss = "logistic"
-    n_nonzero_coefs: int | None = None
-    tol: float | None = None
-    fit_intercept: bool = True
-    normalize: bool = False
-    max_iter: int | None = None
     multi_class: str = "ovr"
-    shared_support: bool = False
-    radius: float = 1.0
-    ridge: float | None = None
     class_weight: Any = None
-    random_state: Any = None
-    warm_start: bool = False
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -219,86 +179,33 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     ----------
     solver : "auto", {"omp", "mp", "cosamp", "grasp", "sp"}, Solver or list of them
         "auto", for logistic loss: greedy models with several ridges compete on the same folds (see Notes).
-        Solvers by name, as objects or in a list compete instead, each with 1 to K coefficients; "cosamp",
-        "grasp" and "sp" need a run for each number. An object brings its own limits, except for the number.
-        "auto" stands for "omp" with other losses, with an information criterion, and with a `selector`.
-    selector : str or Selector
-        How solvers by name find the best columns; see `minimize`.
+        Others as in `PursuitRegressorCV`.
+    selector, criterion, cv, scoring, fit_intercept, normalize, max_iter, ridge, ridges, scale, selection
+        As in `PursuitRegressorCV`; folds are stratified.
     loss : {"logistic", "squared", "huber", "quantile"} or Loss
     max_nonzero_coefs : int, optional
-        K. Default: ``min(n_features, max(10, n_features // 10), max(1, n_samples // 2))``, with a criterion
-        ``n_samples // 4``, beyond which it is not valid; with ``solver="auto"``
-        ``min(n_features, 2000)``.
-    criterion : {"cv", "aic", "bic", "ebic"}
-        What chooses: cross-validation, or an information criterion of one run on all samples.
-    cv : int, splitter or iterable, optional
-        Default: 5 stratified folds. It splits the samples with a weight above zero.
-    scoring : str or callable, optional
-        A scikit-learn scorer such as "accuracy", or a function ``scorer(estimator, X, y)``, that judges each
-        number on the folds. It is given the test rows of X and an estimator fitted to the others, and the
-        weights of the test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
-    fit_intercept : bool
-    normalize : bool, optional
-        True and False are other words for ``scale="column"`` and ``scale="none"``.
-    max_iter : int, optional
-        Limit on iterations of a run of a solver by name; the default is the solver's.
-    multi_class, shared_support, class_weight
-        As in `PursuitClassifier`; one number of coefficients serves all classes.
-    ridge : float, optional
-        Penalty of ridge / 2 times the squared coefficients of the scaled features beside the mean loss, never
-        of the intercept. Default: those of `ridges`.
-    ridges : "auto" or list of float
-        Ridges that compete. "auto" searches with ``solver="auto"``; solvers by name take the default of
-        `PursuitClassifier`.
-    scale : {"auto", "column", "none"}
-        What makes features compete on equal terms: "column" divides each by its spread, "auto" does it for
-        dense X and divides a sparse X by one number, because rare words are not as good as common ones.
-        Coefficients are always those of the features as given.
-    selection : {"best", "sparse", "average"}
-        The best model; the one with the fewest features within a standard error of it; or the best one as the
-        mean of the models of all folds, which has more features and often predicts better.
+        K. Default as in `PursuitRegressorCV`, but with ``solver="auto"`` ``min(n_features, 2000)``.
     null_guard : "auto", float or None
-        The model must beat the best constant on the rows held out by this many standard errors, or it has no
-        features. "auto" is 2, None and 0 are no guard. A scorer is not guarded.
+        As in `PursuitRegressorCV`; "auto" is 2.
     cv_repeats : "auto" or int
         How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means three times for
         up to 150 samples, twice for up to 500, else once.
-    n_jobs : int, optional
-        Folds that solvers by name fit at once, in threads.
-    random_state : int, RandomState, Generator or None
-        Seed of the folds and of randomised selectors.
+    multi_class, shared_support, class_weight
+        As in `PursuitClassifier`; one number of coefficients serves all classes.
+    n_jobs, random_state, verbose, time_limit
+        As in `PursuitRegressorCV`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    n_nonzero_coefs_ : int
-        The chosen number of features, 0 where nothing can be predicted.
-    choice_ : dict
-        What was chosen: "family", "ridge", "k", and how many standard errors it is better than the runner-up
-        ("t_runner_up") and than nothing ("t_null").
-    cv_losses_ : dict of ndarrays
-        Every model that competed: "family", "ridge", "size" (coefficients, or steps of boosting),
-        "n_features" (mean over the folds) and "loss" (mean over the rows held out).
-    scores_ : ndarray of shape (n_folds, n_path)
-        Scores of the models of the chosen family and ridge, the larger the better; for an information
-        criterion one row, minus the criterion.
-    path_sizes_ : ndarray of shape (n_path,)
-        Their numbers of features, on all samples.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
     support_ : ndarray of int, or list of them
         Features of the chosen model in order of selection; a list when each class has its own.
-    path_features_ : ndarray of int
-        All features that occur on the path of the whole data.
-    coef_path_ : ndarray of shape (n_path, n_path_features) or (n_path, n_classes, n_path_features)
-        Their coefficients in each model of the path.
-    path_scales_ : ndarray of shape (n_path_features,)
-        Their standard deviations.
-    n_iter_, status_, entries_read_, history_
+    n_nonzero_coefs_, choice_, cv_losses_, scores_, path_sizes_, path_features_, coef_path_, path_scales_
+        As in `PursuitRegressorCV`.
+    n_iter_, status_, entries_read_, history_, n_features_in_, feature_names_in_
         As in `PursuitClassifier`, of the runs on all samples.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only when X has column names.
 
     Notes
     -----
@@ -323,27 +230,10 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     (True, True)
     """
 
-    solver: Any = "auto"
-    selector: str | Selector = "auto"
     loss: str | Loss = "logistic"
-    max_nonzero_coefs: int | None = None
-    criterion: str = "cv"
-    cv: Any = None
-    scoring: Any = None
-    fit_intercept: bool = True
-    normalize: bool | None = None
-    max_iter: int | None = None
     multi_class: str = "ovr"
     shared_support: bool = False
-    ridge: float | None = None
-    ridges: Any = "auto"
-    scale: str = "auto"
-    selection: str = "best"
-    null_guard: Any = "auto"
-    cv_repeats: Any = "auto"
     class_weight: Any = None
-    n_jobs: int | None = None
-    random_state: Any = None
 
     def _repeats(self, rows: float) -> int:
         return 3 if rows <= 150 else 2 if rows <= 500 else 1

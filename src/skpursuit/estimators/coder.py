@@ -18,7 +18,7 @@ from sklearn import get_config
 from sklearn.utils.validation import check_array
 
 from skpursuit.coding.encoder import KERNELS, CodingConfig, Encoder, make_encoder
-from skpursuit.estimators.base import FLOATS, trusted
+from skpursuit.estimators.base import FLOATS, Watched, trusted, watched
 from skpursuit.estimators.checks import a_choice, check_parameters
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.sklearn_types import (
@@ -26,7 +26,6 @@ from skpursuit.estimators.sklearn_types import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.tuning import STREAM_PIECE
 from skpursuit.parameters import check_count, check_size, check_unmasked
 from skpursuit.problem import sparsity
@@ -42,7 +41,7 @@ def code_sparsity(k: int | None, tol: float | None, shape: tuple[int, int]) -> i
     return sparsity.clipped("n_nonzero_coefs", k, d, "the dictionary", "atoms")
 
 
-class CodesOut(ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class CodesOut(Watched, ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """What transformers that return sparse codes share: names of outputs, and no data frames."""
 
     def set_output(self, *, transform: str | None = None) -> Any:
@@ -52,11 +51,6 @@ class CodesOut(ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_wrap_outp
         ----------
         transform : {"default"} or None
             Data frames cannot hold sparse codes and are refused.
-
-        Returns
-        -------
-        object
-            The estimator itself.
         """
         refuse_frames(transform)
         return self
@@ -161,6 +155,10 @@ class PursuitCoder(CodesOut, BaseEstimator):
     ridge : float, default=0.0
         Penalty of (ridge / 2) ||w||^2 beside the mean over the entries of a signal of half their squared
         errors. It shrinks weights while atoms are chosen and in the codes.
+    verbose : bool, int or "auto"
+        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
+    time_limit : float, optional
+        Seconds after which signals that are left get codes of zeros.
 
     Attributes
     ----------
@@ -194,24 +192,18 @@ class PursuitCoder(CodesOut, BaseEstimator):
     memory_limit: int = 2**30
     ridge: float = 0.0
 
-    @one_thread()
+    @watched
     def fit(self, X: Any = None, y: Any = None) -> PursuitCoder:
         """Check the parameters; the dictionary is given.
 
         Parameters
         ----------
         X, y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        PursuitCoder
-            The coder itself.
         """
         self._check()
         return self
 
-    @one_thread()
+    @watched
     @lazy_on_dask
     def transform(self, X: Any, y: Any = None) -> csr_array:
         """Code signals.
@@ -221,7 +213,6 @@ class PursuitCoder(CodesOut, BaseEstimator):
         X : array-like of shape (n_signals, n_features)
             Signals in rows. A memory-mapped array is read block by block.
         y : ignored
-            Present by convention.
 
         Returns
         -------

@@ -19,7 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skpursuit.coding.dictionary import CodeStatistics, from_signals
 from skpursuit.coding.encoder import KERNELS, CodingConfig, make_encoder
-from skpursuit.estimators.base import FLOATS
+from skpursuit.data.progress import current
+from skpursuit.estimators.base import FLOATS, watched
 from skpursuit.estimators.checks import a_choice, a_count, check_parameters
 from skpursuit.estimators.coder import (
     CodesOut,
@@ -30,7 +31,6 @@ from skpursuit.estimators.coder import (
 )
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.sklearn_types import BaseEstimator
-from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_count, check_seed, check_unmasked
 from skpursuit.problem import sparsity
 
@@ -66,6 +66,10 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         Threads; default as many as BLAS would use. The atoms do not depend on it.
     random_state : int, RandomState instance or None, default=None
         For the first atoms and the order of the signals.
+    verbose : bool, int or "auto"
+        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
+    time_limit : float, optional
+        Seconds after which `fit` takes no further batch; signals left in `transform` get codes of zeros.
 
     Attributes
     ----------
@@ -105,7 +109,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
     n_jobs: int | None = None
     random_state: Any = None
 
-    @one_thread()
+    @watched
     def fit(self, X: Any, y: Any = None) -> DictionaryLearner:
         """Learn the atoms from scratch.
 
@@ -114,28 +118,28 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         X : array-like of shape (n_signals, n_features)
             Signals in rows.
         y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        DictionaryLearner
-            The learner itself.
         """
         X = self._checked(X)
         rng = self._start(X)
-        total, done, begun = self.max_iter * len(X), 0, time.perf_counter()
+        total, done, begun, watch = self.max_iter * len(X), 0, time.perf_counter(), current()
         for _ in range(self.max_iter):
             order, sums = rng.permutation(len(X)), np.zeros(2)
             for at in range(0, len(X), self.batch_size):
+                if watch.over():
+                    break
                 batch = X[np.sort(order[at : at + self.batch_size])]
-                sums += self._step(batch)
+                with watch.part(None):
+                    sums += self._step(batch)
                 done += len(batch)
+                watch.note("{} of {} signals", done, total)
                 if self.callback is not None:
                     self.callback(done, total, seconds_left(begun, done, total))
             self._end_pass(sums)
+            if watch.over():
+                break
         return self
 
-    @one_thread()
+    @watched
     def partial_fit(self, X: Any, y: Any = None) -> DictionaryLearner:
         """Go on learning from more signals.
 
@@ -144,12 +148,6 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         X : array-like of shape (n_signals, n_features)
             Signals in rows, used in their order.
         y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        DictionaryLearner
-            The learner itself.
         """
         first = "components_" not in vars(self)
         X = self._checked(X, reset=first)
@@ -160,6 +158,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         self._end_pass(sum((self._step(X[at : at + self.batch_size]) for at in starts), np.zeros(2)))
         return self
 
+    @watched
     @lazy_on_dask
     def transform(self, X: Any) -> csr_array:
         """Code signals over the learned atoms.

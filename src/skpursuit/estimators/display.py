@@ -101,7 +101,7 @@ class PathDisplay:
         n_labels : int
             Features named in the figure: those with the largest chosen coefficients.
         """
-        if not {"scores_", "coef_path_"} & set(vars(estimator)) and "CV" not in type(estimator).__name__:
+        if not getattr(estimator, "keeps_path", False):
             raise TypeError(
                 "a path needs PursuitRegressorCV, PursuitClassifierCV or OrthogonalMatchingPursuitCV, got "
                 f"{estimator!r}"

@@ -21,6 +21,7 @@ class SplitterRoutingMixin:
     """Metadata for the splitter (`groups`, say) may be given to `fit` when scikit-learn's routing is on."""
 
     cv: Any
+    keeps_path = True  # `PathDisplay` can draw what `fit` leaves
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Say that `fit` hands metadata to the splitter."""

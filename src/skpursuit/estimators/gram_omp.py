@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from skpursuit.data.progress import current
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.fit.gram_schmidt import orthogonalise
 from skpursuit.numerics.arrays import Floats, Indices
@@ -82,8 +83,8 @@ class SmallPursuit(ABC):
 
     def path(self, k: int, tol: float | None) -> FactorPath:
         """Add columns until there are k of them or the energy is at most `tol`."""
-        allowed, premature = np.ones(len(self.g)), False
-        while len(self.support) < k and not (tol is not None and self.energy <= tol):
+        allowed, premature, watch = np.ones(len(self.g)), False, current()
+        while len(self.support) < k and not (tol is not None and self.energy <= tol) and not watch.over():
             scores = np.abs(self.g) * allowed
             top = float(scores.max(initial=0.0))
             if not top > (1 + len(self.support)) * self.noise:  # NaN included

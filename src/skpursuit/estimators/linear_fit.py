@@ -43,7 +43,7 @@ class FitConfig:
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     fit_intercept: bool = True
-    normalize: bool = False
+    scale: str = "none"
     max_iter: int | None = None
     radius: float = 1.0
     ridge: float | None = None
@@ -54,6 +54,7 @@ class FitConfig:
         """Take the parameters an estimator has under these names."""
         given = estimator.get_params(deep=False) | changes
         given["loss"] = as_loss(given["loss"])
+        given.setdefault("scale", "column" if given.get("normalize") else "none")
         return cls(**{part.name: given[part.name] for part in fields(cls) if part.name in given})
 
     def __post_init__(self) -> None:
@@ -95,7 +96,7 @@ class FitConfig:
         if not isinstance(solver, Solver):
             ridge = self.ridge
             if ridge is None and self.loss.gives_probability:  # classes may be separable
-                ridge = CLASS_RIDGE / (1.0 if self.normalize else total)
+                ridge = CLASS_RIDGE / (total if self.scale == "none" else 1.0)
             solver = self.kind.from_parameters(
                 n_nonzero_coefs=k,
                 tol=self.tol,
@@ -117,7 +118,7 @@ def fit_linear(
 ) -> LinearFit:
     """Fit one problem, from an earlier fit if there is one; `steps` receives the model of every iteration."""
     can_force = config.kind.can_force_columns
-    data = standardize(base, y, config.loss, weights, config.fit_intercept, config.normalize, can_force)
+    data = standardize(base, y, config.loss, weights, config.fit_intercept, config.scale, can_force)
     total = float(base.shape[0] if weights is None else weights.sum())
     solver = config.make_solver(config.sparsity(base, weights), data.forced, start, total)
     run = make_run(data.design, data.y, solver, config.selector, data.loss, data.weights, config.random_state)

@@ -18,7 +18,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from skpursuit.data import Design
 from skpursuit.data.grams import squares_fit
 from skpursuit.data.moments import has_moments
-from skpursuit.estimators.base import LinearBase
+from skpursuit.data.progress import Watch, current
+from skpursuit.estimators.base import LinearBase, watched
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
 from skpursuit.estimators.gram_data import GramData
@@ -37,7 +38,6 @@ from skpursuit.estimators.omp_functions import (
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
 from skpursuit.estimators.standardized import standardize
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.threads import limited
 from skpursuit.parameters import check_count
 from skpursuit.problem import sparsity
@@ -105,6 +105,10 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
         True: work on the Gram matrix, which pays with many targets. "auto": do so when it is cheaper.
     selector : str or Selector
         How the best atom is found; see `minimize`.
+    verbose : bool, int or "auto"
+        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
+    time_limit : float, optional
+        Seconds after which `fit` ends with what it has.
 
     Attributes
     ----------
@@ -131,8 +135,9 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
     fit_intercept: bool = True
     precompute: bool | str = "auto"
     selector: str | Selector = "auto"
+    verbose: bool | int | str = False
 
-    @one_thread()
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -168,9 +173,12 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         Default: 5 folds. It splits the samples with a weight above zero.
     n_jobs : int, optional
         Folds fitted at once, in threads.
-    verbose : bool or int
+    verbose : bool, int or "auto"
+        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
     selector : str or Selector
         How the best atom is found; see `minimize`.
+    time_limit : float, optional
+        Seconds after which no more folds or coefficients are tried.
 
     Attributes
     ----------
@@ -205,10 +213,10 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     max_iter: int | None = None
     cv: Any = None
     n_jobs: int | None = None
-    verbose: bool | int = False
+    verbose: bool | int | str = False
     selector: str | Selector = "auto"
 
-    @one_thread()
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Choose the number of coefficients by cross-validation, then fit on all rows.
 
@@ -231,17 +239,19 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
             way = way_to_pursue(base, most * len(splits), "auto", self.selector)
             by_gram = way is Way.GRAM and has_moments(base) and squares_fit(base)
             grams = GramData(base, y, weights, self.fit_intercept) if by_gram else None
-            errors = Parallel(n_jobs=self.n_jobs, verbose=int(self.verbose), require="sharedmem")(
-                delayed(self._errors)(base.for_run(private=True), y, weights, (*split, grams), most)
-                for split in splits
+            watch, left = current(), range(len(splits), 0, -1)
+            errors = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
+                delayed(self._errors)(base, y, weights, (*split, grams), most, (watch, folds))
+                for split, folds in zip(splits, left)
             )
         shortest = min(len(fold) for fold in errors)
         self.scores_ = -np.array([fold[:shortest] for fold in errors])
         self.n_nonzero_coefs_ = np.argmax(self.scores_.mean(axis=0)) + 1
-        if grams is None:
-            self._fit_design(base, y, weights, int(self.n_nonzero_coefs_))
-        else:
-            self._keep(base, *grams.paths(int(self.n_nonzero_coefs_), None))
+        with watch.part(None):
+            if grams is None:
+                self._fit_design(base, y, weights, int(self.n_nonzero_coefs_))
+            else:
+                self._keep(base, *grams.paths(int(self.n_nonzero_coefs_), None))
         return self
 
     def _keep(self, base: Design, paths: list[FactorPath], centre: Floats, offset: Any) -> None:
@@ -252,19 +262,35 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
             line[:k] = path.fit(k).coef
         self.path_scales_ = base.columns(path.support).std(axis=1)
 
-    def _errors(self, base: Design, y: Floats, weights: Floats | None, split: Any, most: int) -> Floats:
-        """Mean squared error on the test part, for 1, 2, ... coefficients."""
-        train, test, grams = split
-        if grams is not None and grams.is_complement(train, test):
-            path, centre, offset = grams.path_without(test, most)
-        else:
-            weighted = fold_weights(train, len(y), weights)
-            data = standardize(base, y, weights=weighted, fit_intercept=self.fit_intercept).weighted()
-            path = pursue_targets(data.design, data.y[:, None], most, None, selector=self.selector)[0]
-            centre, offset = data.centre, data.offset
+    def _errors(
+        self,
+        base: Design,
+        y: Floats,
+        weights: Floats | None,
+        split: Any,
+        most: int,
+        watched: tuple[Watch, int],
+    ) -> Floats:
+        """Mean squared error on the test part, for 1, 2, ... coefficients; `watched` counts folds left."""
+        test, (watch, left), base = split[1], watched, base.for_run(private=True)
+        watch.note("{} folds left", left)
+        with watch.part(1 / left):
+            path, centre, offset = self._fold_path(base, y, weights, split, most)
         if path.premature:
             warnings.warn(PREMATURE, RuntimeWarning, stacklevel=2)
         sizes = range(min(1, len(path)), len(path) + 1)
         fits = [path.fit(k, centre, offset) for k in sizes]
         part = None if weights is None else weights[test]
         return np.array([np.average((y[test] - z) ** 2, weights=part) for z in predictions(base, fits, test)])
+
+    def _fold_path(
+        self, base: Design, y: Floats, weights: Floats | None, split: Any, most: int
+    ) -> tuple[FactorPath, Floats, Any]:
+        """The path of a training part, and the means of X and y there."""
+        train, test, grams = split
+        if grams is not None and grams.is_complement(train, test):
+            return grams.path_without(test, most)
+        weighted = fold_weights(train, len(y), weights)
+        data = standardize(base, y, weights=weighted, fit_intercept=self.fit_intercept).weighted()
+        path = pursue_targets(data.design, data.y[:, None], most, None, selector=self.selector)[0]
+        return path, data.centre, data.offset

@@ -27,23 +27,25 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
 
-from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows
+from skpursuit.data.progress import current
+from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows, watched
 from skpursuit.estimators.checks import check_optional_flag, check_parameters, check_path_solvers
 from skpursuit.estimators.choice.classes import ClassArena
 from skpursuit.estimators.choice.contest import Arena, Candidate, Choice, choose, least_loss
-from skpursuit.estimators.choice.data import column_spreads, scaled_data
+from skpursuit.estimators.choice.data import scaled_data
 from skpursuit.estimators.choice.folds import Folds, effective_rows
 from skpursuit.estimators.choice.solvers import SolverArena
 from skpursuit.estimators.choice.squared import SquaredArena
 from skpursuit.estimators.folds import SplitterRoutingMixin
 from skpursuit.estimators.linear_fit import LinearFit, predictions
 from skpursuit.estimators.path import CoefficientPath, information
+from skpursuit.estimators.standardized import column_spreads
 from skpursuit.loop.run import seed_of
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.threads import limited
 from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
+from skpursuit.selectors import Selector
 
 TALL, LARGE = 50, 2e6  # rows per column and entries of X from which "omp" takes Gram matrices of the folds
 
@@ -73,26 +75,29 @@ class PathData:
         return some_rows(self.X, np.flatnonzero(self.samples.kept)[rows])
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PathCVMixin(SplitterRoutingMixin, PursuitBase):
     """Fits paths of models on each fold, or only on all data, and keeps the best model."""
 
-    solver: Any
-    selector: Any
-    criterion: str
-    scoring: Any
-    n_jobs: int | None
-    max_nonzero_coefs: int | None
-    normalize: bool | None
-    scale: str
-    ridge: float | None
-    ridges: Any
-    selection: str
-    null_guard: Any
-    cv_repeats: Any
-    fit_intercept: bool
-    random_state: Any
+    solver: Any = "auto"
+    selector: str | Selector = "auto"
+    max_nonzero_coefs: int | None = None
+    criterion: str = "cv"
+    cv: Any = None
+    scoring: Any = None
+    fit_intercept: bool = True
+    normalize: bool | None = None
+    max_iter: int | None = None
+    ridge: float | None = None
+    ridges: Any = "auto"
+    scale: str = "auto"
+    selection: str = "best"
+    null_guard: Any = "auto"
+    cv_repeats: Any = "auto"
+    n_jobs: int | None = None
+    random_state: Any = None
 
-    @one_thread()
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Choose the number of coefficients, and what else is to be chosen, and fit it on all samples.
 
@@ -112,7 +117,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             samples.y,
             random_state=seed_of(self.random_state),
             solver=solvers[0],
-            normalize=self._scales_columns(samples.X),
+            scale=self._scaling(samples.X),
         )
         labels, splits = self._labels(samples.y), []
         if self.criterion == "cv":
@@ -127,14 +132,11 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
 
     # -- what the parameters mean -------------------------------------------------------------------------
 
-    def _scaling(self) -> str:
-        if self.normalize is None:
-            return self.scale
-        return "column" if self.normalize else "none"
-
-    def _scales_columns(self, X: Any) -> bool:
-        """Whether solvers by name get columns of equal spread."""
-        return self._scaling() == "column" or (self._scaling() == "auto" and not issparse(X))
+    def _scaling(self, X: Any) -> str:
+        """What divides columns, in the words of `column_scale`."""
+        if self.normalize is not None:
+            return "column" if self.normalize else "none"
+        return self.scale if self.scale != "auto" else "one" if issparse(X) else "column"
 
     def _solvers(self) -> list[Any]:
         """The solvers that compete; "auto" stands for "omp" where the contest of `choice/` cannot be held."""
@@ -189,18 +191,16 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         plain = isinstance(self.selector, str) and self.selector == "auto"
         if self._is_auto() and plain and samples.X is not None:
             most = None if self.max_nonzero_coefs is None else self._limit(samples)
+            scaled = scaled_data(samples, targets[0], config.scale, self.fit_intercept)
             if config.loss.quadratic and len(targets) == 1:
-                scaled = scaled_data(samples, targets[0], self._scaling(), self.fit_intercept)
                 return SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)
             if config.loss.gives_probability:
-                scaled = scaled_data(samples, targets[0], self._scaling(), self.fit_intercept)
                 return ClassArena(scaled, config.loss, targets, folds, most)
         configs = [replace(config, solver=solver) for solver in solvers]
         grams, most = None, self._limit(samples)
         n, d = samples.base.shape
         if plain and config.loss.quadratic and samples.X is not None and n >= TALL * d and n * d >= LARGE:
-            scaling = "column" if config.normalize else "none"
-            scaled = scaled_data(samples, targets[0], scaling, self.fit_intercept)
+            scaled = scaled_data(samples, targets[0], config.scale, self.fit_intercept)
             grams = SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)
         ours = self.max_nonzero_coefs is None and most < samples.base.shape[1]
         return SolverArena(samples.base, configs, targets, folds, most, ours, self.n_jobs, grams)
@@ -211,7 +211,11 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         ridges = self.ridges
         if self.ridge is not None and isinstance(ridges, str):
             ridges = [self.ridge]
-        paths = list(arena.paths(ridges))
+        watch, paths = current(), []
+        for path in arena.paths(ridges):
+            paths.append(path)
+            if watch.over():
+                break
         scorer = None if self.scoring is None else check_scoring(self, scoring=self.scoring)
         if scorer is not None:
             for path in paths:
@@ -228,7 +232,9 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         guard = self._guard() if self.null_guard == "auto" else float(self.null_guard or 0.0)
         choice = choose(candidates, nothing, self.selection, 0.0 if scorer is not None else guard)
         path = next(path for path in paths if (choice.candidate or best) in path)
-        fits = arena.refit(path)
+        watch.note("the chosen model on all samples")
+        with watch.part(None):
+            fits = arena.refit(path)
         self._keep_choice(choice, arena, path, fits, data, nothing)
         self._keep_scales(data.samples)
         self._keep_losses(candidates)

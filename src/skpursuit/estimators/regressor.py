@@ -11,15 +11,13 @@ from typing import Any
 
 from sklearn.utils.validation import column_or_1d
 
-from skpursuit.estimators.base import Problems, PursuitBase, Samples
+from skpursuit.estimators.base import Problems, PursuitBase, PursuitParameters, Samples
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig
 from skpursuit.estimators.path_cv import PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
 from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
-from skpursuit.selectors import Selector
-from skpursuit.solvers import Solver
 
 
 class PursuitRegressorMixin(PursuitBase, RegressorMixin):
@@ -57,7 +55,7 @@ class PursuitRegressorMixin(PursuitBase, RegressorMixin):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PursuitRegressor(PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
+class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
     """Linear regression with few non-zero coefficients.
 
     Parameters
@@ -84,14 +82,18 @@ class PursuitRegressor(PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
     radius : float
         Bound on the l1 norm of the coefficients, for "fw" only; of the scaled ones with `normalize`.
     ridge : float, optional
-        Penalty of ridge / 2 times the squared coefficients, with `normalize` those of the scaled features,
-        and never of the intercept. For "omp" and "grasp" with other losses than squared; refused where it
-        would have no effect. Default: 0.03 for losses that give probabilities, where it keeps separable
-        classes finite, else none.
+        (ridge / 2) ||w||^2 is added to the mean loss, with w the coefficients of the scaled features
+        (`normalize`) and never the intercept, while features are chosen and while they are fitted. For "omp",
+        "cosamp", "grasp" and "sp"; refused elsewhere. Default: 0.03 (without `normalize` 0.03 / n_samples)
+        for losses that give probabilities, which keeps separable classes finite; else 0.
     random_state : int, RandomState, Generator or None
         Seed of randomised selectors.
     warm_start : bool
         Begin with the features ("omp") or coefficients (others) of the last fit.
+    verbose : bool, int or "auto"
+        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
+    time_limit : float, optional
+        Seconds after which `fit` ends with what it has.
 
     Attributes
     ----------
@@ -119,19 +121,7 @@ class PursuitRegressor(PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
     True
     """
 
-    solver: str | Solver = "omp"
-    selector: str | Selector = "auto"
     loss: str | Loss = "squared"
-    n_nonzero_coefs: int | None = None
-    tol: float | None = None
-    fit_intercept: bool = True
-    normalize: bool = False
-    max_iter: int | None = None
-    shared_support: bool = False
-    radius: float = 1.0
-    ridge: float | None = None
-    random_state: Any = None
-    warm_start: bool = False
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -189,6 +179,10 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         Folds that solvers by name fit at once, in threads.
     random_state : int, RandomState, Generator or None
         Seed of the folds and of randomised selectors.
+    verbose : bool, int or "auto"
+        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
+    time_limit : float, optional
+        Seconds after which no more models are tried; the chosen one is still fitted on all samples.
 
     Attributes
     ----------
@@ -245,21 +239,4 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     (5, 'swap')
     """
 
-    solver: Any = "auto"
-    selector: str | Selector = "auto"
     loss: str | Loss = "squared"
-    max_nonzero_coefs: int | None = None
-    criterion: str = "cv"
-    cv: Any = None
-    scoring: Any = None
-    fit_intercept: bool = True
-    normalize: bool | None = None
-    max_iter: int | None = None
-    ridge: float | None = None
-    ridges: Any = "auto"
-    scale: str = "auto"
-    selection: str = "best"
-    null_guard: Any = "auto"
-    cv_repeats: Any = "auto"
-    n_jobs: int | None = None
-    random_state: Any = None

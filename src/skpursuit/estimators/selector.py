@@ -1,30 +1,37 @@
 """`PursuitSelector`: features for a pipeline, chosen by a pursuit.
 
-One run of orthogonal matching pursuit orders features by when they enter, and the first k are taken. With
-`n_resamples` the run is repeated on random halves of the samples, all on one prepared design, and a feature
-is taken if it was among the first k in a large share of them (stability selection). Complementary halves come
-in pairs (Shah, Samworth 2013); the expected number of features taken by mistake is at most
-k^2 / ((2 threshold - 1) d), where features without an effect are exchangeable (Meinshausen, Buehlmann 2010).
+One run of orthogonal matching pursuit orders features by when they enter, and the first k are taken;
+cross-validation may choose k. With `n_resamples` the run is repeated on random halves of the samples, all on
+one prepared design, and a feature is taken if it was among the first k in a large share of them (stability
+selection). Halves are drawn from the samples in an order that their values fix, and a sample whose weight is
+a whole number is drawn as so many samples: neither the order of the rows nor counting equal rows by weights
+changes what is chosen.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from skpursuit.estimators.base import LinearBase, Samples
+from skpursuit.data.progress import current
+from skpursuit.estimators.base import LinearBase, Samples, watched
 from skpursuit.estimators.checks import check_parameters
+from skpursuit.estimators.classifier import PursuitClassifierCV
 from skpursuit.estimators.linear_fit import FitConfig, fit_linear
+from skpursuit.estimators.regressor import PursuitRegressorCV
 from skpursuit.estimators.sklearn_types import BaseEstimator, SelectorMixin
 from skpursuit.loop.run import seed_of
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.blas import one_thread
 from skpursuit.problem import sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.selectors import Selector
+
+KEYS = 8  # columns that order rows with equal targets
+MOST_UNITS = 10_000_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -33,12 +40,16 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
 
     Parameters
     ----------
-    n_features_to_select : int, optional
-        k. Default: ``min(n_samples, n_features, max(10, n_features // 10))``.
+    n_features_to_select : int or "cv", optional
+        k. Default: ``min(n_samples, n_features, max(10, n_features // 10))``. "cv" takes the features, or
+        with resamples their number, of the sparsest model within a standard error of the best that
+        `PursuitRegressorCV` (`PursuitClassifierCV` for logistic loss) finds; that may be none.
     n_resamples : int, default=0
         Random halves of the samples for stability selection, in complementary pairs; 0 for one run on all.
     threshold : float, default=0.75
         With resamples: the share of them in which a feature must be among the first k, above 0.5.
+    cv : int, splitter or iterable, optional
+        Folds for "cv"; default 5.
     loss : {"auto", "squared", "logistic", ...} or Loss
         "auto": logistic for labels of two classes that are no numbers or are -1 and 1, else squared loss.
     ridge : float, optional
@@ -49,6 +60,10 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         How the best columns are found; see `minimize`.
     random_state : int, RandomState, Generator or None
         Seed of the resamples.
+    verbose : bool, int or "auto"
+        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
+    time_limit : float, optional
+        Seconds after which `fit` ends with what it has.
 
     Attributes
     ----------
@@ -56,12 +71,20 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         Without resamples 1 for the feature that entered first, 1 - 1/k for the second and so on, 0 for those
         that never did; with resamples the share of them in which the feature was among the first k.
     support_ : ndarray of int
-        Chosen features in order of entry, or by decreasing share.
+        Chosen features in order of entry, with "cv" as the chosen model has them, or by decreasing share.
     error_bound_ : float
         With resamples: bound on the expected number of features chosen by mistake; else NaN.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when X has column names.
+
+    Notes
+    -----
+    Halves come in complementary pairs (Shah and Samworth 2013). Each run chooses at most k of d features, so
+    the expected number of features without an effect that reach the threshold is at most
+    ``k**2 / ((2 * threshold - 1) * d)``, if such features are exchangeable and are chosen no more often than
+    by chance (Meinshausen and Buehlmann 2010). That is `error_bound_`: lower k or raise the threshold to
+    make it small. It holds for a k that was fixed beforehand, and is a guide for one that "cv" chose.
 
     Examples
     --------
@@ -76,9 +99,10 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
     (5, (200, 5))
     """
 
-    n_features_to_select: int | None = None
+    n_features_to_select: int | str | None = None
     n_resamples: int = 0
     threshold: float = 0.75
+    cv: Any = None
     loss: str | Loss = "auto"
     ridge: float | None = None
     normalize: bool = True
@@ -90,7 +114,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         """A selector has none."""
         raise AttributeError("PursuitSelector has no score; put an estimator behind it in a pipeline")
 
-    @one_thread()
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose features.
 
@@ -105,29 +129,57 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         samples = self._check_samples(X, y, sample_weight, multi_output=True)
         loss, targets = self._targets(samples.y)
         n, d = samples.base.shape
-        if self.n_features_to_select is None:
+        ordered: Any = None
+        k: Any = self.n_features_to_select
+        if isinstance(k, str):
+            ordered = self._chosen_by_cv(samples, loss, targets)
+            k = len(ordered)
+        elif k is None:
             k = sparsity.for_pursuit(n, d, False, samples.weights)
         else:
-            k = sparsity.clipped("n_features_to_select", self.n_features_to_select, d)
+            k = sparsity.clipped("n_features_to_select", k, d)
         config = FitConfig(
             loss=loss,
             selector=self.selector,
-            n_nonzero_coefs=k,
-            normalize=self.normalize,
+            n_nonzero_coefs=max(k, 1),
+            scale="column" if self.normalize else "none",
             ridge=self.ridge,
             random_state=seed_of(self.random_state),
         )
         self.error_bound_ = float("nan")
-        if self.n_resamples:
+        if self.n_resamples and k:
             self.scores_ = self._shares(config, samples, targets)
             chosen = np.flatnonzero(self.scores_ >= self.threshold)
             self.error_bound_ = float(k**2 / ((2 * self.threshold - 1) * d))
             self.support_ = chosen[np.argsort(-self.scores_[chosen], kind="stable")]
-        else:
-            self.support_ = fit_linear(config, samples.base, targets, samples.weights).columns
-            self.scores_ = np.zeros(d)
-            self.scores_[self.support_] = 1.0 - np.arange(len(self.support_)) / k
+            return self
+        if ordered is None:
+            ordered = fit_linear(config, samples.base, targets, samples.weights).columns
+        self.support_, self.scores_ = ordered, np.zeros(d)
+        self.scores_[ordered] = 1.0 - np.arange(len(ordered)) / max(k, 1)
         return self
+
+    def _chosen_by_cv(self, samples: Samples, loss: Loss, targets: Any) -> Indices:
+        """The features of the sparsest model within a standard error of the best."""
+        kind: Any = PursuitClassifierCV if loss.gives_probability else PursuitRegressorCV
+        model = kind(
+            loss=loss,
+            selector=self.selector,
+            cv=self.cv,
+            ridge=self.ridge,
+            normalize=None if self.normalize else False,
+            selection="sparse",
+            random_state=self.random_state,
+            verbose=False,
+        )
+        X, weights, kept = samples.base, samples.weights, samples.kept
+        if samples.X is not None:  # all rows, because `cv` may name them
+            places = np.maximum(np.cumsum(kept) - 1, 0)
+            X, targets = samples.X, targets[places]
+            weights = None if weights is None else np.where(kept, weights[places], 0.0)
+        with warnings.catch_warnings():  # that the best number is the largest tried matters to models
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return model.fit(X, targets, weights).support_
 
     def _targets(self, y: Any) -> tuple[Loss, Any]:
         """The loss and y as it takes it; several classes become one column each of squared loss."""
@@ -144,18 +196,19 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
 
     def _shares(self, config: FitConfig, samples: Samples, targets: Any) -> Floats:
         """The share of resamples in which each feature was among the first k."""
-        n, d = samples.base.shape
+        units, given = _units(samples, targets)
+        n, d = len(units), samples.base.shape[1]
         if n < 4:
             raise ValueError(f"n_resamples needs at least 4 samples, got n_samples = {n}")
-        rng, counts = np.random.default_rng(config.random_state), np.zeros(d)
-        given = np.ones(n) if samples.weights is None else samples.weights
-        halves: list[Indices] = []
-        while len(halves) < self.n_resamples:
-            order = rng.permutation(n)
-            halves += [order[: n // 2], order[n // 2 : 2 * (n // 2)]]
-        for rows in halves[: self.n_resamples]:
-            weights = np.zeros(n)
-            weights[rows] = given[rows]
+        rng, counts, watch = np.random.default_rng(config.random_state), np.zeros(d), current()
+        for done in range(self.n_resamples):
+            if done and watch.over():
+                return counts / done
+            watch.note("resample {} of {}", done + 1, self.n_resamples)
+            if done % 2 == 0:
+                order = rng.permutation(n)
+            half = units[order[: n // 2] if done % 2 == 0 else order[n // 2 : 2 * (n // 2)]]
+            weights = np.bincount(half, minlength=len(given)) * given
             counts[fit_linear(config, samples.base, targets, weights).columns] += 1
         return counts / self.n_resamples
 
@@ -169,6 +222,20 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         tags.target_tags.required = True
         tags.input_tags.sparse = True
         return tags
+
+
+def _units(samples: Samples, targets: Any) -> tuple[Indices, Floats]:
+    """What halves are drawn from: rows, ordered by their values, and the weight of a row that is drawn once.
+
+    Weights that are whole numbers count equal rows.
+    """
+    n, d = samples.base.shape
+    weights = np.ones(n) if samples.weights is None else samples.weights
+    values = samples.base.columns(np.arange(min(d, KEYS)), keep=False)
+    order = np.lexsort((*values, *np.reshape(targets, (n, -1)).T))
+    if np.array_equal(weights, np.rint(weights)) and weights.sum() <= MOST_UNITS:
+        return np.repeat(order, weights[order].astype(np.intp)), np.ones(n)
+    return order, weights
 
 
 def is_auto(value: object) -> bool:

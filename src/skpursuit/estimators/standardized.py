@@ -77,30 +77,30 @@ def standardize(
     loss: Loss = SQUARED,
     weights: Floats | None = None,
     fit_intercept: bool = True,
-    normalize: bool = False,
+    scale: str = "none",
     can_force: bool = True,
 ) -> StandardizedData:
-    """Centre, scale and weight without touching X; rows of weight zero are left out."""
-    d = base.shape[1]
+    """Centre, scale (see `column_scale`) and weight without touching X; rows of weight zero are left out."""
+    d, normalize = base.shape[1], scale != "none"
     check_finite(base)
     base, y, weights = rows_that_count(base, y, weights)
     has_column = fit_intercept and can_force and not loss.quadratic
     centred = (fit_intercept and loss.quadratic) or (has_column and normalize)
     centre = base.means(weights) if centred else np.zeros(d)
-    scale = _spreads(base, centre, weights) if normalize else np.ones(d)
+    factors = column_scale(base, centre, weights, scale)
     if loss.quadratic:
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
         plain = not (fit_intercept or normalize)
-        view = base if plain else base.with_view(base.view.then(centre=centre, scale=scale))
+        view = base if plain else base.with_view(base.view.then(centre=centre, scale=factors))
         y = centred_targets(np.asarray(y, dtype=np.float64), offset)
-        return StandardizedData(view, y, loss, weights, centre, scale, offset)
-    view = base.with_view(base.view.then(centre=centre, scale=scale)) if normalize else base
+        return StandardizedData(view, y, loss, weights, centre, factors, offset)
+    view = base.with_view(base.view.then(centre=centre, scale=factors)) if normalize else base
     if has_column:
         view = view.with_view(view.view.then(constant=True))
     elif fit_intercept:
         loss = ShiftedLoss(loss, best_constant(loss, y, weights))
     forced = (d,) if has_column else ()
-    return StandardizedData(view, y, loss, weights, centre, scale, 0.0, forced)
+    return StandardizedData(view, y, loss, weights, centre, factors, 0.0, forced)
 
 
 def centred_targets(y: Floats, offset: Any) -> Floats:
@@ -110,9 +110,24 @@ def centred_targets(y: Floats, offset: Any) -> Floats:
     return np.where(np.abs(rest).max(axis=0) > tiny, rest, 0.0)
 
 
-def _spreads(base: Design, centre: Floats, weights: Floats | None) -> Floats:
-    """Root mean squares of the centred columns, 1 for those that are constant to working precision."""
+def column_scale(base: Design, centre: Floats, weights: Floats | None, scale: str) -> Floats:
+    """What divides the columns: their spreads ("column"), the root mean square of these ("one"), or ones.
+
+    Rare words are not as good as common ones, so sparse columns get one number. Columns that are constant are
+    divided by 1.
+    """
+    if scale == "none":
+        return np.ones(len(centre))
+    spreads = column_spreads(base, centre, weights)
+    used = spreads[spreads > 0]
+    if scale == "one":
+        return np.full(len(centre), np.sqrt(np.mean(used**2)) if len(used) else 1.0)
+    return np.where(spreads > 0, spreads, 1.0)
+
+
+def column_spreads(base: Design, centre: Floats, weights: Floats | None) -> Floats:
+    """Root mean squares of the centred columns, 0 for those that are constant to working precision."""
     root, total = (None, base.shape[0]) if weights is None else (np.sqrt(weights), weights.sum())
     view = base.with_view(base.view.then(centre=centre, root=root))
     norms = view.norms(0)
-    return np.where(norms > view.noise_floor(np.arange(len(norms))), norms / np.sqrt(total), 1.0)
+    return np.where(norms > view.noise_floor(np.arange(len(norms))), norms / np.sqrt(total), 0.0)

@@ -25,6 +25,7 @@ from skpursuit.problem.state import State, empty_state
 
 FARTHEST = 2.0**20  # steps of a parabola above the loss that are tried at once
 CREEPING = 2.0**-26  # a step of the line search that gets nowhere
+EPS = float(np.finfo(np.float64).eps)
 HALVINGS = 60  # of a step before it is given up
 
 
@@ -114,10 +115,12 @@ class Newton:
             fresh = bend is None
             bend = bend or curvature_at(problem, A, z, penalty, trusted)
             p = bend.solve(g)
-            decrement = float(np.sum(g * p))
+            decrement, dz = float(np.sum(g * p)), A.T @ p
             if not decrement > self.precision * max(abs(f), NEARLY_ZERO):
                 break
-            w, z, f, step = line_search(objective, A, (w, z, f), p, decrement, bend.is_majorant)
+            if np.abs(dz).max() <= EPS * np.abs(z).max():  # lost in rounding, as where residuals vanish
+                break
+            w, z, f, step = line_search(objective, (w, z, f), (p, dz), decrement, bend.is_majorant)
             if step < CREEPING and fresh and not (trusted and problem.majorant(z) is not None):
                 break
             trusted = bool(step >= 0.25 or not trusted)
@@ -129,20 +132,17 @@ class Newton:
 
 def line_search(
     objective: Callable[[Floats, Floats], float],
-    A: Floats,
     point: tuple[Floats, Floats, float],
-    p: Floats,
+    move: tuple[Floats, Floats],
     decrement: float,
     far: bool = False,
 ) -> tuple[Floats, Floats, float, float]:
     """The first of the steps 1, 1/2, 1/4, ... along -p that lowers the objective enough; 0 if none does.
 
-    A parabola above the loss bends more than the loss: where p comes from one (`far`), steps of 2, 4, ...
-    are tried while the objective falls.
+    `move` is p and the change of the predictions by it. A parabola above the loss bends more than the loss:
+    where p comes from one (`far`), steps of 2, 4, ... are tried while the objective falls.
     """
-    w, z, f = point
-    dz = A.T @ p
-    t = 1.0
+    (w, z, f), (p, dz), t = point, move, 1.0
     if far:
         while t < FARTHEST and objective(z - 2 * t * dz, w - 2 * t * p) < objective(z - t * dz, w - t * p):
             t *= 2.0

@@ -12,14 +12,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from skpursuit.data import check_finite, make_design, with_target
-from skpursuit.data.progress import show
+from skpursuit.data.progress import current, watching
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
 from skpursuit.loop.consistency import is_consistent
@@ -83,7 +83,7 @@ def minimize(
         File to save the run to, on Ctrl-C too, and to go on from if it exists. Codes of X on disk are kept
         beside it.
     verbose : bool
-        Whether to show on the standard error stream how far passes over X on disk are.
+        Whether to say on the standard error stream, from the third second on, how far the run is.
 
     Returns
     -------
@@ -104,15 +104,16 @@ def minimize(
         checkpoint = Checkpoint(checkpoint)
     X, y = with_target(X, y)
     X = make_design(X, check=False)
-    X.store.listener = show if verbose else getattr(callback, "progress", None)
+    X.store.listener = getattr(callback, "progress", None)
     if checkpoint is not None:
         X.store.keep_codes_beside(checkpoint.path)
-    run = make_run(X, y, solver, selector, loss, sample_weight, random_state)
-    run.callback, run.time_limit = callback, time_limit
-    if checkpoint is not None:
-        run.resume(checkpoint, seeded=isinstance(random_state, (int, np.integer)))
-    run.go()
-    return run.result()
+    with watching("minimize", verbose):
+        run = make_run(X, y, solver, selector, loss, sample_weight, random_state)
+        run.callback, run.time_limit = callback, time_limit
+        if checkpoint is not None:
+            run.resume(checkpoint, seeded=isinstance(random_state, (int, np.integer)))
+        run.go()
+        return run.result()
 
 
 @one_thread()
@@ -204,7 +205,9 @@ class Run:
     @one_thread()
     def go(self) -> None:
         """Iterate until something stops the run."""
-        self.started = self.saved = time.perf_counter()
+        self.saved, watch = time.perf_counter(), current()
+        limits = [None if self.time_limit is None else self.saved + self.time_limit, watch.end]
+        self.end, self.notes = min(end for end in (*limits, inf) if end is not None), watch.notes
         self.most_iterations = self.solver.iterations(self.problem)
         try:
             while self.stopped is None and self.state.status is None:
@@ -212,7 +215,9 @@ class Run:
                 self._save_if_due()
         finally:  # Ctrl-C included: the last whole iteration is kept
             self._save()
-        if self.stopped is not Status.TIME_LIMIT:
+        if self.stopped is Status.TIME_LIMIT:
+            watch.over()  # it was this limit, or our own
+        else:
             asking = Asking(self.bound, self.state.selector_memory)
             with np.errstate(**QUIET):  # not saved: a longer run may go on
                 self.state = asking.counting(lambda: self.solver.finish(self.problem, self.state))
@@ -221,9 +226,7 @@ class Run:
     def _limit(self) -> Status | None:
         if len(self.history) >= self.most_iterations:
             return Status.MAX_ITER
-        if self.time_limit is not None and time.perf_counter() - self.started >= self.time_limit:
-            return Status.TIME_LIMIT
-        return None
+        return Status.TIME_LIMIT if time.perf_counter() >= self.end else None
 
     def _iterate(self) -> Status | None:
         """One iteration; the state and the history change together, or not at all."""
@@ -246,6 +249,7 @@ class Run:
             after = after.remembering(asking.memory)
         self.state = after
         self.history.append(record)
+        self.notes[:] = "iteration {}, {} coefficients", iteration + 1, len(after.support)
         if self.watch is not None:
             self.watch(after)
         answer = None if self.callback is None else self.callback(record)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from skpursuit.data.progress import current
 from skpursuit.estimators.choice.folds import Folds
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.numerics.arrays import Floats
@@ -107,10 +108,13 @@ class Candidate:
 def follow(arena: Arena, family: str, ridge: float, models: Iterable[tuple[int, Any]]) -> list[Candidate]:
     """The candidates of a path, up to where its loss has clearly turned."""
     path: list[Candidate] = []
-    best, since = None, 0
+    best, since, watch = None, 0, current()
     for size, model in models:
+        watch.note("{} models with ridge {:g}, size {}", family, ridge, size)
         found = Candidate(arena, family, ridge, size, model, arena.fold_losses(model))
         path.append(found)
+        if watch.over():
+            break
         if best is None or found.loss < best.loss:
             best, since = found, 0
             continue

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from skpursuit.data import Design, check_finite
+from skpursuit.data import check_finite
 from skpursuit.estimators.base import Samples
 from skpursuit.estimators.choice.squared_folds import ScaledData
-from skpursuit.numerics.arrays import Floats
+from skpursuit.estimators.standardized import column_scale
 from skpursuit.numerics.tuning import SMALL_BLOCK
 
 
@@ -30,28 +30,5 @@ def scaled_data(samples: Samples, y: Any, scale: str, fit_intercept: bool) -> Sc
     table = table[:, None] if table.ndim == 1 else table
     offset = np.average(table, axis=0, weights=samples.weights) if fit_intercept else np.zeros(table.shape[1])
     centre = np.zeros(d) if issparse(X) else means
-    return ScaledData(X, table - offset, centre, column_scale(samples, means, scale), fit_intercept, offset)
-
-
-def column_scale(samples: Samples, means: Floats, scale: str) -> Floats:
-    """What divides the columns: their root mean squares, the mean of these, or ones.
-
-    Columns that are constant are divided by 1.
-    """
-    d = len(means)
-    if scale == "none":
-        return np.ones(d)
-    spreads = column_spreads(samples.base, means, samples.weights)
-    if scale == "auto" and issparse(samples.X):
-        used = spreads[spreads > 0]
-        return np.full(d, np.sqrt(np.mean(used**2)) if len(used) else 1.0)
-    return np.where(spreads > 0, spreads, 1.0)
-
-
-def column_spreads(base: Design, means: Floats, weights: Floats | None) -> Floats:
-    """Root mean squares of the centred columns, 0 for those that are constant to working precision."""
-    total = base.shape[0] if weights is None else weights.sum()
-    root = None if weights is None else np.sqrt(weights)
-    view = base.with_view(base.view.then(centre=means, root=root))
-    norms = view.norms(0)
-    return np.where(norms > view.noise_floor(np.arange(len(norms))), norms / np.sqrt(total), 0.0)
+    factors = column_scale(samples.base, means, samples.weights, scale)
+    return ScaledData(X, table - offset, centre, factors, fit_intercept, offset)

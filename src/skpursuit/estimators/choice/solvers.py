@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
+from skpursuit.data.progress import Watch, current
 from skpursuit.estimators.choice.contest import Candidate
 from skpursuit.estimators.choice.families import greedy
 from skpursuit.estimators.choice.folds import Folds
@@ -67,10 +68,11 @@ class SolverArena:
     def _paths_of(self, config: FitConfig, base: Design, weights: Floats | None) -> list[CoefficientPath]:
         return [CoefficientPath.of(config, base, y, weights, self.most) for y in self.targets]
 
-    def _one_fold(self, config: FitConfig, f: int) -> tuple[list[list[LinearFit]], list[float]]:
+    def _one_fold(self, config: FitConfig, f: int, watch: Watch) -> tuple[list[list[LinearFit]], list[float]]:
         """Models of all sizes, and the sums of their losses on the test rows."""
         base = self.base.for_run(private=True)
-        paths = self._paths_of(config, base, self.folds.train[f])
+        with watch.part(1 / (len(self.tests) - f)):
+            paths = self._paths_of(config, base, self.folds.train[f])
         rows, length = self.tests[f], max(len(path) for path in paths)
         weights, losses = self.folds.test[f, rows], np.zeros((length, len(rows)))
         for path, y in zip(paths, self.targets):
@@ -92,8 +94,9 @@ class SolverArena:
     def _path(self, config: FitConfig) -> list[Candidate]:
         if self.grams is not None and isinstance(config.solver, str) and config.solver == "omp":
             return self._path_of_grams(config, self.grams)
+        watch = current()
         found = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(self._one_fold)(config, f) for f in range(len(self.tests))
+            delayed(self._one_fold)(config, f, watch) for f in range(len(self.tests))
         )
         length = min(len(models) for models, _ in found)
         name = config.solver if isinstance(config.solver, str) else type(config.solver).__name__

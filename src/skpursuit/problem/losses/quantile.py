@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skpursuit.numerics.scaling import NEARLY_INFINITE, NEARLY_ZERO
 from skpursuit.parameters import check_number
 from skpursuit.problem.losses.base import Loss
 from skpursuit.problem.targets import Array
@@ -28,6 +29,8 @@ class Quantile(Loss):
     width : float, default 0.01
         Width of the parabola around the target, in the units of y; a hundredth of the spread of y does
         well. A smaller one comes closer to the pinball loss, and takes more steps.
+    unit : float, default 1.0
+        What the loss is multiplied with.
 
     Examples
     --------
@@ -41,35 +44,42 @@ class Quantile(Loss):
 
     level: float = 0.5
     width: float = 0.01
+    unit: float = 1.0
 
     def __post_init__(self) -> None:
         check_number("level", self.level, "(0, 1)")
         check_number("width", self.width, "(0, inf)")
-        # A NumPy scalar would turn float32 predictions into float64.
-        object.__setattr__(self, "level", float(self.level))
-        object.__setattr__(self, "width", float(self.width))
+        check_number("unit", self.unit, "(0, inf)")
+        for name in ("level", "width", "unit"):  # a NumPy scalar would turn float32 into float64
+            object.__setattr__(self, name, float(getattr(self, name)))
 
     @property
     def smoothness(self) -> float:  # type: ignore[override]
         """The curvature of the parabola."""
-        return 1 / self.width
+        return self.unit / self.width
 
     def value(self, y: Array, z: Array) -> Array:
-        """With r = z - y and its slope s: s (r - s width / 2)."""
-        slope = self.residual(y, z)
+        """With r = z - y and s its slope in units: s (r - s width / 2)."""
         with np.errstate(over="ignore", under="ignore"):
-            return slope * ((z - y) - 0.5 * self.width * slope)
+            slope = np.clip((z - y) / self.width, -self.level, 1 - self.level)
+            return self.unit * slope * ((z - y) - 0.5 * self.width * slope)
 
     def residual(self, y: Array, z: Array) -> Array:
-        """Slope (z - y) / width, clipped to [-level, 1 - level]."""
+        """Slope (z - y) / width, clipped to [-level, 1 - level], in units."""
         with np.errstate(over="ignore", under="ignore"):
-            return np.clip((z - y) / self.width, -self.level, 1 - self.level)
+            return self.unit * np.clip((z - y) / self.width, -self.level, 1 - self.level)
 
     def curvature(self, y: Array, z: Array) -> Array:
-        """1 / width on the parabola, else zero."""
+        """One unit / width on the parabola, else zero."""
         with np.errstate(over="ignore", under="ignore"):
             r = (z - y) / self.width
-        return np.where((r >= -self.level) & (r <= 1 - self.level), 1 / self.width, 0.0).astype(r.dtype)
+        return np.where((r >= -self.level) & (r <= 1 - self.level), self.smoothness, 0.0).astype(r.dtype)
+
+    def scaled(self, exponent: int) -> Quantile:
+        """Return the loss of y / 2^exponent and z / 2^exponent, times 4^exponent that of y and z."""
+        with np.errstate(over="ignore", under="ignore"):
+            numbers = np.ldexp([self.width, self.unit], -exponent)
+        return Quantile(self.level, *np.clip(numbers, NEARLY_ZERO, NEARLY_INFINITE).tolist())
 
     def majorant(self, y: Array, z: Array) -> Array:
         """Curvature of the parabola that touches the loss at z and, beyond the target, its other line.
@@ -79,4 +89,4 @@ class Quantile(Loss):
         with np.errstate(over="ignore"):
             r = z - y
             steepness = np.where(r < 0, self.level, 1 - self.level).astype(r.dtype)
-            return 1 / np.maximum(2 * np.abs(r) + (1 - 2 * steepness) * self.width, self.width)
+            return self.unit / np.maximum(2 * np.abs(r) + (1 - 2 * steepness) * self.width, self.width)

@@ -1,0 +1,121 @@
+"""`verbose` and `time_limit` of every estimator: one mechanism, `data/progress.py`."""
+
+import io
+import threading
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import skpursuit as sp
+from skpursuit.data import progress
+from skpursuit.problem.state import Status
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 20))
+Y = X[:, 3] - 2 * X[:, 7] + 0.1 * RNG.standard_normal(60)
+LABELS = np.where(Y > 0, "yes", "no")
+FITS = {
+    "OMP": lambda **o: sp.OrthogonalMatchingPursuit(n_nonzero_coefs=5, **o).fit(X, Y),
+    "OMPCV": lambda **o: sp.OrthogonalMatchingPursuitCV(**o).fit(X, Y),
+    "regressor": lambda **o: sp.PursuitRegressor(**o).fit(X, Y),
+    "classifier": lambda **o: sp.PursuitClassifier(**o).fit(X, LABELS),
+    "regressor cv": lambda **o: sp.PursuitRegressorCV(**o).fit(X, Y),
+    "regressor cv, named": lambda **o: sp.PursuitRegressorCV(solver=["omp", "cosamp"], **o).fit(X, Y),
+    "classifier cv": lambda **o: sp.PursuitClassifierCV(**o).fit(X, LABELS),
+    "selector": lambda **o: sp.PursuitSelector(n_resamples=4, random_state=0, **o).fit(X, Y),
+    "learner": lambda **o: sp.DictionaryLearner(8, 2, random_state=0, **o).fit(X),
+    "coder": lambda **o: sp.PursuitCoder(np.eye(20), 2, **o).transform(X),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_no_time_gives_a_model_and_a_warning(name):
+    with pytest.warns(ConvergenceWarning, match=r"stopped by time_limit=0; raise it"):
+        FITS[name](time_limit=0)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_enough_time_changes_nothing(name):
+    first, second = (vars(FITS[name](**options)) for options in ({}, {"time_limit": 1e4}))
+    for key in ("coef_", "scores_", "components_", "data"):
+        np.testing.assert_array_equal(first.get(key, 0), second.get(key, 0))
+
+
+def test_a_run_without_time_says_so():
+    with pytest.warns(ConvergenceWarning):
+        model = FITS["regressor"](time_limit=0)
+    assert model.status_ is Status.TIME_LIMIT
+    assert not model.coef_.any()
+
+
+def test_codes_for_which_there_was_no_time_are_zeros():
+    with pytest.warns(ConvergenceWarning):
+        codes = FITS["coder"](time_limit=0)
+    assert codes.shape == (60, 20)
+    assert codes.nnz == 0
+
+
+def test_the_chosen_model_is_fitted_though_the_time_is_over():
+    with pytest.warns(ConvergenceWarning):
+        model = sp.PursuitRegressorCV(time_limit=0, null_guard=None).fit(X, Y)
+    assert model.coef_.any()
+
+
+@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("wrong", [{"time_limit": -1}, {"time_limit": "soon"}, {"verbose": "loud"}])
+def test_wrong_values_are_named(name, wrong):
+    with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
+        FITS[name](**wrong)
+
+
+def spoken(monkeypatch, name, tty=False, **options):
+    """What a fit writes if every call takes longer than the patience."""
+    stream, threads = io.StringIO(), []
+    stream.isatty = lambda: tty
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "OFTEN", 1e-4)
+    monkeypatch.setattr(progress, "_rich_status", lambda text: None)
+    monkeypatch.setattr("sys.stderr", stream)
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda self: (threads.append(self), start(self)))
+    FITS[name](**options)
+    for thread in threads:
+        if thread.daemon:
+            thread.join(5)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("name", ["regressor cv", "regressor cv, named", "classifier cv", "learner"])
+def test_verbose_says_what_is_done(monkeypatch, name):
+    text = spoken(monkeypatch, name, verbose=True)
+    assert text.startswith(type(FITS[name]()).__name__ + ": ")
+    assert text.endswith(" s)\n")
+
+
+def test_a_terminal_has_one_line(monkeypatch):
+    text = spoken(monkeypatch, "regressor cv", tty=True, verbose="auto")
+    assert text.startswith("\rPursuitRegressorCV: ")
+    assert text.count("\n") == 1
+
+
+def test_auto_is_silent_where_nobody_looks(monkeypatch):
+    assert spoken(monkeypatch, "regressor cv", verbose="auto") == ""
+    assert spoken(monkeypatch, "OMPCV", tty=True) == "", "the drop-in is silent, as scikit-learn's"
+
+
+def test_rich_is_used_in_a_terminal(monkeypatch):
+    pytest.importorskip("rich")
+    assert progress._rich_status("text") is None
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert progress._rich_status("text") is not None
+
+
+def test_a_share_of_the_time():
+    with progress.watching("test", time_limit=1e4) as watch:
+        with watch.part(0.0):
+            assert progress.current().over()
+        assert not watch.over()
+        with watch.part(None):
+            assert progress.current().end is None
+        watch.stopped = False
