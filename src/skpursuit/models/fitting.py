@@ -190,7 +190,7 @@ def info_of(final: Any, options: FitOptions, actual: np.ndarray, predicted: np.n
 
 def how(info: dict[str, Any]) -> str:
     """Say how the features of a model came together."""
-    ridge = f", held back by a ridge of {info['ridge']:.3g}" if info["ridge"] else ""
+    ridge = f", with a ridge of {info['ridge']:.3g}" if info["ridge"] else ""
     return FAMILIES.get(info["family"], f"by the solver {info['family']}") + ridge
 
 
