@@ -257,11 +257,10 @@ def test_products_with_consecutive_residuals_and_their_intervals(seed):
     first = codes.following(R[:3])()
     for begin, followed in ((0, first), (2, codes.following(R[2:], first.represented(1))())):
         some = R[begin : begin + len(followed.g)]
-        bound = followed.loss @ codes.factors.T + codes.block_norms(some) @ codes.block_errors(False)
+        lost = followed.norms @ codes.block_errors(False)
+        bound = followed.loss @ codes.factors.T + lost
         assert (np.abs(followed.g - exact(design, some.T).T) <= bound).all()
-        np.testing.assert_allclose(
-            codes.block_norms(some) @ codes.block_errors(False), codes.code_loss(some.T).T, rtol=1e-9
-        )
+        np.testing.assert_allclose(lost, codes.code_loss(some.T).T, rtol=1e-9)
     cols = rng.permutation(design.shape[1])[:3]
     lines = codes.decoded(cols)
     assert lines.shape == (len(cols), design.shape[0])

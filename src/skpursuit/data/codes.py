@@ -347,12 +347,14 @@ class Codes:
         end = self.panels.following(rows, before, np.float32 if view.is_unmoved else np.float64, fine)
 
         def finish() -> Followed:
-            g, loss, represented = end()
-            one = np.abs(rows).sum(axis=1)[:, None]
+            g, loss, norms, represented = end()
+            size = np.sqrt((norms * norms).sum(axis=1))[:, None] * (1.0 + self._unit)
+            one = np.sqrt(rows.shape[1]) * size  # bounds the 1-norm
             if not view.is_unmoved:
-                rounding = self._unit * np.hstack([one, norms_of(rows.T)[:, None]])
+                rounding = self._unit * np.hstack([one, size])
                 g, loss = view.corrected(g.T, rows.sum(axis=1)).T, np.hstack([loss, rounding])
-            return Followed(g.astype(np.float32, copy=False), loss + 2.0**-23 * one, represented)
+            loss += 2.0**-23 * one
+            return Followed(g.astype(np.float32, copy=False), loss, norms * (1.0 + self._unit), represented)
 
         return finish
 
@@ -369,15 +371,8 @@ class Codes:
         return self.panels.keep.fine
 
     def block_errors(self, fine: bool) -> Floats:
-        """(blocks, columns) E with |<x_j - decoded x_j, r_t>| <= sum over b of M[t, b] E[b, j].
-
-        M is what `block_norms` makes of the residuals. Blocks are those of X, 512 rows or fewer.
-        """
+        """(blocks, columns), for `Followed.norms`. Blocks are those of X, 512 rows or fewer."""
         return self.view.bound_per_scale(self.panels.block_errors[int(fine)].T).T
-
-    def block_norms(self, R: Floats) -> Floats:
-        """(steps, blocks) M: norms of the rows of R in the blocks of rows of X; see `block_errors`."""
-        return self.panels.block_norms(self._down(R.T)).T * (1.0 + self._unit)
 
     @property
     def _unit(self) -> float:

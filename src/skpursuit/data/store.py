@@ -270,16 +270,9 @@ class TileStore:
 
     # -- what is kept of X ----------------------------------------------------------------------------
 
-    def lines(self, cols: Indices) -> tuple[list[Floats], list[int]]:
-        """Columns of X as one-dimensional arrays, gathered into the cache; and those that were not in it."""
-        cache, wanted = self.kept.columns, cols.tolist()
-        found = {j: cache.get(j) for j in wanted}
-        fresh = [j for j, line in found.items() if line is None]
-        if fresh:
-            gathered = self.take(np.array(fresh, dtype=np.intp))
-            cache.put(fresh, gathered)
-            found.update(zip(fresh, gathered))
-        return [found[j] for j in wanted], fresh  # type: ignore[misc]
+    def lines(self, cols: Indices) -> list[Floats]:
+        """Columns of X as one-dimensional arrays, gathered into the cache."""
+        return self.kept.columns.lines(cols.tolist(), self.take)[0]
 
     def dots(self, cols: Indices, u: Floats, anchor: int | None = None) -> Floats:
         """Products of columns with u where the tiles are, with the bits of `fixed_order_dot`.
@@ -413,7 +406,7 @@ class TileStore:
             part = np.arange(start, min(start + WIDTH, len(out)))
             reads.prepare(*self.cost(cols=part if axis == 0 else None))
             if axis == 0 and self.kept.columns.holds(part):
-                lines = np.stack(self.lines(part)[0])
+                lines = np.stack(self.lines(part))
             elif axis == 0:
                 lines = self.take(part)
             else:

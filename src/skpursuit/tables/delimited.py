@@ -234,7 +234,7 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
 
     def bad_row(row: Any) -> str:
         if row.text.strip("\r\n") in totals:
-            options.told(f"a total with another number of fields is left out: {show(row.text)}")
+            options.told(f"a total or note with another number of fields is left out: {show(row.text)}")
             return "skip"
         if options.skip_bad_rows and not told:
             told.append(row)
@@ -261,12 +261,21 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
 
 
 def _short_totals(layout: Layout, options: ReadOptions) -> set[str]:
-    """Return those of the last lines that are totals of another width than the rest."""
+    """Return those of the last lines that are totals of another width than the rest, or notes below it."""
     if not may_have_totals(layout.rows, options):
         return set()
     every = layout.file.tail.replace("\r", "").split("\n")
     lines = [line for line in every if line.strip(f'"{layout.delimiter} ')][-MOST_TOTALS:]
-    return {line for line in lines for record, _ in _records([line], layout.delimiter) if is_total(record)}
+    found = {line: record for line in lines for record, _ in _records([line], layout.delimiter)}
+    totals = {line for line, record in found.items() if is_total(record)}
+    notes = {line for line, record in found.items() if len(record) == 1 and _is_note(record[0])}
+    # A row that was cut off has no line break behind it.
+    return totals | (notes if len(layout.names) > 2 and not every[-1] else set())
+
+
+def _is_note(text: str) -> bool:
+    """Whether a text is a sentence, or marked as a note."""
+    return text.startswith(("*", "#", "(")) or len(re.findall(r"[^\W\d_]{2,}", text)) > 1
 
 
 def _guarded(layout: Layout, read: Callable[[], Any]) -> Any:
