@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.kernels import quantized as kernel
-from skpursuit.kernels.vectors import ROW_GROUP
+from skpursuit.kernels.coded_rows import ROW_GROUP
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.estimate import raised
 from skpursuit.numerics.finite import NotFinite
