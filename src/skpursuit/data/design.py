@@ -141,7 +141,7 @@ class Design:
         spread = view.spread(u, store.shape[0])
         if view.centred:
             return view.per_scale(self._centred_dots(cols, u, spread), cols)
-        if self._dots_stay(cols):
+        if self._stay_there(cols):
             g = store.dots(cols, spread)
         elif store.is_one_tile and not store.first.can_encode:
             g = self._source_dots(cols, spread)
@@ -149,8 +149,8 @@ class Design:
             g = fixed_order_dot(store.lines(cols), spread)
         return view.corrected(g, u.sum(axis=0), cols)
 
-    def _dots_stay(self, cols: Indices) -> bool:
-        """Whether products of so many columns are made where X is, instead of bringing the columns here."""
+    def _stay_there(self, cols: Indices) -> bool:
+        """Whether sums of so many columns are made where X is, instead of bringing the columns here."""
         return not self.store.in_memory and len(cols) * self.shape[0] * 8 > self.store.kept.columns.limit // 2
 
     def _source_dots(self, cols: Indices, u: Floats) -> Floats:
@@ -170,7 +170,7 @@ class Design:
         view = self.view
         assert view.centre is not None
         g, total = np.empty((len(cols), *u.shape[1:])), u.sum(axis=0)
-        if self._dots_stay(cols):
+        if self._stay_there(cols):
             first = self.store.entries(np.full(len(cols), view.anchor), cols)
             near = self.store.dots(cols, spread, view.anchor)
             return near - np.multiply.outer(view.centre[cols] - first, total)
@@ -315,9 +315,16 @@ class Design:
 
     def predict(self, support: Indices, coef: Floats) -> Floats:
         """V_S w_S, for coef of shape (len(support),) or (len(support), m)."""
-        if len(support) == 0:
-            return np.zeros((self.shape[0], *coef.shape[1:]))
-        return np.einsum("kn,k...->n...", self.columns(support), np.asarray(coef, dtype=np.float64))
+        coef, view = np.asarray(coef, dtype=np.float64), self.view
+        if not self._stay_there(support):
+            return np.einsum("kn,k...->n...", self.columns(support), coef)
+        real = support < self.store.shape[1]
+        cols = support[real]
+        self.reads.prepare(*self._column_cost(cols))
+        centre = None if view.centre is None else view.centre[cols]
+        z = self.store.combined(cols, centre, view.per_scale(coef[real], cols))
+        z = view.weighted(z if view.rows is None else z[view.rows])
+        return z + coef[~real].sum(axis=0)
 
     # -- norms, means and bounds ---------------------------------------------------------------------------
 

@@ -148,7 +148,7 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     everything = _everything(X_train, y[train], X_test, y[test], options) if options.reported else None
     judged = _judge(table.X, y, options)
     final = judged.path if options.k is None else fitted(table.X, y, options)
-    actual, predicted = judged.at(judged.chosen)
+    actual, predicted = judged.at(judged.chosen, len(y))
     info = info_of(final, options, actual, predicted) | {"rows": len(y), "held_out_rows": len(test)}
     info["held_out_score"] = float(score)
     classes = None if regression else final.classes_
@@ -291,10 +291,14 @@ class _Judged:
     path: Any = None
     at_limit: bool = False  # whether the chosen model is the largest that was tried
 
-    def at(self, place: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return targets and predictions of all folds; a path that ended early repeats its last model."""
+    def at(self, place: int, rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return targets and predictions of all folds; a path that ended early repeats its last model.
+
+        Folds may have been drawn twice: the first so many rows are those of the first drawing.
+        """
         actual = np.concatenate([one for one, _ in self.folds])
-        return actual, np.concatenate([models[min(place, len(models) - 1)] for _, models in self.folds])
+        predicted = np.concatenate([models[min(place, len(models) - 1)] for _, models in self.folds])
+        return actual[:rows], predicted[:rows]
 
     def sizes(self, classes: np.ndarray | None) -> list[Size]:
         """Return every size with its scores: R2 and RMSE, or accuracy and (for two classes) AUC.

@@ -41,7 +41,7 @@ def model_page(file: str, table: Table, outcome: Outcome, model_file: Path | Non
         regression=outcome.task == "regression",
         dropped=table.dropped,
         margins=model.margins(0.9),
-        rmse=root_mean_squared_error(outcome.actual, outcome.predicted) if model.classes is None else 0,
+        rmse=sizes[model.info["k"]].other if model.info["k"] in sizes else _spread(outcome),
         chosen=outcome.chosen,
         size=sizes.get(model.info["k"]),
         next_size=sizes[min(larger)] if larger else None,
@@ -58,6 +58,12 @@ def model_page(file: str, table: Table, outcome: Outcome, model_file: Path | Non
         written=model_file is not None,
         with_unit=with_unit,
     )
+
+
+def _spread(outcome: Outcome) -> float:
+    """Return the RMSE of predictions of numbers."""
+    regression = outcome.model.classes is None
+    return float(root_mean_squared_error(outcome.actual, outcome.predicted)) if regression else 0.0
 
 
 def with_unit(value: float, unit: str) -> str:
