@@ -15,7 +15,7 @@ from skpursuit.parameters import shown
 UNITS = {"": 1} | {name: 1000**k for k, name in enumerate("KMGT", 1)}
 UNITS |= {f"{name}I": 1024**k for k, name in enumerate("KMGT", 1)}
 LEAST = 2**20  # bytes below which nothing can be done
-MOST_TILE = 64 * 2**20  # larger tiles are read no faster
+MOST_TILE = 128 * 2**20  # larger tiles are read no faster
 
 
 def as_bytes(name: str, value: Any) -> int:
@@ -43,7 +43,7 @@ class MemoryLimit:
     Attributes
     ----------
     tile : int
-        Bytes of one tile; two are in memory at a time, and as much again while they are worked on.
+        Bytes of one tile; two are in memory at a time, and half of one more while it is encoded.
     columns : int
         Of gathered columns of X.
     products : int
@@ -52,10 +52,10 @@ class MemoryLimit:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.tile = min(MOST_TILE, limit // 32)
+        self.tile = min(MOST_TILE, limit // 24)
         self.columns = limit // 8
         self.products = limit // 16
-        self.granted = 4 * self.tile + self.columns + 2 * self.products
+        self.granted = 3 * self.tile + self.columns + 2 * self.products
 
     def holds(self, nbytes: int) -> bool:
         """Whether an X of so many bytes can be loaded whole, with its codes and all that is kept of it."""
