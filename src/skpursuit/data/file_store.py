@@ -199,6 +199,9 @@ class FileStore(TileStore):
         """Columns that one pass over files by rows gathers: the cache has room for two such panels."""
         return 0 if self.by_columns else self.limit.columns * 3 // 8 // (8 * self.shape[0])
 
+    def reserve(self, rows: int) -> None:
+        self.limit.reserve(8 * rows * self.shape[0])
+
     def bounded(self, nbytes: int, products: bool = False) -> int:
         return min(nbytes, self.limit.products if products else self.limit.limit)
 

@@ -1,8 +1,9 @@
 """One accountant for `memory_limit`: whatever is kept of an X on disk asks here first.
 
 The limit is divided once. Tiles in hand and ahead, columns that were gathered, and products of columns get
-fixed shares, small beside what they save; the codes of X may have the rest, and what is not granted of them
-goes to a folder. What an X in memory keeps is bounded by the caches themselves, as it always was.
+fixed shares, small beside what they save. A fit reserves its rows of n numbers, and a source what it holds
+beside tiles (the row group or the piece that is being read); the codes of X may have the rest, and what is
+not granted of them goes to a folder. What an X in memory keeps is bounded by the caches themselves.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class MemoryLimit:
         self.columns = limit // 8
         self.products = limit // 16
         self.granted = 3 * self.tile + self.columns + 2 * self.products
+        self.reserved = 0
 
     def holds(self, nbytes: int) -> bool:
         """Whether an X of so many bytes can be loaded whole, with its codes and all that is kept of it."""
@@ -67,6 +69,11 @@ class MemoryLimit:
             return False
         self.granted += nbytes
         return True
+
+    def reserve(self, nbytes: int) -> None:
+        """Set so much apart for the rows of a fit, in place of what the last one needed."""
+        self.granted += nbytes - self.reserved
+        self.reserved = nbytes
 
     def release(self, nbytes: int) -> None:
         """Give back what was granted."""

@@ -319,6 +319,9 @@ class TileStore:
     def keep_codes_beside(self, path: Any) -> None:
         """Have codes on disk found again by a run that goes on from this checkpoint."""
 
+    def reserve(self, rows: int) -> None:
+        """Set memory apart for so many rows of n numbers, which a fit keeps."""
+
     def bounded(self, nbytes: int, products: bool = False) -> int:
         """How much of so many bytes may be in memory, in all or of products of columns."""
         return nbytes
