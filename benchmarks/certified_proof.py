@@ -88,12 +88,11 @@ def check(form: str, family: str, seed: int, count: int = 24) -> Iterator[tuple[
     for fine in (False, True):
         g, bound = tile.estimate(R.T, fine)
         yield len(R), *wrong(g.T, bound.T, true)
-        lost = tile.block_norms(R.T).T @ tile.block_errors[int(fine)]
         first = tile.following(R[:half], fine=fine)()
         second = tile.following(R[half:], first.represented(-1), fine=fine)()
         for trail, some in ((first, slice(0, half)), (second, slice(half, None))):
-            bounds = (trail.loss @ tile.factors.T + lost[some]) * (1 + 2.0**-40)
-            yield len(trail.g), *wrong(trail.g, bounds, true[some])
+            bound = trail.loss @ tile.factors.T + trail.norms @ tile.block_errors[int(fine)]
+            yield len(trail.g), *wrong(trail.g, bound * (1 + 2.0**-40), true[some])
 
 
 def main() -> None:

@@ -71,10 +71,17 @@ class MemoryLimit:
         return True
 
     def reserve(self, nbytes: int) -> None:
-        """Set so much apart for the rows of a fit, in place of what the last one needed."""
+        """Set so much apart for the rows of a fit, in place of what the last one needed.
+
+        Rows beyond the share of columns are kept in a file.
+        """
+        nbytes = min(nbytes, self.columns)
         self.granted += nbytes - self.reserved
         self.reserved = nbytes
 
     def release(self, nbytes: int) -> None:
         """Give back what was granted."""
         self.granted -= nbytes
+
+
+UNLIMITED = MemoryLimit(2**62)  # of X in memory, which is not divided

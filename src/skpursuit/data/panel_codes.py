@@ -56,12 +56,14 @@ class Followed(NamedTuple):
     ----------
     g : (steps, columns) float32, behind the view
     loss : (steps, p), |g[t, j] - <decoded x_j, R[t]>| <= loss[t] . factors[j]
+    norms : (steps, blocks), |<x_j - decoded x_j, R[t]>| <= norms[t] . block_errors[:, j]
     represented : function of t that gives what `Codes.following` can go on from after step t; X in several
         tiles has nothing to go on from, and starts again
     """
 
     g: Any
     loss: Floats
+    norms: Floats
     represented: Callable[[int], Represented | None]
 
 
@@ -87,15 +89,14 @@ def itself(panels: Any) -> Any:
     return panels
 
 
-def multiplied(panels: Any, u: Floats) -> Bounded:
+def multiplied(panels: Any, u: Floats) -> tuple[Floats, ...]:
     """Products of the decoded columns of a tile with those of u, begun and ended."""
     return panels.multiplying(u)()
 
 
-def followed(panels: Any, R: Floats, fine: bool) -> Bounded:
-    """Products of the decoded columns of a tile with the rows of R, and their losses."""
-    trail = panels.following(R, fine=fine)()
-    return trail.g, trail.loss
+def followed(panels: Any, R: Floats, fine: bool) -> tuple[Floats, ...]:
+    """Products of the decoded columns of a tile with the rows of R, their losses, and norms of R."""
+    return panels.following(R, fine=fine)()[:3]
 
 
 class PanelCodes:
@@ -124,11 +125,6 @@ class PanelCodes:
         """(1 or 2, blocks, columns): bounds of the 2-norm of what one byte and both lose in a block."""
         return np.concatenate([np.concatenate(row, axis=2) for row in self._errors], axis=1)
 
-    def block_norms(self, u: Floats) -> Floats:
-        """(blocks, vectors): upper bounds of the norms of the columns of u in the same blocks."""
-        args = lambda at: (u[at.rows],) if at.j == 0 else None  # noqa: E731
-        return np.concatenate([part for _, part in self.store.run("block_norms", args, self.keep)])
-
     def code_loss(self, u: Floats) -> Floats:
         """Upper bounds of what the codes lose of a product with u."""
         if self.store.is_one_tile:
@@ -140,6 +136,8 @@ class PanelCodes:
 
     def decoded(self, cols: Indices) -> Floats:
         """Columns as the codes have them, the rows of a float32 array."""
+        if self.store.is_one_tile:
+            return self.only.decoded(cols)
         asked = {j: (places, local) for j, places, local in self.store.split(cols, self.store.col_edges)}
         out = np.empty((len(cols), self.store.shape[0]), np.float32)
         args = lambda at: asked[at.j][1:] if at.j in asked else None  # noqa: E731
@@ -161,27 +159,36 @@ class PanelCodes:
         """Products of the decoded columns with the columns of u; see `PanelTile.multiplying`."""
         if self.store.is_one_tile:
             return self.only.multiplying(u)
-        return lambda: self._summed(multiplied, u.T, lambda at: (u[at.rows],))
+        return lambda: self._summed(multiplied, u.T, lambda at: (u[at.rows],))[:2]
 
     def following(
         self, R: Floats, before: Represented | None, dtype: Any, fine: bool = False
-    ) -> Callable[[], tuple[Any, Floats, Callable[[int], Represented | None]]]:
+    ) -> Callable[[], tuple[Any, Floats, Floats, Callable[[int], Represented | None]]]:
         """Products of the decoded columns with the rows of R; see `PanelTile.following`."""
         if self.store.is_one_tile:
             return self.only.following(R, before, dtype, fine)
         part = lambda at: (np.ascontiguousarray(R[:, at.rows]), fine)  # noqa: E731
-        return lambda: (*self._summed(followed, R, part), lambda t: None)
 
-    def _summed(self, fn: Any, rows: Floats, args: Callable[[Place], tuple[Any, ...]]) -> Bounded:
-        """Products of tiles, added over rows and joined over columns, and their losses."""
+        def finish() -> tuple[Any, Floats, Floats, Callable[[int], None]]:
+            g, loss, norms = self._summed(followed, R, part)
+            return g, loss, np.hstack(norms), lambda t: None
+
+        return finish
+
+    def _summed(
+        self, fn: Any, rows: Floats, args: Callable[[Place], tuple[Any, ...]]
+    ) -> tuple[Floats, Floats, list[Floats]]:
+        """Products of tiles, added over rows and joined over columns; their losses; what else they tell."""
         g, squares = np.zeros((len(rows), self.store.shape[1])), np.zeros((len(rows), 2))
-        for place, (part, loss) in self.store.run(fn, args, self.keep):
+        others: list[Floats] = []
+        for place, (part, loss, *more) in self.store.run(fn, args, self.keep):
             g[:, place.cols] += part
-            if place.j == 0:  # the loss is that of the residual
+            if place.j == 0:  # these are of the residual
                 squares = squares + loss**2
+                others += more
         unit = 2 * self.terms * EPS
         rounding = unit * np.stack([norms_of(rows.T), np.abs(rows).sum(axis=1)], axis=1)
-        return g, np.sqrt(squares) * (1.0 + unit) + rounding
+        return g, np.sqrt(squares) * (1.0 + unit) + rounding, others
 
 
 class TileSums:

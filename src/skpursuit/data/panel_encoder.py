@@ -1,11 +1,12 @@
 """How panels of codes are made: one pass over X where that can be, two where it must be.
 
 In F order a block of four columns stays in the first cache while its extremes are found and it is encoded. In
-C order X is streamed once, with scales that are predicted from a sample of its rows. Panels in which the
-prediction failed somewhere are encoded again, block by block, with the extremes of the block; where many do
-(heavy tails, drifts), all of X is, 512 columns of a block at a time. So is X of few rows. Columns whose
-largest entry is far from one are divided by a power of two and encoded again, so that scales and errors stay
-within the range of float32. Threads take ranges of columns.
+C order X is streamed once, with scales that are predicted from a sample of its rows. Where the prediction
+failed for a column as a whole, the blocks that did it are encoded again with their extremes, a panel at a
+time; where many did (heavy tails, drifts), all of X is, 512 columns of a block at a time. So is X of few
+rows. A single entry beyond the prediction is cut off and costs its column a little, which is measured.
+Columns whose largest entry is far from one are divided by a power of two and encoded again, so that scales
+and errors stay within the range of float32. Threads take ranges of columns.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from skpursuit.kernels import panels as kernel
 from skpursuit.kernels.panel_vectors import PANEL, QUAD
 from skpursuit.kernels.rows import flat_rows
 from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.lent import lent
 from skpursuit.numerics.threads import over_ranges
 
 PREDICTED_ROWS = 4 * kernel.ROWS  # fewer rows are not worth a sample
+TOLERATED = 1.5  # times the usual loss of a column up to which it may be due to entries that were cut off
 FAILED = 0.25  # share of panels whose prediction fails from which all are encoded with their extremes
-LINE = 64  # bytes: codes begin at a multiple of this
 
 
 class PanelEncoder:
@@ -35,8 +37,8 @@ class PanelEncoder:
         panels, blocks = -(-d // PANEL), -(-n // kernel.ROWS)
         wide = panels * PANEL
         shape = panels, -(-n // 16) * 4, PANEL, QUAD
-        self.codes = aligned(shape)
-        self.fine = aligned(shape) if fine else np.empty(0, bool)
+        self.codes = lent(shape, np.uint8)
+        self.fine = lent(shape, np.uint8) if fine else np.empty(0, bool)
         self.scale = np.zeros((blocks, wide), np.float32)
         self.error = np.zeros((1 + fine, blocks, wide), np.float32)
         self.centre, self.squares = np.zeros((2, blocks, wide))
@@ -121,12 +123,16 @@ class PanelEncoder:
             over_ranges(kernel.encode_stream, even, kernel.WIDTH, entries, (*given, *outputs))
 
         over_ranges(predict, even, kernel.WIDTH, sampled * even, ())
-        if doubt[0].mean() > FAILED:
+        odd = doubt[0].copy()
+        if odd.mean() > FAILED:
             return False
         encode(0, 1)  # heavy tails show in the first block
         if doubt[0].mean() > FAILED:
             return False
         encode(1, blocks)
+        usual = np.sqrt(sizes / 12.0) @ self.scale[:, :even]
+        failed = self.error[0, :, :even].sum(axis=0) > TOLERATED * usual
+        doubt &= odd | failed.reshape(-1, PANEL).any(axis=1)
         if doubt.mean() > FAILED:
             return False
         again = np.argwhere(doubt)
@@ -175,10 +181,3 @@ class PanelEncoder:
         flat = odd & (self.scale == 0.0)
         self.scale[flat] = kernel.LOW_SCALE
         self.error[:, flat] += 2.0**-100
-
-
-def aligned(shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Bytes that begin at a cache line."""
-    memory = np.empty(np.prod(shape) + LINE, np.uint8)
-    start = -memory.ctypes.data % LINE
-    return memory[start : start + np.prod(shape)].reshape(shape)

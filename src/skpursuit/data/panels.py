@@ -35,6 +35,7 @@ from skpursuit.kernels.panel_vectors import FINE, PANEL
 from skpursuit.kernels.panels import ROWS
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.estimate import LEAST
+from skpursuit.numerics.lent import lent
 from skpursuit.numerics.scaling import VANISHED_SQUARES
 from skpursuit.numerics.threads import begin, over_ranges
 
@@ -48,7 +49,7 @@ class Cuts(NamedTuple):
     ----------
     whole : (m, rows) int8, m a multiple of what the kernel takes at a time
     offsets, units : (blocks, m)
-    sums : (vectors, 4, blocks)
+    sums : (vectors, 5, blocks)
     each : cuts of each vector
     """
 
@@ -81,11 +82,14 @@ class Trail(NamedTuple):
     ----------
     g : (vectors, columns)
     loss : (vectors, 2), to be multiplied by `PanelTile.factors`
+    norms : (vectors, blocks), norms of the vectors in blocks of rows; their products with
+        `PanelTile.block_errors`, added up in any order, bound what the codes lose
     represented : function of t that gives what to go on from after vector t
     """
 
     g: Floats
     loss: Floats
+    norms: Floats
     represented: Callable[[int], Represented]
 
 
@@ -156,7 +160,7 @@ class PanelTile:
         whole = np.empty((full, len(moving)), np.int8)
         offsets, units = np.zeros((blocks, full), np.int32), np.zeros((blocks, full), np.float32)
         whole[m * count :] = 0
-        sums = np.empty((m, 4, blocks))
+        sums = np.empty((m, 5, blocks))
         rows, grouped = np.ascontiguousarray(rows), self.form == "avx2"
         kernel.cut_vectors(grouped, before is None, rows, moving, count, whole, offsets, units, sums)
         return Cuts(whole, offsets, units, sums, count)
@@ -167,7 +171,7 @@ class PanelTile:
         planes = [(self.codes, self.scale)]
         if fine:  # which may have to be read from disk
             planes.append((self.fine, self.scale * np.float32(1.0 / FINE)))
-        made, ends = [np.empty((len(words), width), np.float32) for _ in planes], []
+        made, ends = [lent((len(words), width), np.float32) for _ in planes], []
         for out, (codes, scale) in zip(made, planes):
             args = (kernel.FORMS[self.form], codes, scale, words, cuts.offsets, cuts.units, out)
             ends.append(begin(kernel.multiply, width, SLAB, len(words) * codes.shape[1] * width // 4, args))
@@ -192,6 +196,11 @@ class PanelTile:
         of_centres = (2.0**-43 + 2 * (len(self.scale) + 8) * UNIT) * cuts.sums[:, 1].max(axis=1, initial=0.0)
         return np.stack([left + rounding, of_centres], axis=1)
 
+    @staticmethod
+    def _norms(cuts: Cuts) -> NDArray[np.float64]:
+        """(vectors, blocks): upper bounds of the norms of vectors in blocks of rows."""
+        return np.sqrt(cuts.sums[:, 4]) * (1.0 + 2.0**-40) + VANISHED_SQUARES * (cuts.sums[:, 1] > 0.0)
+
     def _added(
         self,
         cuts: Cuts,
@@ -206,7 +215,7 @@ class PanelTile:
         """
         d, first = self.shape[1], int(before is not None and not before.size)
         totals = np.ascontiguousarray(cuts.sums[first:, 0])
-        out = np.empty((len(totals), d), dtype)
+        out = lent((len(totals), d), dtype)
         start = np.empty(0) if before is None else before
         args = (before is not None, products, first, cuts.each, start, self.centre, totals, unit, out)
         over_ranges(kernel.add_up, d, kernel.STRIP, out.size * (len(self.scale) + cuts.each) // 4, args)
@@ -248,7 +257,7 @@ class PanelTile:
             float(R.max(initial=0.0)), -float(R.min(initial=0.0)), float(np.abs(start.u).max(initial=0.0))
         )
         power = float(np.ldexp(1.0, np.frexp(largest)[1]))
-        rows = np.empty((first + len(R), n))
+        rows = lent((first + len(R), n), np.float64)
         np.multiply(R, 1.0 / power, out=rows[first:])
         rows[:first] = rows[first : 2 * first]
         cuts = self._cut(rows, start.u * (1.0 / power), 1)
@@ -271,7 +280,8 @@ class PanelTile:
                 codes = codes + start.g if start.g.size else codes
                 return Represented(u, codes, float(rounding[steps - 1] * power))
 
-            return Trail(g, loss, represented)
+            norms = self._norms(cuts)[first:] * (power * (1.0 + self._slack))
+            return Trail(g, loss, norms, represented)
 
         return finish
 
@@ -286,7 +296,7 @@ class PanelTile:
         cuts = self._cut(rows, None, 2 + fine)
         products = self._begun(cuts, fine)()
         g, loss = self._added(cuts, products), self._loss(cuts, self._rounding(cuts))
-        bound = loss @ self._factors.T + block_norms(rows) @ self.error[int(fine), :, : self.shape[1]]
+        bound = loss @ self._factors.T + self._norms(cuts) @ self.error[int(fine), :, : self.shape[1]]
         g, bound = scaled_up(g, bound, exponent, self.exponent, len(self.scale))
         return g.T.reshape(-1, *r.shape[1:]), bound.T.reshape(-1, *r.shape[1:])
 
@@ -324,17 +334,9 @@ class PanelTile:
 
     def code_loss(self, r: Floats) -> NDArray[np.float64]:
         """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m), of one byte."""
-        norms, power = scaled_norms(r)
+        norms, power = block_norms(r)
         bound = (norms.T @ self.block_errors[0]).T
         return bound * (power * (1.0 + self._slack)) + LEAST * (bound > 0)
-
-    def block_norms(self, r: Floats) -> NDArray[np.float64]:
-        """Upper bounds of the norms of r, of shape (n, m) and ordinary size, in blocks: (blocks, m).
-
-        Wide enough that the rounding of a sum over blocks of their products with errors is covered.
-        """
-        norms, power = scaled_norms(r)
-        return norms * (power * (1.0 + self._slack))
 
     @cached_property
     def block_errors(self) -> NDArray[np.float64]:
@@ -343,27 +345,17 @@ class PanelTile:
 
     def decoded(self, cols: NDArray[np.integer]) -> NDArray[np.float32]:
         """Columns as the codes have them, the rows of an array; without bounds."""
-        out = np.empty((len(cols), self.shape[0]), np.float32)
+        out = lent((len(cols), self.shape[0]), np.float32)
         args = (self.codes, self.scale, self.centre, np.asarray(cols, np.intp), out)
         over_ranges(kernel.decode, len(cols), 1, out.size, args)
         return out if not self.exponent[cols].any() else out * self._powers[cols, None].astype(np.float32)
 
 
-def scaled_norms(r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def block_norms(r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Upper bounds of the norms of r, (n,) or (n, m), in blocks, divided by a power of two; and that."""
     top = np.abs(r).max(axis=0, initial=0.0)
     exponent = np.maximum(np.frexp(top)[1], -1000)  # smaller powers would leave the float range
-    scaled = r * np.ldexp(1.0, -exponent)
-    return block_norms(scaled.T).T, np.ldexp(1.0, exponent)
-
-
-def block_norms(rows: Floats) -> NDArray[np.float64]:
-    """Upper bounds of the norms of vectors below one, the rows of an array, in blocks: (..., blocks)."""
-    starts = np.arange(0, rows.shape[-1], ROWS)
-    squares = (
-        np.add.reduceat(rows * rows, starts, axis=-1) if len(starts) else np.zeros((*rows.shape[:-1], 0))
-    )
-    tiny = VANISHED_SQUARES * (
-        np.abs(rows).max(axis=-1, initial=0.0, keepdims=True) > 0
-    )  # squares that underflowed
-    return np.sqrt(squares) * (1.0 + 2.0**-40) + tiny
+    rows = (r * np.ldexp(1.0, -exponent)).T
+    squares = np.add.reduceat(rows * rows, np.arange(0, len(r), ROWS), axis=-1) if len(r) else rows
+    norms = np.sqrt(squares) * (1.0 + 2.0**-40) + VANISHED_SQUARES * (top > 0.0)[..., None]
+    return norms.T, np.ldexp(1.0, exponent)

@@ -238,7 +238,7 @@ def extremes(_context, x, at, count, span, column):
 
 # How products of codes and bytes are added, by the type of the number that asks for it: a kernel is compiled
 # for the form that is used, and cached apart from the others.
-VECTORS = {"int32": 8, "int16": 3, "int8": 4}  # vectors taken at a time: sums stay in registers
+VECTORS = {"int32": 4, "int16": 3, "int8": 4}  # vectors taken at a time: sums stay in registers
 
 
 def _called(builder, name, result, *given):
@@ -281,7 +281,8 @@ def _plain(builder, codes, words, totals):
     return totals
 
 
-ADDED = {"int32": (_vnni, 1), "int16": (_avx2, 2), "int8": (_plain, 1)}  # and vectors of a panel
+# With these: how many vectors a panel is, and quads taken at a time.
+ADDED = {"int32": (_vnni, 1, 4), "int16": (_avx2, 2, 2), "int8": (_plain, 1, 2)}
 
 
 @intrinsic
@@ -301,19 +302,23 @@ def multiply_panel(
     column,
     sums,
     place,
+    ahead,
+    step,
 ):
-    """Add products of the codes of a panel with VECTORS[form] vectors, over `quads` quads of rows (even).
+    """Add products of the codes of a panel with VECTORS[form] vectors, over `quads` quads of rows (4 k).
 
     Codes begin at codes[start]; a vector is `quads` words of four bytes, which begin at words[first] and are
     `stride` apart. Sums begin with offsets[unit + vector] and are exact in 32-bit integers; times
     scales[column:] * units[unit + vector] they are added to sums[place + PANEL * vector:], in float32.
+    Meanwhile codes[start + ahead:] are asked for, `step` bytes for each quad.
     """
 
     def codegen(context, builder, signature, args):
-        _, codes, start, words, first, stride, quads, offsets, units, unit, scales, column, sums, place = (
-            _data(context, builder, signature, args)
-        )
-        add, parts = ADDED[form.name]
+        (
+            _, codes, start, words, first, stride, quads, offsets, units, unit, scales, column, sums, place,
+            ahead, step,
+        ) = _data(context, builder, signature, args)  # fmt: skip
+        add, parts, together = ADDED[form.name]
         kind = ir.VectorType(I32, PANEL // parts)
         vectors = range(VECTORS[form.name])
         lines = [builder.gep(words, [builder.add(first, builder.mul(stride, I64(k)))]) for k in vectors]
@@ -323,23 +328,25 @@ def multiply_panel(
             for at in places:
                 builder.store(_splat(builder, offset, kind.count), at)
         base = builder.gep(codes, [start])
-        with cgutils.for_range_slice(builder, I64(0), quads, I64(2)) as (i, _):
-            both = [builder.add(i, I64(a)) for a in range(2)]
-            here = [builder.gep(base, [builder.mul(q, I64(SLOT))]) for q in both]
+        with cgutils.for_range_slice(builder, I64(0), quads, I64(together)) as (i, _):
+            some = [builder.add(i, I64(a)) for a in range(together)]
+            here = [builder.gep(base, [builder.mul(q, I64(SLOT))]) for q in some]
+            for q in some:
+                fetch(builder, builder.gep(base, [builder.add(ahead, builder.mul(q, step))]))
             for line, places in zip(lines, held):
-                given = [builder.load(builder.gep(line, [q])) for q in both]
+                given = [builder.load(builder.gep(line, [q])) for q in some]
                 for at, total in zip(places, add(builder, here, given, [builder.load(at) for at in places])):
                     builder.store(total, at)
         single = ir.VectorType(ir.FloatType(), kind.count)
         for k, places in enumerate(held):
-            step = _splat(builder, builder.load(builder.gep(units, [builder.add(unit, I64(k))])), kind.count)
+            size = _splat(builder, builder.load(builder.gep(units, [builder.add(unit, I64(k))])), kind.count)
             for part, at in enumerate(places):
                 lane = I64(part * kind.count)
-                factor = builder.fmul(load(builder, scales, builder.add(column, lane), single), step)
+                factor = builder.fmul(load(builder, scales, builder.add(column, lane), single), size)
                 new = builder.fmul(builder.sitofp(builder.load(at), single), factor, flags=FAST)
                 to = builder.add(builder.add(place, I64(k * PANEL)), lane)
                 _store(builder, builder.fadd(load(builder, sums, to, single), new, flags=FAST), sums, to)
         return context.get_dummy_value()
 
     n = types.intp
-    return types.void(form, codes, n, words, n, n, n, offsets, units, n, scales, n, sums, n), codegen
+    return types.void(form, codes, n, words, n, n, n, offsets, units, n, scales, n, sums, n, n, n), codegen

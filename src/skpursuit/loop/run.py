@@ -133,7 +133,8 @@ def make_run(
     base = make_design(X, check=False).for_run()
     problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     expect = solver.expect(problem)
-    base.store.reserve(expect.visits + GUESSES)  # columns of the support, and residuals that are guessed
+    if not base.store.in_memory:  # columns of the support, and residuals that are guessed
+        base.store.limit.reserve(8 * base.store.shape[0] * (expect.visits + GUESSES))
     try:
         bound = chosen.bind(problem.design, expect)
     except Exception:  # prefer the error that names the non-finite column; an interrupt waits for no pass

@@ -113,6 +113,7 @@ class Outcome:
     features: tuple[str, ...]  # names of all columns of the path's X
     actual: np.ndarray  # targets
     predicted: np.ndarray  # by models that did not see them; of classes a table of chances
+    judged_by: str = "cross-validation"  # what made these predictions, and those of `sizes`
     chosen: bool = True  # whether the number of features was chosen, not given
     at_limit: bool = False  # whether the largest number of features that was tried is the best
 
@@ -132,17 +133,13 @@ def losses_of(task: str) -> list[str]:
 def fit_table(table: Table, options: FitOptions) -> Outcome:
     """Fit a sparse model to a table and judge it; TableError if it has too few rows, or a class has."""
     y = np.asarray(table.y)
-    if options.task == "auto":
-        options = replace(options, task=task_of(y))
-    regression = options.task == "regression"
-    options = replace(options, loss=options.loss or losses_of(options.task)[0])
     with naming(table.path):
-        _check(y, options)
-        train, test = _split(y, options)
-    options = replace(options, k=options.k and min(options.k, table.X.shape[1]))
+        options = checked(y, table.X.shape[1], options)
+        train, test = split_rows(y, options)
+    regression = options.task == "regression"
     X_train, X_test = take_rows(table.X, train), take_rows(table.X, test)
     options.progress("fitting", 0.0)
-    score = _fitted(X_train, y[train], options).score(X_test, y[test])
+    score = fitted(X_train, y[train], options).score(X_test, y[test])
     if not np.isfinite(score):
         with naming(table.path):
             raise Refused("huge numbers")
@@ -150,27 +147,11 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     baseline = constant.fit(X_train[:, :1], y[train]).score(X_test[:, :1], y[test])
     everything = _everything(X_train, y[train], X_test, y[test], options) if options.reported else None
     judged = _judge(table.X, y, options)
-    final = judged.path if options.k is None else _fitted(table.X, y, options)
-    k = options.k or final.n_nonzero_coefs_
-    choice: Any = {"family": options.solver, "ridge": 0.0} if options.k else final.choice_
+    final = judged.path if options.k is None else fitted(table.X, y, options)
     actual, predicted = judged.at(judged.chosen)
-    info: dict[str, Any] = {
-        "rows": len(y),
-        "k": k,
-        "loss": options.loss,
-        "solver": options.solver,
-        "selector": options.selector,
-        "family": choice["family"],
-        "ridge": choice["ridge"],
-        "held_out_score": float(score),
-        "held_out_rows": len(test),
-        "score": "R2" if regression else "accuracy",
-    }
-    if regression:
-        left = np.quantile(actual - predicted, QUANTILES)
-        info["residuals"] = {str(place): value for place, value in zip(QUANTILES, left.tolist())}
+    info = info_of(final, options, actual, predicted) | {"rows": len(y), "held_out_rows": len(test)}
+    info["held_out_score"] = float(score)
     classes = None if regression else final.classes_
-    ridge = f", held back by a ridge of {choice['ridge']:.3g}" if choice["ridge"] else ""
     return Outcome(
         model=linear_model(table, final.coef_, final.intercept_, classes, info),
         task=options.task,
@@ -178,8 +159,8 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
         baseline=float(baseline),
         everything=everything,
         sizes=judged.sizes(classes),
-        how=FAMILIES.get(choice["family"], f"by the solver {choice['family']}") + ridge,
-        effects=_effects(table, y, final.coef_, replace(options, ridge=choice["ridge"] or None)),
+        how=how(info),
+        effects=_effects(table, y, final.coef_, replace(options, ridge=info["ridge"] or None)),
         path=judged.path,
         features=table.features,
         actual=actual,
@@ -189,14 +170,42 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     )
 
 
+def info_of(final: Any, options: FitOptions, actual: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
+    """Return what a model's file keeps of a fit: how it was made, and quantiles of residuals."""
+    choice: Any = {"family": options.solver, "ridge": 0.0} if options.k else final.choice_
+    info: dict[str, Any] = {
+        "k": options.k or final.n_nonzero_coefs_,
+        "loss": options.loss,
+        "solver": options.solver,
+        "selector": options.selector,
+        "family": choice["family"],
+        "ridge": choice["ridge"],
+        "score": "R2" if options.task == "regression" else "accuracy",
+    }
+    if options.task == "regression":
+        left = np.quantile(actual - predicted, QUANTILES)
+        info["residuals"] = {str(place): value for place, value in zip(QUANTILES, left.tolist())}
+        info["rmse"] = float(root_mean_squared_error(actual, predicted))
+    return info
+
+
+def how(info: dict[str, Any]) -> str:
+    """Say how the features of a model came together."""
+    ridge = f", with a ridge of {info['ridge']:.3g}" if info["ridge"] else ""
+    return FAMILIES.get(info["family"], f"by the solver {info['family']}") + ridge
+
+
 def take_rows(X: Any, rows: np.ndarray) -> Any:
     """Return some rows, column after column in memory if X is so: solvers gather columns."""
     fortran = isinstance(X, np.ndarray) and X.flags.f_contiguous and not X.flags.c_contiguous
     return np.take(X.T, rows, axis=1).T if fortran else X[rows]
 
 
-def _check(y: np.ndarray, options: FitOptions) -> None:
-    """Refuse what no model can be fitted to."""
+def checked(y: np.ndarray, features: int, options: FitOptions) -> FitOptions:
+    """Return options with what the target decides; refuse what no model can be fitted to."""
+    task = task_of(y) if options.task == "auto" else options.task
+    k = options.k and min(options.k, features)
+    options = replace(options, task=task, loss=options.loss or losses_of(task)[0], k=k)
     able = ["auto", *solver_names(lambda kind: kind.has_sparsity)]
     for option, names in (("selector", NAMES), ("solver", able), ("loss", losses_of(options.task))):
         if (given := getattr(options, option)) not in names:
@@ -219,9 +228,10 @@ def _check(y: np.ndarray, options: FitOptions) -> None:
     elif counts.min() < FEWEST_OF_A_CLASS:
         rare = str(labels[int(np.argmin(counts))])
         raise Refused("rare class", label=rare, count=counts.min(), least=FEWEST_OF_A_CLASS)
+    return options
 
 
-def _split(y: np.ndarray, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
+def split_rows(y: np.ndarray, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows to fit and those held out, of every class as large a share."""
     classes = None if options.task == "regression" else np.unique(y, return_inverse=True)[1]
     fewest, kept = (FEWEST_HELD_OUT, FOLDS) if classes is None else (classes.max() + 1, 2 * classes.max() + 2)
@@ -265,14 +275,6 @@ class _Recording:
             self.recorded.append((data.labels[test], found))
 
 
-class _RegressorCV(_Recording, skpursuit.PursuitRegressorCV):
-    pass
-
-
-class _ClassifierCV(_Recording, skpursuit.PursuitClassifierCV):
-    pass
-
-
 @dataclass
 class _Judged:
     """Predictions for rows that the models had not seen, and the estimator that made them."""
@@ -314,14 +316,15 @@ def _judge(X: Any, y: np.ndarray, options: FitOptions) -> _Judged:
     if options.k is not None and not options.drawn:
         method = "predict_proba" if options.task == "classification" else "predict"
         with quiet():
-            guess = cross_val_predict(_fixed(options), X, y, cv=_folds(y, options), method=method)
+            guess = cross_val_predict(fixed(options), X, y, cv=_folds(y, options), method=method)
         return _Judged([(y, [guess])])
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", RuntimeWarning)
-        path = _chooser(y, options, recording=True).fit(X, y)
+        path = chooser(y, options, recording=True).fit(X, y)
     at_limit = options.k is None and any("largest that was tried" in str(one.message) for one in told)
     chosen = path.chosen if options.k is None else options.k - 1
-    return _Judged(path.recorded, chosen, path, at_limit)
+    once = path.recorded[: _folds(y, options).n_splits]  # of few rows folds are drawn twice
+    return _Judged(once, chosen, path, at_limit)
 
 
 def _folds(y: np.ndarray, options: FitOptions) -> Any:
@@ -330,47 +333,37 @@ def _folds(y: np.ndarray, options: FitOptions) -> Any:
     return kind(max(2, min(FOLDS, fewest)), shuffle=True, random_state=options.seed)
 
 
-def _chooser(y: np.ndarray, options: FitOptions, recording: bool = False) -> Any:
+def chooser(y: np.ndarray, options: FitOptions, recording: bool = False) -> Any:
     """The estimator that chooses among models of up to `most` features, or of k where that is given."""
-    kinds: dict[Any, Any] = {
-        ("regression", False): skpursuit.PursuitRegressorCV,
-        ("regression", True): _RegressorCV,
-        ("classification", False): skpursuit.PursuitClassifierCV,
-        ("classification", True): _ClassifierCV,
-    }
-    solver = "omp" if options.solver == "auto" and options.k is not None else options.solver
-    folds = _folds(y, options)
-    return kinds[options.task, recording](
-        solver=solver,
-        selector=options.selector,
-        loss=options.loss,
+    regression, folds, common = options.task == "regression", _folds(y, options), _common(options)
+    kind: Any = skpursuit.PursuitRegressorCV if regression else skpursuit.PursuitClassifierCV
+    return (type(kind.__name__, (_Recording, kind), {}) if recording else kind)(
+        **common,
         normalize=options.normalize,
         max_nonzero_coefs=options.k or options.most,
-        cv=folds.n_splits if solver == "auto" else folds,  # which "auto" draws itself
+        cv=folds.n_splits if common["solver"] == "auto" else folds,  # which "auto" draws itself
         cv_repeats="auto" if options.ridge is None else 1,
         ridge=options.ridge,
-        random_state=options.seed,
     )
 
 
-def _fixed(options: FitOptions) -> Any:
+def fixed(options: FitOptions) -> Any:
     """The estimator of k features."""
-    kinds: Any = (skpursuit.PursuitRegressor, skpursuit.PursuitClassifier)
-    return kinds[options.task == "classification"](
-        n_nonzero_coefs=options.k,
-        solver="omp" if options.solver == "auto" else options.solver,
-        selector=options.selector,
-        loss=options.loss,
-        normalize=options.normalize is not False,
-        random_state=options.seed,
-    )
+    kind = skpursuit.PursuitRegressor if options.task == "regression" else skpursuit.PursuitClassifier
+    return kind(n_nonzero_coefs=options.k, normalize=options.normalize is not False, **_common(options))
 
 
-def _fitted(X: Any, y: np.ndarray, options: FitOptions, weights: np.ndarray | None = None) -> Any:
+def _common(options: FitOptions) -> dict[str, Any]:
+    solver = "omp" if options.solver == "auto" and options.k is not None else options.solver
+    common = {"selector": options.selector, "loss": options.loss, "random_state": options.seed}
+    return {"solver": solver, **common}
+
+
+def fitted(X: Any, y: np.ndarray, options: FitOptions, weights: np.ndarray | None = None) -> Any:
     """A model of k features, or one whose number of features is chosen."""
     with quiet():
         known = y if weights is None else y[weights > 0]
-        model = _fixed(options) if options.k is not None else _chooser(known, options)
+        model = fixed(options) if options.k is not None else chooser(known, options)
         return model.fit(X, y, sample_weight=weights)
 
 
@@ -395,7 +388,8 @@ def _everything(X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, options:
 
 def _effects(table: Table, y: np.ndarray, coef: np.ndarray, options: FitOptions) -> list[Effect]:
     """Return the features of a model, the most important first, with bootstrap intervals where wanted."""
-    every, coef = _bootstrap(table, y, options) if options.reported else None, np.atleast_2d(coef)
+    coef = np.atleast_2d(coef)
+    every = _bootstrap(table, y, options) if options.reported and coef.any() else None
     found = []
     for j in np.flatnonzero(np.any(coef != 0, axis=0)).tolist():
         column = table.X[:, [j]]
@@ -425,5 +419,5 @@ def _bootstrap(table: Table, y: np.ndarray, options: FitOptions) -> np.ndarray:
         rows = resample(np.arange(len(y)), stratify=classes, random_state=drawing)
         if np.unique(classes[np.unique(rows)], return_counts=True)[1].min() > 1:  # to learn from and to test
             weights = np.bincount(rows, minlength=len(y)).astype(float)
-            found.append(np.atleast_2d(_fitted(table.X, y, options, weights).coef_))
+            found.append(np.atleast_2d(fitted(table.X, y, options, weights).coef_))
     return np.array(found)

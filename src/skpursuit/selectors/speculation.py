@@ -21,20 +21,25 @@ codes. Where guesses are poor, rounds end after few steps, and the selector goes
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from skpursuit.data.codes import ORDINARY
 from skpursuit.data.design import Design
+from skpursuit.data.panel_codes import Followed
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.estimate import EPS, Estimate
 from skpursuit.numerics.finite import are_ordinary
+from skpursuit.numerics.lent import lent
 from skpursuit.numerics.sums import scaled_norm, scaled_norms
 from skpursuit.numerics.threads import over_ranges
 from skpursuit.numerics.tuning import ABOVE, FEW_STEPS, GUESSES, MOST_DOUBTS, PATIENCE, POOL
 from skpursuit.problem.score import Absolute, top
 from skpursuit.selectors.base import Expect, Query, Selection, settle
+
+if TYPE_CHECKING:  # what it imports takes a second to load
+    from skpursuit.data.panels import Represented
 
 NEAR = 2.0**-26  # the distance from the path within which it is proven, relative to the residual
 NEAR_Y = 2.0**-46  # and relative to y, whose rounding the solver's residual carries
@@ -87,7 +92,7 @@ class Here(NamedTuple):
     """Where the last round ended: a residual, its product with the codes to go on from, and scores."""
 
     r: Floats
-    represented: Any
+    represented: Represented | None
     scores: Floats
 
 
@@ -108,7 +113,9 @@ class Speculation:
         self.design, self.above = design, above
         self.steps = expect.steps
         self.size_of_y = scaled_norm(expect.y)
-        self.most = GUESSES if expect.steps <= 4 * GUESSES else GUESSES // 4
+        # What a round holds for each guess: its column, its residual, and two decoded columns of the pool.
+        self.room = min(GUESSES, design.store.limit.columns // (32 * design.shape[0]))
+        self.most = self.room if expect.steps <= 4 * GUESSES else min(self.room, GUESSES // 4)
         self.poor = 0
         self.path: Path | None = None
         self.here: Here | None = None
@@ -136,7 +143,7 @@ class Speculation:
         factor = None if query.at is None else query.at.factor
         if factor is None or factor.shrinkage is not None or query.k > 1 or query.score != Absolute():
             return False
-        if not are_ordinary(query.r[None], *ORDINARY):
+        if self.room < FEW_STEPS or not are_ordinary(query.r[None], *ORDINARY):
             return False
         if self.poor >= PATIENCE and not self._refined():
             return False
@@ -159,7 +166,7 @@ class Speculation:
         self.poor = 0 if good >= min(FEW_STEPS, tried) > 0 else self.poor + 1
         if self.poor and self._refined():
             return self._round(query)
-        self.most = min(GUESSES, 2 * max(good, 2) if good < tried else 2 * self.most)
+        self.most = min(self.room, 2 * max(good, 2) if good < tried else 2 * self.most)
         return path if good else None
 
     def _guess(self, query: Query) -> Guess | None:
@@ -196,7 +203,7 @@ class Speculation:
         reach = NEAR * norms + NEAR_Y * self.size_of_y
         limits = guess.scores * (1.0 - 2.0**-20) - reach * frames.sizes[guess.atoms]
         followed = frames.codes.following(guess.residuals, self.here.represented, frames.fine)()
-        first = frames.overlooked(guess.residuals, followed, reach + frames.rounding * norms, limits)
+        first = frames.overlooked(followed, reach + frames.rounding * norms, limits)
         first[query.exclude] = first[guess.atoms] = steps
         doubts = np.cumsum(np.bincount(first, minlength=steps + 1)[:steps])
         steps = int(np.searchsorted(doubts, MOST_DOUBTS, side="right"))
@@ -244,12 +251,12 @@ class Frames:
     def _factors(self) -> Floats:
         return single(np.vstack([self.codes.factors.T, self.sizes]))
 
-    def overlooked(self, residuals: Floats, followed: Any, reach: Floats, limits: Floats) -> Indices:
+    def overlooked(self, followed: Followed, reach: Floats, limits: Floats) -> Indices:
         """For each column the first step at which it may score limits[t] within `reach` of the residual."""
         from skpursuit.kernels.pursue import overlooked
 
         steps, d = followed.g.shape
-        norms, loss = self.codes.block_norms(residuals), np.column_stack([followed.loss, reach])
+        norms, loss = followed.norms, np.column_stack([followed.loss, reach])
         terms = norms.shape[1] + loss.shape[1] + 16  # of sums in float32, whose rounding lowers the limits
         lowered = (limits * (1.0 - terms * 2.0**-22)).astype(np.float32)
         first = np.full(d, steps)
@@ -316,7 +323,7 @@ class Pursued(NamedTuple):
         directions = solve_triangular(self.triangle, np.eye(steps), trans=1, check_finite=False)
         weights = np.zeros((steps, steps))
         np.cumsum(self.amounts[:-1, None] * directions[:-1], axis=0, out=weights[1:])
-        out = weights @ lines
+        out = np.matmul(weights, lines, out=lent(lines.shape, np.float64))
         out -= (weights @ self.shadow) @ Q
         return np.subtract(r, out, out=out)
 
