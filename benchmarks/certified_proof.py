@@ -83,18 +83,16 @@ def check(form: str, family: str, seed: int, count: int = 24) -> Iterator[tuple[
     if seed % 8 == 0:
         n += 2048  # scales are predicted
     X = LAYOUTS[seed % len(LAYOUTS)](FAMILIES[family](rng, n, d))
-    tile, R = PanelTile.build(X, form), residuals(rng, X, count)
-    true = R.astype(REAL) @ X.astype(REAL)
-    g, bound = tile.estimate(R.T)
-    yield len(R), *wrong(g.T, bound.T, true)
-    lost = tile.block_norms(R.T).T @ tile.block_errors
-    first = tile.following(R[: count // 2])()
-    second = tile.following(R[count // 2 :], first.represented(-1))()
-    for trail, some in ((first, slice(0, count // 2)), (second, slice(count // 2, None))):
-        yield (
-            len(trail.g),
-            *wrong(trail.g, (trail.loss @ tile.factors.T + lost[some]) * (1 + 2.0**-40), true[some]),
-        )
+    tile, R = PanelTile.build(X, form, fine=True), residuals(rng, X, count)
+    true, half = R.astype(REAL) @ X.astype(REAL), count // 2
+    for fine in (False, True):
+        g, bound = tile.estimate(R.T, fine)
+        yield len(R), *wrong(g.T, bound.T, true)
+        first = tile.following(R[:half], fine=fine)()
+        second = tile.following(R[half:], first.represented(-1), fine=fine)()
+        for trail, some in ((first, slice(0, half)), (second, slice(half, None))):
+            bound = trail.loss @ tile.factors.T + trail.norms @ tile.block_errors[int(fine)]
+            yield len(trail.g), *wrong(trail.g, bound * (1 + 2.0**-40), true[some])
 
 
 def main() -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -65,6 +67,13 @@ def workbook(folder):
     return folder / "book.xlsx"
 
 
+def on_disk(folder):
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.normal(size=60), "word": ["x"] * 60, "price": rng.normal(size=60)}
+    pq.write_table(pa.table(columns), folder / "t.parquet")
+    return folder / "t.parquet"
+
+
 def plain(folder, name="a table.csv", end="", **made):
     path = table(folder / name, **made)
     path.write_bytes(path.read_bytes() + end.encode())
@@ -107,6 +116,12 @@ CASES = {
     "a quantity": [({}, [*PRICE, "--task", "classification"])],
     "test share": [({"rows": 20}, [*PRICE, "--test-share", "0.01"])],
     "small share": [({"rows": 100, "rare": True}, ["--target", "töwn", "--test-share", "0.9"])],
+    "not Parquet": [({}, [*PRICE, "--memory-limit", "1GB"])],
+    "not numeric": [(on_disk, [*PRICE, "--memory-limit", "1GB"])],
+    "kinds of large tables": [
+        (on_disk, [*PRICE, "--memory-limit", "1GB", "--drop", "word", "--column", "a=number"]),
+        (on_disk, [*PRICE, "--memory-limit", "1GB", "--drop", "word", "--categorical", "a"]),
+    ],
     "unknown selector": [({}, [*PRICE, "--selector", "magic"])],
     "unknown loss": [({}, [*PRICE, "--loss", "logistic"])],
     "unknown solver": [({}, [*PRICE, "--solver", "fw"])],
@@ -214,7 +229,7 @@ def test_what_is_no_kind(tmp_path, value):
 
 def test_every_problem_that_is_raised_has_words_and_all_words_are_used():
     package = Path(skpursuit.__file__).parent
-    sources = [*(package / "tables").glob("*.py"), *(package / "models").glob("*.py")]
+    sources = [path for name in ("tables", "models", "cli") for path in (package / name).glob("*.py")]
     text = "".join(path.read_text(encoding="utf-8") for path in sources)
     raised = set(re.findall(r'Refused\(\s*"([^"]+)"', text))
     assert len(raised) > 40

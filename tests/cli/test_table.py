@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import skpursuit
 from skpursuit import _files
 from skpursuit.cli import main
 from skpursuit.cli.base import Output
@@ -114,10 +115,10 @@ def test_other_solvers(table, solver):
 
 
 def test_solvers_without_a_number_of_coefficients_are_neither_offered_nor_taken(table):
-    assert "[omp|mp|cosamp|grasp|sp]" in invoke("fit", "--help").output
+    assert "[auto|omp|mp|cosamp|grasp|sp]" in invoke("fit", "--help").output
     done = invoke("fit", table, "--target", "price", "--solver", "fw")
     assert done.exit_code == 2
-    assert "--solver 'fw' is not known; use one of omp, mp, cosamp, grasp" in done.output
+    assert "--solver 'fw' is not known; use one of auto, omp, mp, cosamp, grasp" in done.output
 
 
 def test_losses_are_offered_and_tell_what_a_prediction_means(tmp_path, table):
@@ -360,3 +361,52 @@ def test_one_new_category_is_noted_and_predicted(tmp_path, table):
     done = invoke("predict", model, new)
     assert done.exit_code == 0, done.output
     assert "town" in done.output
+
+
+def drawn_table(path, signal, classes=False):
+    """A table of 200 rows and 12 columns, of which two tell the target."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 12)).round(3)
+    y = signal * (X[:, 2] - X[:, 7]) + rng.normal(size=200)
+    cells = np.where(y > 0, "up", "down") if classes else y.round(4)
+    names = [f"x{j}" for j in range(12)]
+    path.write_text(
+        "\n".join(",".join(map(str, row)) for row in [[*names, "y"], *map(list, zip(*X.T, cells))])
+    )
+    return path
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_where_nothing_is_found_the_model_is_a_constant_and_says_so(tmp_path, classes):
+    path = drawn_table(tmp_path / "t.csv", 0.0, classes)
+    files = ["--out", tmp_path / "m.json", "--report", tmp_path / "m.html"]
+    done = invoke("fit", path, "--target", "y", *files)
+    assert done.exit_code == 0, done.output
+    assert "no model that is clearly better than the best constant" in done.output
+    assert "Nothing that tells y was found in 12 features" in (tmp_path / "m.html").read_text()
+    rows = json.loads(invoke("predict", tmp_path / "m.json", path, "--json").stdout)
+    assert len({row["prediction"] for row in rows}) == 1
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_what_is_said_of_the_choice_is_what_the_library_chooses(tmp_path, classes):
+    path = drawn_table(tmp_path / "t.csv", 2.0, classes)
+    done = invoke("fit", path, "--target", "y", "--report", tmp_path / "m.html")
+    found = json.loads(invoke("fit", path, "--target", "y", "--json").stdout)
+    X, y = np.split(np.array([line.split(",") for line in path.read_text().splitlines()[1:]]), [12], axis=1)
+    kind = skpursuit.PursuitClassifierCV if classes else skpursuit.PursuitRegressorCV
+    target = y.ravel() if classes else y.ravel().astype(float)
+    model = kind(random_state=0, cv=5).fit(X.astype(float), target)
+    assert (found["k"], found["family"], found["ridge"]) == tuple(
+        model.choice_[x] for x in ("k", "family", "ridge")
+    )
+    np.testing.assert_allclose(
+        sorted(np.ravel([*found["features"].values()])), sorted(model.coef_[model.coef_ != 0])
+    )
+    words = {"boost": "in many small steps", "greedy": "one after the other", "swap": "with exchanges"}
+    text = (tmp_path / "m.html").read_text()
+    for said in (words[found["family"]], f"ridge of {found['ridge']:.3g}" if found["ridge"] else ""):
+        assert said in done.output
+        assert said in text
+    sizes = {one["k"]: one["score"] for one in found["path"]}
+    assert sizes[found["k"]] > (0.7 if classes else 0.8)

@@ -271,7 +271,7 @@ def big_problem():
 
 def spilling(path, **options):
     """A design whose second bytes do not fit in memory."""
-    return as_design(path, memory_limit="4MB", **options)
+    return as_design(path, memory_limit="5MB", **options)
 
 
 def fit(design, y, **given):
@@ -323,7 +323,7 @@ def test_damaged_codes_are_named_and_others_stay(tmp_path):
     X, y = big_problem()
     path, folder = save(tmp_path / "x", X), tmp_path / "codes"
     fit(spilling(path, codes=folder), y)
-    piece = folder / "nearest-fine" / "3.codes"
+    piece = folder / "panels-fine" / "3.codes"
     content = piece.read_bytes()
     for damage in (content[:-9], content[:1000] + b"\1\2" + content[1002:]):
         piece.write_bytes(damage)
@@ -338,7 +338,7 @@ def test_no_room_for_codes(tmp_path, monkeypatch):
     X, y = big_problem()
     path, folder = save(tmp_path / "x", X), tmp_path / "codes"
     fit(spilling(path, codes=folder), y)
-    before = sorted(os.listdir(folder / "nearest-fine"))
+    before = sorted(os.listdir(folder / "panels-fine"))
     os.utime(path, (1, 1))  # its codes are no longer those of this file
 
     def full(*arguments):
@@ -348,7 +348,7 @@ def test_no_room_for_codes(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"codes cannot be written \(No space left on device\); make room"):
         fit(spilling(path, codes=folder), y)
     assert not [name for name in os.listdir(folder) if name.startswith(".")]
-    assert sorted(os.listdir(folder / "nearest-fine")) == before
+    assert sorted(os.listdir(folder / "panels-fine")) == before
     monkeypatch.undo()
     with pytest.raises(ValueError, match=r"codes=None forbids.*gram"):
         fit(spilling(path, codes=None), y)
@@ -369,9 +369,30 @@ def test_a_run_goes_on_from_its_checkpoint_with_its_codes(tmp_path):
     assert not [record for record in ours.history if record.certificate != "exact"]
 
 
+def test_steps_in_the_noise_read_x_three_times(tmp_path):
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((3000, 2000)), rng.standard_normal(3000)
+    design = as_design(save(tmp_path / "x", X), memory_limit="60MB")
+    ours = minimize(design, y, OMP(n_nonzero_coefs=20), Certified(fine=True))
+    true = minimize(X, y, OMP(n_nonzero_coefs=20), "exact")
+    np.testing.assert_array_equal(ours.support, true.support)
+    assert design.store.loaded_bytes <= 3.1 * X.nbytes
+
+
 @pytest.mark.parametrize("selector", ["greedy", "uniform", "importance", "reject"])
 def test_selectors_of_random_rows_tell_their_price(tmp_path, selector):
     X, y = problem()
     design = as_design(save(tmp_path / "x", X), memory_limit=LIMIT)
     with pytest.raises(ValueError, match=r"one costs 2,640 bytes.*memory_limit of 8,976,000"):
         minimize(design, y, OMP(n_nonzero_coefs=3), selector)
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_predictions_of_many_columns_hold_few_of_them(tmp_path, order):
+    rng = np.random.default_rng(0)
+    X = np.asarray(rng.standard_normal((3000, 100)), order=order)
+    np.save(tmp_path / "X.npy", X)
+    design, plain = as_design(tmp_path / "X.npy", memory_limit="1MiB"), as_design(X)
+    design, plain = (some.with_view(some.view.then(centre=X.mean(axis=0))) for some in (design, plain))
+    support, coef = np.arange(3, 90), rng.standard_normal((87, 2))
+    np.testing.assert_allclose(design.predict(support, coef), plain.predict(support, coef), atol=1e-10)

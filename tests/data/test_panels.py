@@ -30,13 +30,22 @@ def constant(rng, n, d):
     return np.ones((n, d)) * rng.integers(0, 3, d)
 
 
-def decoded(tile):
+def by_rows(panels, n, d):
+    return panels.transpose(0, 2, 1, 3).reshape(-1, panels.shape[1] * 4)[:d, :n].T.astype(REAL) - 128
+
+
+def decoded(tile, fine=False):
     """The columns as the codes have them, in real numbers."""
     n, d = tile.shape
-    codes = tile.codes.transpose(0, 2, 1, 3).reshape(-1, tile.codes.shape[1] * 4)[:d, :n].T.astype(REAL) - 128
+    codes = by_rows(tile.codes, n, d) + (by_rows(tile.fine, n, d) / 256 if fine else 0)
     blocks = np.arange(n) // panels.ROWS
     real = tile.centre[blocks, :d].astype(REAL) + tile.scale[blocks, :d].astype(REAL) * codes
     return real * np.ldexp(REAL(1.0), tile.exponent)
+
+
+def codes_of(tile):
+    """The bytes of the rows that there are."""
+    return tile.codes[:, : -(-tile.shape[0] // 4)]
 
 
 @pytest.mark.parametrize("shape", SIZES)
@@ -48,10 +57,12 @@ def test_intervals_hold_for_all_layouts_and_forms(matrix, shape):
     r[:, 1] *= 10.0 ** rng.uniform(-100, 0, shape[0])
     exact = X.astype(REAL).T @ r.astype(REAL)
     for k, layout in enumerate([np.ascontiguousarray, *LAYOUTS.values()]):
-        tile = PanelTile.build(layout(X), FORMS[k % len(FORMS)])
-        g, bound = tile.estimate(r)
-        assert g.shape == bound.shape == (shape[1], 4)
-        assert (np.abs(g - exact) <= bound).all()
+        tile = PanelTile.build(layout(X), FORMS[k % len(FORMS)], fine=True)
+        np.testing.assert_array_equal(codes_of(PanelTile.build(layout(X))), codes_of(tile))
+        for fine in (True, False):
+            g, bound = tile.estimate(r, fine)
+            assert g.shape == bound.shape == (shape[1], 4)
+            assert (np.abs(g - exact) <= bound).all()
         for t in range(2):
             cols = np.unique(np.linspace(0, shape[1] - 1, 3).astype(int))
             assert_holds(X, r[:, t], g[cols, t], bound[cols, t], cols)
@@ -63,7 +74,7 @@ def test_products_and_what_they_lose(matrix, form):
     rng = np.random.default_rng(1)
     for shape in ((700, 33), (2200, 50)):
         X = matrix(rng, *shape) * 10.0 ** rng.integers(-9, 9, shape[1])
-        tile = PanelTile.build(X, form)
+        tile = PanelTile.build(X, form, fine=True)
         real = decoded(tile)
         assert (tile.sizes >= np.sqrt((X.astype(REAL) ** 2).sum(axis=0))).all()
         V = np.column_stack([rng.standard_normal(shape[0]), X[:, 0], rng.standard_cauchy(shape[0]) * 1e-9])
@@ -71,14 +82,18 @@ def test_products_and_what_they_lose(matrix, form):
         assert (np.abs(g - V.T.astype(REAL) @ real) <= loss @ tile.factors.T).all()
         assert (np.abs((X - real).T @ V) <= tile.code_loss(V)).all()
         R = np.cumsum((rng.standard_normal((9, shape[0])) * 0.6 ** np.arange(9)[:, None])[::-1], axis=0)[::-1]
-        first = tile.following(R[:4])()
-        for begin, trail in (
-            (0, first),
-            (2, tile.following(R[2:], first.represented(1))()),
-            (4, tile.following(R[4:], first.represented(-1))()),
-        ):
-            some = R[begin : begin + len(trail.g)]
-            assert (np.abs(trail.g - some.astype(REAL) @ real) <= trail.loss @ tile.factors.T).all()
+        for fine in (False, True):
+            both = decoded(tile, fine)
+            first = tile.following(R[:4], fine=fine)()
+            for begin, trail in (
+                (0, first),
+                (2, tile.following(R[2:], first.represented(1), fine=fine)()),
+                (4, tile.following(R[4:], first.represented(-1), fine=fine)()),
+            ):
+                some = R[begin : begin + len(trail.g)]
+                assert (np.abs(trail.g - some.astype(REAL) @ both) <= trail.loss @ tile.factors.T).all()
+                lost = trail.norms @ tile.block_errors[int(fine)]
+                assert (np.abs(some.astype(REAL) @ (X - both)) <= lost).all()
         near = np.abs(tile.decoded(np.arange(shape[1])) - real.T).max(axis=1)
         assert (near <= 1e-6 * np.abs(real).max(axis=0)).all()
 
@@ -115,6 +130,13 @@ def test_following_loses_little_and_threads_change_nothing(form):
     assert (np.linalg.norm(found[0][0] - R @ X, axis=1) < 0.02 * np.linalg.norm(R @ X, axis=1)).all()
 
 
+@pytest.mark.parametrize("order", "CF")
+def test_a_second_byte_loses_two_hundred_times_less(order):
+    X = np.asarray(gaussian(np.random.default_rng(3), 2560, 64), order=order)
+    tile = PanelTile.build(X, fine=True)
+    assert (tile.error[1] * 200 < tile.error[0]).all()
+
+
 def test_predicted_scales_lose_little_more_than_extremes():
     rng = np.random.default_rng(2)
     for matrix, most in (
@@ -128,9 +150,7 @@ def test_predicted_scales_lose_little_more_than_extremes():
         streamed, measured = PanelTile.build(X), PanelTile.build(np.asfortranarray(X))
         size = np.linalg.norm(X, axis=0)
         scale = np.where(size > 0, size, 1.0)
-        one, two = (
-            np.sqrt((t.error.astype(float) ** 2).sum(axis=0))[:320] / scale for t in (streamed, measured)
-        )
+        one, two = (t.error[0].sum(axis=0)[:320] / scale for t in (streamed, measured))
         assert one.mean() <= most * two.mean() + 1e-4, matrix
         assert (one < 2.5 * two + 1e-4).all(), matrix
 

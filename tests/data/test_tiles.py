@@ -257,16 +257,15 @@ def test_products_with_consecutive_residuals_and_their_intervals(seed):
     first = codes.following(R[:3])()
     for begin, followed in ((0, first), (2, codes.following(R[2:], first.represented(1))())):
         some = R[begin : begin + len(followed.g)]
-        bound = followed.loss @ codes.factors.T + codes.block_norms(some) @ codes.block_errors
+        lost = followed.norms @ codes.block_errors(False)
+        bound = followed.loss @ codes.factors.T + lost
         assert (np.abs(followed.g - exact(design, some.T).T) <= bound).all()
-        np.testing.assert_allclose(
-            codes.block_norms(some) @ codes.block_errors, codes.code_loss(some.T).T, rtol=1e-9
-        )
+        np.testing.assert_allclose(lost, codes.code_loss(some.T).T, rtol=1e-9)
     cols = rng.permutation(design.shape[1])[:3]
     lines = codes.decoded(cols)
     assert lines.shape == (len(cols), design.shape[0])
     error = np.abs(lines - data.dense(design)[:, cols].T).max(axis=1)
-    assert (error <= 2.0 * (codes.block_errors.sum(axis=0) + 1e-6 * codes.sizes)[cols]).all()
+    assert (error <= 2.0 * (codes.block_errors(False).sum(axis=0) + 1e-6 * codes.sizes)[cols]).all()
 
 
 def test_intervals_of_tiles_with_random_rounding_hold_with_their_chance():
@@ -339,7 +338,7 @@ def test_codes_of_tiles_count_what_they_read():
             counts.append(data.read_by(one, lambda _, verb=ask_codes, codes=codes: verb(codes)))
         assert counts[0].entries == counts[1].entries
         assert counts[0].bytes <= counts[1].bytes  # frames of tiles that have none of the rows are not read
-    assert data.reads(design).prepared_entries == X.size
+    assert data.reads(design).prepared_entries == 2 * X.size  # for panels, and for codes by rows
 
 
 def test_runs_on_tiles_report_the_same_entries():

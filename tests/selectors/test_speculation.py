@@ -238,7 +238,7 @@ def test_no_column_that_could_win_is_overlooked(family):
         scores = np.abs(R @ X)
         for share in (1.0, 0.9, 0.5):
             limits = share * np.sort(scores, axis=1)[:, -3]
-            first = frames.overlooked(R, followed, np.zeros(5), limits)
+            first = frames.overlooked(followed, np.zeros(5), limits)
             reached = np.where(
                 (scores >= limits[:, None]).any(axis=0), (scores >= limits[:, None]).argmax(0), 5
             )

@@ -37,7 +37,10 @@ BAD_INPUT = 2
 INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 WIDTH = 60  # of cells in tables
-OPTIONAL = ("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine")
+OPTIONAL = {
+    **dict.fromkeys(("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine"), "cli"),
+    **dict.fromkeys(("dask", "distributed"), "dask"),
+}  # packages, and the extra that installs them
 SOON = 2.0  # seconds before progress is shown
 EVERY = 10.0  # seconds between its lines where there is no terminal
 NAMING = ("--column", "--drop", "--categorical", "--id")  # options whose value names a column
@@ -93,9 +96,10 @@ class Program(click.Group):
         except Refusal as error:
             refusal = error
         except ModuleNotFoundError as error:
-            if error.name is None or error.name.partition(".")[0] not in OPTIONAL:
+            extra = OPTIONAL.get((error.name or "").partition(".")[0])
+            if extra is None:
                 raise
-            refusal = Refusal(f"{error.name} is not installed; run: pip install 'skpursuit[cli]'")
+            refusal = Refusal(f"{error.name} is not installed; run: pip install 'skpursuit[{extra}]'")
         except KeyboardInterrupt as interrupt:
             click.echo(f"\n{str(interrupt) or 'Stopped.'}", err=True)
             sys.exit(INTERRUPTED)

@@ -27,8 +27,8 @@ from skpursuit._files import FileError
 from skpursuit.cli.base import Meter, Output, Refusal, check_input, check_outputs, command, write_all
 
 if TYPE_CHECKING:
-    from skpursuit.models.fitting import Outcome
-    from skpursuit.tables import ReadOptions, Table
+    from skpursuit.models.fitting import FitOptions, Outcome
+    from skpursuit.tables import EncodingOptions, ReadOptions, Table
 
 FORMATS = ("csv", "tsv", "parquet", "xlsx", "npz", "svmlight", "arff")
 SAID = ("number", "category", "yesno", "date", "dmy", "mdy", "ymd", "time", "drop")
@@ -38,6 +38,8 @@ COUNT, SHARE = click.IntRange(min=1), click.FloatRange(0.0, 0.9, min_open=True)
 BETWEEN = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 TASKS = ("auto", "regression", "classification")
 KINDS_HELP = f"What a column is: {', '.join(SAID)}; may be repeated."
+#: The options for a table that stays on the disk.
+LARGE = {"memory_limit": "--memory-limit", "workers": "--workers", "scheduler": "--scheduler"}
 #: The options on how a file is read, by the fields of `ReadOptions` that they set.
 READING = {
     "format": click.option("--format", type=click.Choice(FORMATS), help="Format, if the name does not tell."),
@@ -63,7 +65,7 @@ class Registered(click.ParamType):
         from skpursuit.solvers import solver_names
 
         known = {
-            "solver": solver_names(lambda kind: kind.has_sparsity),  # those that take a number of features
+            "solver": ["auto", *solver_names(lambda kind: kind.has_sparsity)],  # a number of features
             "selector": NAMES,
             "loss": [name for name, loss in LOSSES.items() if not loss.couples_targets],
         }
@@ -147,6 +149,7 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
     skpursuit fit houses.csv --target price --out model.json --report model.html
     skpursuit fit patients.xlsx --target ill -k 20 --column 'birth=dmy' --drop name
     skpursuit fit documents.svm -k 50 --task classification --selector certified
+    skpursuit fit folder_of_parquet --target y --memory-limit 2GB
     cat table.tsv | skpursuit fit - --format tsv --target y --json > fit.json
     """
 )
@@ -167,13 +170,22 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
 @click.option("--schema", type=FILE, help="Take columns for what this file says.")
 @click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
 @click.option("--loss", type=Registered(), help="What is minimised.  [default: squared; classes: logistic]")
-@click.option("--solver", type=Registered(), default="omp", help="How the model grows.")
+@click.option("--solver", type=Registered(), default="auto", help="How the model grows; auto: several ways.")
 @click.option("--selector", type=Registered(), default="auto", help="How features are found.")
-@click.option("--normalize/--no-normalize", default=True, help="Do features compete as if of one spread?")
+@click.option(
+    "--normalize/--no-normalize", default=None,
+    help="Do features compete as if of one spread?  [default: in dense tables]",
+)  # fmt: skip
 @click.option(
     "--test-share", type=SHARE, default=0.2, callback=refuse_nan, help="Rows held out for the score."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0)
+@click.option(
+    "--memory-limit", metavar="SIZE",
+    help="Leave a Parquet file or folder on the disk; keep at most so much of it, as 2GB.",
+)  # fmt: skip
+@click.option("--workers", type=COUNT, help="The same by so many processes: a Dask cluster on this machine.")
+@click.option("--scheduler", metavar="ADDRESS", help="The same by a Dask cluster that runs already.")
 @source_options
 def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
     """Fit a sparse model to a table: CSV, TSV, Parquet, Excel, npz, svmlight or ARFF; - is standard input."""
@@ -184,9 +196,13 @@ def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
     inputs = [file] if given["schema"] is None else [file, given["schema"]]
     check_outputs(inputs, {option: given[name] for option, name in outputs.items()})
     with opened(file, read, out) as (path, options, meter):
-        table = _read(path, options, given, meter)
-        _tell_columns(file, table, out)
-        outcome = _fit(file, table, given, meter)
+        if any(given[name] is not None for name in LARGE):
+            table, outcome = _fit_large(path, options, given, meter)
+            _tell_columns(file, table, out)
+        else:
+            table = _read(path, options, given, meter)
+            _tell_columns(file, table, out)
+            outcome = _fit(file, table, given, meter)
     _tell(outcome, given["k"], out)
     out.result(_as_json(table, outcome))
     _write(file, table, outcome, given, out)
@@ -194,33 +210,108 @@ def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
 
 def _read(path: Path, options: ReadOptions, given: dict[str, Any], meter: Meter) -> Table:
     from skpursuit.models.file import load_schema
-    from skpursuit.tables import EncodingOptions, learn, read_columns
+    from skpursuit.tables import learn, read_columns
 
-    kinds = dict.fromkeys(given["categorical"], "category") | given["kinds"]
-    kinds |= dict.fromkeys(given["drop"], "drop")
     schema = None if given["schema"] is None else load_schema(given["schema"])
     columns = read_columns(path, options)
     meter("looking at columns", 0.0)
-    return learn(columns, EncodingOptions(given["target"], kinds, given["impute"], given["decimal"]), schema)
+    return learn(columns, _said(given), schema)
+
+
+def _said(given: dict[str, Any]) -> EncodingOptions:
+    from skpursuit.tables import EncodingOptions
+
+    kinds = dict.fromkeys(given["categorical"], "category") | given["kinds"]
+    kinds |= dict.fromkeys(given["drop"], "drop")
+    return EncodingOptions(given["target"], kinds, given["impute"], given["decimal"])
 
 
 def _fit(file: Path, table: Table, given: dict[str, Any], meter: Meter) -> Outcome:
-    from skpursuit.models.fitting import FitOptions, fit_table
+    from skpursuit.models.fitting import fit_table
+
+    with _fitting(file):
+        return fit_table(table, _fit_options(given, meter))
+
+
+def _fit_options(given: dict[str, Any], meter: Meter) -> FitOptions:
+    from skpursuit.models.fitting import FitOptions
 
     names = ("k", "most", "task", "loss", "solver", "selector", "normalize", "test_share", "seed")
     reported = given["page"] is not None
-    options = FitOptions(
+    return FitOptions(
         **{name: given[name] for name in names},
         drawn=given["png"] is not None or reported,
         reported=reported,
         progress=meter,
     )
+
+
+@contextlib.contextmanager
+def _fitting(file: Path) -> Iterator[None]:
+    """Turn what estimators refuse into one line."""
     try:
-        return fit_table(table, options)
+        yield
     except FileError:
         raise
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise Refusal(f"{file}: no model could be fitted: {' '.join(str(error).split())}") from None
+    except RuntimeError as error:  # a cluster that hangs, for one
+        raise click.ClickException(f"{file}: the fit failed: {' '.join(str(error).split())}") from None
+
+
+def _fit_large(path: Path, read: ReadOptions, given: dict[str, Any], meter: Meter) -> tuple[Table, Outcome]:
+    """Fit a table that stays on the disk."""
+    from skpursuit.models.large import fit_large
+    from skpursuit.tables import is_parquet
+    from skpursuit.tables.errors import Refused, naming
+
+    option = next(name for name in LARGE if given[name] is not None)
+    with naming(path):
+        if not is_parquet(path, read):
+            raise Refused("not Parquet", option=LARGE[option])
+        for name, of_memory in (
+            ("kinds", "--column"),
+            ("categorical", "--categorical"),
+            ("schema", "--schema"),
+        ):
+            if given[name]:
+                raise Refused("kinds of large tables", option=of_memory)
+    with _fitting(path), _source(path, given) as source:
+        return fit_large(path, _said(given), _fit_options(given, meter), source, read)
+
+
+@contextlib.contextmanager
+def _source(path: Path, given: dict[str, Any]) -> Iterator[Callable[[list[str]], Any]]:
+    """Yield what gives X of some columns: a design that reads files, or a data frame on a Dask cluster."""
+    if given["workers"] is None and given["scheduler"] is None:
+        from skpursuit import as_design
+
+        yield lambda names: as_design(path, memory_limit=given["memory_limit"], columns=names)
+        return
+    import dask.dataframe
+    from distributed import Client, LocalCluster
+
+    from skpursuit.tables.readers import parquet_files
+
+    files = list(map(str, parquet_files(path)))
+    with contextlib.ExitStack() as stack:
+        address = given["scheduler"]
+        if address is None:
+            limit = {"memory_limit": given["memory_limit"]} if given["memory_limit"] else {}
+            local = LocalCluster(
+                n_workers=given["workers"],
+                threads_per_worker=1,
+                dashboard_address=None,
+                silence_logs=50,
+                **limit,
+            )
+            address = stack.enter_context(local)
+        try:
+            stack.enter_context(Client(address, timeout=10))
+        except (OSError, ValueError) as error:
+            words = " ".join(str(error).split())[:200]
+            raise Refusal(f"--scheduler {address}: {words}; check the address, and that it runs") from None
+        yield lambda names: dask.dataframe.read_parquet(files, columns=names)
 
 
 def _tell_columns(file: Path, table: Table, out: Output) -> None:
@@ -271,7 +362,7 @@ def _write(file: Path, table: Table, outcome: Outcome, given: dict[str, Any], ou
 
     model, page, schema = given["model_file"], given["page"], given["save_schema"]
     files: dict[str, tuple[Path, str, str | bytes]] = {}
-    if given["png"] is not None and (picture := _picture(outcome, out)):
+    if given["png"] is not None and outcome.path is not None and (picture := _picture(outcome, out)):
         files[f"Path: {given['png']}"] = (given["png"], "--png", picture)
     if page is not None:
         from skpursuit.models.page import model_page
@@ -328,31 +419,32 @@ def predict(
     check_input(file)
     check_outputs([model, file], {"--out": predictions})
     with opened(file, read, out) as (path, options, _):
-        heads, rows = _predicted(model, path, options, **given)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(heads)
-    writer.writerows([repr(v) if isinstance(v, float) else v for v in row] for row in rows)
+        text, kept, count = io.StringIO(), list[dict[str, Any]](), 0
+        writer = csv.writer(text, lineterminator="\n")
+        for heads, rows in _predicted(model, path, options, **given):
+            if not count:
+                writer.writerow(heads)
+            count += len(rows)
+            writer.writerows([repr(v) if isinstance(v, float) else v for v in row] for row in rows)
+            kept += [dict(zip(heads, row)) for row in rows] if out.as_json and predictions is None else []
     if predictions is None:
-        out.result([dict(zip(heads, row)) for row in rows])
+        out.result(kept)
         out.say(text.getvalue().rstrip("\n"))
         return
     write_all([(predictions, "--out", text.getvalue())])
-    out.result({"predictions": str(predictions), "rows": len(rows)})
-    out.say(f"{len(rows)} predictions: {predictions}")
+    out.result({"predictions": str(predictions), "rows": count})
+    out.say(f"{count} predictions: {predictions}")
 
 
 def _predicted(
     model: Path, path: Path, options: ReadOptions, ids: tuple[str, ...], interval: float
-) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Read a file piece by piece and return the heads and rows of its predictions."""
+) -> Iterator[tuple[list[str], list[tuple[Any, ...]]]]:
+    """Read a file piece by piece and yield the heads and rows of its predictions."""
     from skpursuit.models.file import load_model
     from skpursuit.tables import stream_columns
     from skpursuit.tables.errors import naming, refuse_all
 
     fitted = load_model(model)
-    heads: list[str] = []
-    rows: list[tuple[Any, ...]] = []
     met: Counter[tuple[str, str]] = Counter()
     for columns in stream_columns(path, replace(options, only=frozenset((*fitted.encoding.used, *ids)))):
         with naming(path):
@@ -363,9 +455,7 @@ def _predicted(
             met[name, "hold no value of their kind, and are filled"] += found.missing + found.strays
         beside = [columns.raw[name].to_pylist() for name in ids]
         predictions = fitted.predictions(table, interval)
-        heads = [*ids, *predictions]
-        rows += zip(*beside, *predictions.values())
+        yield [*ids, *predictions], list(zip(*beside, *predictions.values()))
     for (name, words), count in met.items():
         if count:
             options.told(f"{count} rows of column {name!r} {words}")
-    return heads, rows

@@ -27,28 +27,22 @@ if TYPE_CHECKING:
     from skpursuit.data.store import Place, TileStore
 
 Bounded = tuple[Floats, Floats]  # an estimate and a bound on its error
-COST_VERBS = ("estimate_cost", "refine_cost", "rows_cost")
+COST_VERBS = ("estimate_cost", "rows_cost")
 ORDINARY = 1e-15, 1e15  # norms of columns and residuals whose products are within the range of float32
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a tile is encoded: rounded to nearest or, with a seed, at random, and with which second bytes."""
+    """How a tile is encoded: rounded to nearest or, with a seed, at random, and whether by rows too."""
 
     seed: int | None
-    fine: bool
     steps: bool
-    planes: ClassVar[tuple[str, ...]] = ("codes", "fine", "steps")  # one or two bytes an entry each
+    planes: ClassVar[tuple[str, ...]] = ("codes", "steps")  # one and two bytes an entry
 
     @property
     def label(self) -> str:
         """The name of a folder of such codes."""
-        parts = [
-            "nearest" if self.seed is None else f"seed{self.seed}",
-            "fine" * self.fine,
-            "steps" * self.steps,
-        ]
-        return "-".join(filter(None, parts))
+        return ("nearest" if self.seed is None else f"seed{self.seed}") + "-steps" * self.steps
 
     def kind(self) -> type:
         """The class of what is made."""
@@ -62,7 +56,7 @@ class Encoding:
         rng = None if self.seed is None else np.random.default_rng(self.seed)
         if rng is not None and number > 0:
             rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number - 1,)))
-        return QuantizedTile.build(tile.X, rng, self.fine, self.steps)
+        return QuantizedTile.build(tile.X, rng, self.steps)
 
 
 class CodeFacts(NamedTuple):
@@ -85,10 +79,10 @@ def facts_of(coded: Any) -> CodeFacts:
 
 
 class CodedX:
-    """The codes of X with one rounding: panels of one byte an entry, and two bytes, as far as asked for.
+    """The codes of X with one rounding: panels of one byte an entry or two, and codes by rows.
 
-    Panels (`panel_codes.py`) are for products with all columns. Tiles with a second byte, with codes that are
-    rounded at random or with codes by rows are `QuantizedTile`; they estimate where there are no panels.
+    Panels (`panel_codes.py`) are for products with all columns. Codes that are rounded at random and codes by
+    rows are `QuantizedTile`; they estimate where there are no panels.
     """
 
     def __init__(self, store: TileStore, seed: int | None) -> None:
@@ -99,18 +93,22 @@ class CodedX:
 
     def has(self, fine: bool, steps: bool) -> bool:
         """Whether there are such codes already."""
-        if self.keep is None:
-            return self._panels is not None and not fine and not steps
-        return self.keep.fine >= fine and self.keep.steps >= steps
+        there = self.keep is not None or self._panels is not None
+        return there and self.has_fine >= fine and self.has_steps >= steps
 
     def make(self, fine: bool, steps: bool, reads: Reads) -> None:
-        """Make such codes, keeping the bytes that are there."""
+        """Make such codes, keeping those that are there."""
+        if self.seed is not None or (steps and not self.has_steps):
+            self._make_tiles(Encoding(self.seed, steps), reads)
+        if self.seed is None and not self.has(fine, steps):
+            reads.prepare(*self.store.cost())
+            before = self._panels
+            self._panels = PanelCodes(self.store, fine)
+            if before is not None:
+                self.store.forget(before.keep)
+
+    def _make_tiles(self, keep: Encoding, reads: Reads) -> None:
         reads.prepare(*self.store.cost())
-        if self.seed is None and not fine and not steps:
-            self._panels = PanelCodes(self.store)
-            return
-        before = self.keep
-        keep = Encoding(self.seed, fine or self.has_fine, steps or self.has_steps)
         if self.store.is_one_tile:
             self._only = next(iter(self.store.run(itself, keep=keep)))[1]
             facts = [facts_of(self._only)]
@@ -119,8 +117,6 @@ class CodedX:
         width = len(self.store.grid[0])
         self.facts = [facts[i : i + width] for i in range(0, len(facts), width)]
         self.keep = keep  # last: an interrupt before it leaves what was there
-        if before is not None:
-            self.store.forget(before)
 
     def panels(self, reads: Reads) -> PanelCodes:
         """The panels, made if they are not there."""
@@ -131,13 +127,13 @@ class CodedX:
 
     @property
     def only(self) -> Any:
-        """The codes of the only tile: with second bytes, where these are there."""
+        """The codes of the only tile: those of single columns, where they are there."""
         return self._only if self.keep is not None else self.panels(Reads()).only
 
     @property
     def has_fine(self) -> bool:
         """Whether there is a second byte of each entry."""
-        return self.keep is not None and self.keep.fine
+        return self._panels is not None and self._panels.keep.fine
 
     @property
     def has_steps(self) -> bool:
@@ -185,24 +181,14 @@ class CodedX:
         if self.store.is_one_tile:
             return self.only.estimate(u, log_delta, cols)
         each = None if log_delta is None else log_delta - log(len(self.facts))  # one chance for each sum
-        asked = np.arange(self.store.shape[1]) if cols is None else cols
-        return self._summed("estimate", u, asked, each)
-
-    def refine(self, u: Floats, cols: Indices) -> Bounded:
-        """Entries of X^T u at `cols` from two bytes an entry."""
-        return self.only.refine(u, cols) if self.store.is_one_tile else self._summed("refine", u, cols)
-
-    def _summed(self, verb: str, u: Floats, cols: Indices, *more: Any) -> Bounded:
-        """Estimates of tiles, added over rows and joined over columns."""
+        cols, u = np.arange(self.store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
         asked = {j: (places, local) for j, places, local in self.store.split(cols, self.store.col_edges)}
 
-        u = np.ascontiguousarray(u)
-
         def args(at: Place) -> tuple[Any, ...] | None:
-            return (u[at.rows], *more, asked[at.j][1]) if at.j in asked else None
+            return (u[at.rows], each, asked[at.j][1]) if at.j in asked else None
 
         sums = TileSums((len(cols), *u.shape[1:]))
-        for place, known in self.store.run(verb, args, self.keep):
+        for place, known in self.store.run("estimate", args, self.keep):
             sums.add(asked[place.j][0], *known)
         return sums.total(len(self.facts))
 
@@ -240,8 +226,9 @@ class Codes:
     def refine(self, r: Floats, cols: Indices) -> Bounded:
         """(g, bound) for the entries at `cols`, from two bytes an entry."""
         real = self.design._real(np.asarray(cols))
-        self.design.reads.add(*self.coded.cost("refine_cost", real))
-        return self._corrected(r, real, cols, self.coded.refine(self._down(r), real))
+        self.design.reads.add(*self.panels.fine_cost)
+        g, bound = self.panels.estimate(self._down(r), fine=True)
+        return self._corrected(r, real, cols, (g[real], bound[real]))
 
     def rows(self, r: Floats, parts: list[Indices]) -> Bounded:
         """(g, bound) of the sums over the rows up to the end of each part, from two bytes an entry."""
@@ -323,23 +310,27 @@ class Codes:
         sizes = self.sizes
         return bool(((sizes == 0.0) | ((sizes > ORDINARY[0]) & (sizes < ORDINARY[1]))).all())
 
-    def following(self, R: Floats, before: Represented | None = None) -> Callable[[], Followed]:
+    def following(
+        self, R: Floats, before: Represented | None = None, fine: bool = False
+    ) -> Callable[[], Followed]:
         """Begin with products of the decoded columns with R, the residuals of consecutive steps as rows.
 
         `before` is what an earlier call represents: then only the way from there is multiplied. What ends it
-        returns a `Followed`. Norms of R should be within `ORDINARY`, or zero.
+        returns a `Followed`. Norms of R should be within `ORDINARY`, or zero. `fine` decodes by both bytes.
         """
-        self.design.reads.add(*self.panels.cost)
+        self.design.reads.add(*(self.panels.fine_cost if fine else self.panels.cost))
         view, rows = self.view, np.ascontiguousarray(self._down(R.T).T)
-        end = self.panels.following(rows, before, np.float32 if view.is_unmoved else np.float64)
+        end = self.panels.following(rows, before, np.float32 if view.is_unmoved else np.float64, fine)
 
         def finish() -> Followed:
-            g, loss, represented = end()
-            one = np.abs(rows).sum(axis=1)[:, None]
+            g, loss, norms, represented = end()
+            size = np.sqrt((norms * norms).sum(axis=1))[:, None] * (1.0 + self._unit)
+            one = np.sqrt(rows.shape[1]) * size  # bounds the 1-norm
             if not view.is_unmoved:
-                rounding = self._unit * np.hstack([one, norms_of(rows.T)[:, None]])
+                rounding = self._unit * np.hstack([one, size])
                 g, loss = view.corrected(g.T, rows.sum(axis=1)).T, np.hstack([loss, rounding])
-            return Followed(g.astype(np.float32, copy=False), loss + 2.0**-23 * one, represented)
+            loss += 2.0**-23 * one
+            return Followed(g.astype(np.float32, copy=False), loss, norms * (1.0 + self._unit), represented)
 
         return finish
 
@@ -351,16 +342,13 @@ class Codes:
         return self.view.columns(self.panels.decoded(cols), cols)
 
     @property
-    def block_errors(self) -> Floats:
-        """(blocks, columns) E with |<x_j - decoded x_j, r_t>| <= sum over b of M[t, b] E[b, j].
+    def has_fine(self) -> bool:
+        """Whether panels have a second byte."""
+        return self.panels.keep.fine
 
-        M is what `block_norms` makes of the residuals. Blocks are those of X, 512 rows or fewer.
-        """
-        return self.view.bound_per_scale(self.panels.block_errors.T).T
-
-    def block_norms(self, R: Floats) -> Floats:
-        """(steps, blocks) M: norms of the rows of R in the blocks of rows of X; see `block_errors`."""
-        return self.panels.block_norms(self._down(R.T)).T * (1.0 + self._unit)
+    def block_errors(self, fine: bool) -> Floats:
+        """(blocks, columns), for `Followed.norms`. Blocks are those of X, 512 rows or fewer."""
+        return self.view.bound_per_scale(self.panels.block_errors[int(fine)].T).T
 
     @property
     def _unit(self) -> float:
@@ -389,7 +377,7 @@ class Codes:
 
 def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps: bool) -> CodedX:
     """The codes of X that are kept, with what is missing of them made."""
-    codes = store.kept.codes
+    codes, fine = store.kept.codes, fine and seed is None  # second bytes have one rounding
     held = codes.get(seed)
     if held is not None and held.has(fine, steps):
         return held

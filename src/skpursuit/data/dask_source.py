@@ -54,7 +54,7 @@ def is_frame(X: Any) -> bool:
 def frame_array(frame: Any) -> Any:
     """The columns of a data frame as a Dask array of floats; those that are no numbers are named."""
     import dask.array as da
-    from dask import delayed
+    from dask import compute, delayed
 
     bad = [str(name) for name, kind in frame.dtypes.items() if not is_number(kind)]
     if bad:
@@ -62,12 +62,10 @@ def frame_array(frame: Any) -> Any:
             f"columns of X that are not numeric: {', '.join(bad)}; encode them, or leave them out by "
             "X.drop(columns=...)"
         )
-    sizes, width = frame.map_partitions(len).compute().tolist(), len(frame.columns)
+    parts, width = frame.to_delayed(), len(frame.columns)
+    sizes = compute(*map(delayed(len), parts))  # of these parts: a computation of the frame may join some
     floats = delayed(as_floats, pure=True)
-    made = [
-        da.from_delayed(floats(part), (size, width), np.float64)
-        for part, size in zip(frame.to_delayed(), sizes)
-    ]
+    made = [da.from_delayed(floats(part), (size, width), np.float64) for part, size in zip(parts, sizes)]
     return da.concatenate(made)
 
 

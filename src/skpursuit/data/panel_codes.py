@@ -1,4 +1,4 @@
-"""The panels of one-byte codes of X: products of its decoded columns, summed and joined over tiles.
+"""The panels of codes of X, of one byte or two: products of decoded columns, summed and joined over tiles.
 
 `PanelCodes` is to panels what the store is to X: one `PanelTile` for each tile, products, estimates and
 bounds summed over row edges and joined over column edges; losses and factors of several tiles join by
@@ -27,10 +27,15 @@ Bounded = tuple[Floats, Floats]  # an estimate and a bound on its error
 
 @dataclass(frozen=True)
 class PanelEncoding:
-    """Makes the panels of a tile."""
+    """Makes the panels of a tile, with a second byte where that is asked for."""
 
-    planes: ClassVar[tuple[str, ...]] = ("codes",)  # one byte an entry
-    label: ClassVar[str] = "panels"
+    fine: bool = False
+    planes: ClassVar[tuple[str, ...]] = ("codes", "fine")  # one byte an entry each
+
+    @property
+    def label(self) -> str:
+        """The name of a folder of such panels."""
+        return "panels-fine" if self.fine else "panels"
 
     def kind(self) -> type:
         """The class of what is made."""
@@ -41,7 +46,7 @@ class PanelEncoding:
     def __call__(self, tile: Any, number: int) -> Any:
         from skpursuit.data.panels import PanelTile
 
-        return PanelTile.build(tile.X)
+        return PanelTile.build(tile.X, fine=self.fine)
 
 
 class Followed(NamedTuple):
@@ -51,12 +56,14 @@ class Followed(NamedTuple):
     ----------
     g : (steps, columns) float32, behind the view
     loss : (steps, p), |g[t, j] - <decoded x_j, R[t]>| <= loss[t] . factors[j]
+    norms : (steps, blocks), |<x_j - decoded x_j, R[t]>| <= norms[t] . block_errors[:, j]
     represented : function of t that gives what `Codes.following` can go on from after step t; X in several
         tiles has nothing to go on from, and starts again
     """
 
     g: Any
     loss: Floats
+    norms: Floats
     represented: Callable[[int], Represented | None]
 
 
@@ -65,7 +72,7 @@ class PanelFacts(NamedTuple):
 
     plain: bool
     peak: float
-    cost: tuple[int, int]
+    costs: list[tuple[int, int]]  # of a product with one byte, and with both
     factors: Floats
     sizes: Floats
     errors: Floats
@@ -73,8 +80,8 @@ class PanelFacts(NamedTuple):
 
 def facts_of(panels: Any) -> PanelFacts:
     """The facts of the panels of one tile."""
-    cost = panels.estimate_cost()
-    return PanelFacts(panels.plain, panels.peak, cost, panels.factors, panels.sizes, panels.block_errors)
+    costs = [panels.estimate_cost(fine) for fine in (False, True)]
+    return PanelFacts(panels.plain, panels.peak, costs, panels.factors, panels.sizes, panels.block_errors)
 
 
 def itself(panels: Any) -> Any:
@@ -82,22 +89,21 @@ def itself(panels: Any) -> Any:
     return panels
 
 
-def multiplied(panels: Any, u: Floats) -> Bounded:
+def multiplied(panels: Any, u: Floats) -> tuple[Floats, ...]:
     """Products of the decoded columns of a tile with those of u, begun and ended."""
     return panels.multiplying(u)()
 
 
-def followed(panels: Any, R: Floats) -> Bounded:
-    """Products of the decoded columns of a tile with the rows of R, and their losses."""
-    trail = panels.following(R)()
-    return trail.g, trail.loss
+def followed(panels: Any, R: Floats, fine: bool) -> tuple[Floats, ...]:
+    """Products of the decoded columns of a tile with the rows of R, their losses, and norms of R."""
+    return panels.following(R, fine=fine)()[:3]
 
 
 class PanelCodes:
     """The panels of all tiles of X, which the store keeps."""
 
-    def __init__(self, store: TileStore) -> None:
-        self.store, self.keep = store, PanelEncoding()
+    def __init__(self, store: TileStore, fine: bool = False) -> None:
+        self.store, self.keep = store, PanelEncoding(fine)
         if store.is_one_tile:
             self.only = next(iter(store.run(itself, keep=self.keep)))[1]
         facts = [found for _, found in store.run(facts_of, keep=self.keep)]
@@ -106,7 +112,7 @@ class PanelCodes:
         self.terms = len(grid)
         self.plain = all(fact.plain for fact in facts)
         self.peak = max(fact.peak for fact in facts)
-        self.cost = added(fact.cost for fact in facts)
+        self.cost, self.fine_cost = (added(costs) for costs in zip(*(fact.costs for fact in facts)))
         wider = 1.0 if store.is_one_tile else 1.0 + 8 * self.terms * EPS
         self.factors, self.sizes = (
             np.hypot.reduce([np.concatenate([getattr(fact, name) for fact in row]) for row in grid]) * wider
@@ -116,13 +122,8 @@ class PanelCodes:
 
     @cached_property
     def block_errors(self) -> Floats:
-        """(blocks, columns): upper bounds of the 2-norm of what the codes lose in a block of rows."""
-        return np.concatenate([np.concatenate(row, axis=1) for row in self._errors])
-
-    def block_norms(self, u: Floats) -> Floats:
-        """(blocks, vectors): upper bounds of the norms of the columns of u in the same blocks."""
-        args = lambda at: (u[at.rows],) if at.j == 0 else None  # noqa: E731
-        return np.concatenate([part for _, part in self.store.run("block_norms", args, self.keep)])
+        """(1 or 2, blocks, columns): bounds of the 2-norm of what one byte and both lose in a block."""
+        return np.concatenate([np.concatenate(row, axis=2) for row in self._errors], axis=1)
 
     def code_loss(self, u: Floats) -> Floats:
         """Upper bounds of what the codes lose of a product with u."""
@@ -135,6 +136,8 @@ class PanelCodes:
 
     def decoded(self, cols: Indices) -> Floats:
         """Columns as the codes have them, the rows of a float32 array."""
+        if self.store.is_one_tile:
+            return self.only.decoded(cols)
         asked = {j: (places, local) for j, places, local in self.store.split(cols, self.store.col_edges)}
         out = np.empty((len(cols), self.store.shape[0]), np.float32)
         args = lambda at: asked[at.j][1:] if at.j in asked else None  # noqa: E731
@@ -142,12 +145,12 @@ class PanelCodes:
             out[asked[place.j][0], place.rows] = part
         return out
 
-    def estimate(self, u: Floats) -> Bounded:
+    def estimate(self, u: Floats, fine: bool = False) -> Bounded:
         """X^T u, with bounds; see `PanelTile.estimate`."""
         if self.store.is_one_tile:
-            return self.only.estimate(u)
+            return self.only.estimate(u, fine)
         sums = TileSums((self.store.shape[1], *u.shape[1:]))
-        args = lambda at: (np.ascontiguousarray(u[at.rows]),)  # noqa: E731
+        args = lambda at: (np.ascontiguousarray(u[at.rows]), fine)  # noqa: E731
         for place, known in self.store.run("estimate", args, self.keep):
             sums.add(place.cols, *known)
         return sums.total(self.terms)
@@ -156,27 +159,36 @@ class PanelCodes:
         """Products of the decoded columns with the columns of u; see `PanelTile.multiplying`."""
         if self.store.is_one_tile:
             return self.only.multiplying(u)
-        return lambda: self._summed(multiplied, u.T, lambda at: (u[at.rows],))
+        return lambda: self._summed(multiplied, u.T, lambda at: (u[at.rows],))[:2]
 
     def following(
-        self, R: Floats, before: Represented | None, dtype: Any
-    ) -> Callable[[], tuple[Any, Floats, Callable[[int], Represented | None]]]:
+        self, R: Floats, before: Represented | None, dtype: Any, fine: bool = False
+    ) -> Callable[[], tuple[Any, Floats, Floats, Callable[[int], Represented | None]]]:
         """Products of the decoded columns with the rows of R; see `PanelTile.following`."""
         if self.store.is_one_tile:
-            return self.only.following(R, before, dtype)
-        part = lambda at: (np.ascontiguousarray(R[:, at.rows]),)  # noqa: E731
-        return lambda: (*self._summed(followed, R, part), lambda t: None)
+            return self.only.following(R, before, dtype, fine)
+        part = lambda at: (np.ascontiguousarray(R[:, at.rows]), fine)  # noqa: E731
 
-    def _summed(self, fn: Any, rows: Floats, args: Callable[[Place], tuple[Any, ...]]) -> Bounded:
-        """Products of tiles, added over rows and joined over columns, and their losses."""
+        def finish() -> tuple[Any, Floats, Floats, Callable[[int], None]]:
+            g, loss, norms = self._summed(followed, R, part)
+            return g, loss, np.hstack(norms), lambda t: None
+
+        return finish
+
+    def _summed(
+        self, fn: Any, rows: Floats, args: Callable[[Place], tuple[Any, ...]]
+    ) -> tuple[Floats, Floats, list[Floats]]:
+        """Products of tiles, added over rows and joined over columns; their losses; what else they tell."""
         g, squares = np.zeros((len(rows), self.store.shape[1])), np.zeros((len(rows), 2))
-        for place, (part, loss) in self.store.run(fn, args, self.keep):
+        others: list[Floats] = []
+        for place, (part, loss, *more) in self.store.run(fn, args, self.keep):
             g[:, place.cols] += part
-            if place.j == 0:  # the loss is that of the residual
+            if place.j == 0:  # these are of the residual
                 squares = squares + loss**2
+                others += more
         unit = 2 * self.terms * EPS
         rounding = unit * np.stack([norms_of(rows.T), np.abs(rows).sum(axis=1)], axis=1)
-        return g, np.sqrt(squares) * (1.0 + unit) + rounding
+        return g, np.sqrt(squares) * (1.0 + unit) + rounding, others
 
 
 class TileSums:

@@ -1,11 +1,12 @@
 """How panels of codes are made: one pass over X where that can be, two where it must be.
 
 In F order a block of four columns stays in the first cache while its extremes are found and it is encoded. In
-C order X is streamed once, with scales that are predicted from a sample of its rows. Panels in which the
-prediction failed somewhere are encoded again, block by block, with the extremes of the block; where many do
-(heavy tails, drifts), all of X is, 512 columns of a block at a time. So is X of few rows. Columns whose
-largest entry is far from one are divided by a power of two and encoded again, so that scales and errors stay
-within the range of float32. Threads take ranges of columns.
+C order X is streamed once, with scales that are predicted from a sample of its rows. Where the prediction
+failed for a column as a whole, the blocks that did it are encoded again with their extremes, a panel at a
+time; where many did (heavy tails, drifts), all of X is, 512 columns of a block at a time. So is X of few
+rows. A single entry beyond the prediction is cut off and costs its column a little, which is measured.
+Columns whose largest entry is far from one are divided by a power of two and encoded again, so that scales
+and errors stay within the range of float32. Threads take ranges of columns.
 """
 
 from __future__ import annotations
@@ -19,26 +20,27 @@ from skpursuit.kernels import panels as kernel
 from skpursuit.kernels.panel_vectors import PANEL, QUAD
 from skpursuit.kernels.rows import flat_rows
 from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.lent import lent
 from skpursuit.numerics.threads import over_ranges
 
 PREDICTED_ROWS = 4 * kernel.ROWS  # fewer rows are not worth a sample
+TOLERATED = 1.5  # times the usual loss of a column up to which it may be due to entries that were cut off
 FAILED = 0.25  # share of panels whose prediction fails from which all are encoded with their extremes
-LINE = 64  # bytes: codes begin at a multiple of this
 
 
 class PanelEncoder:
     """Arrays of codes while columns are encoded into them."""
 
-    def __init__(self, X: Floats) -> None:
+    def __init__(self, X: Floats, fine: bool = False) -> None:
         n, d = X.shape
         self.X = X
         panels, blocks = -(-d // PANEL), -(-n // kernel.ROWS)
         wide = panels * PANEL
         shape = panels, -(-n // 16) * 4, PANEL, QUAD
-        memory = np.empty(np.prod(shape) + LINE, np.uint8)
-        start = -memory.ctypes.data % LINE
-        self.codes = memory[start : start + np.prod(shape)].reshape(shape)
-        self.scale, self.error = np.zeros((2, blocks, wide), np.float32)
+        self.codes = lent(shape, np.uint8)
+        self.fine = lent(shape, np.uint8) if fine else np.empty(0, bool)
+        self.scale = np.zeros((blocks, wide), np.float32)
+        self.error = np.zeros((1 + fine, blocks, wide), np.float32)
         self.centre, self.squares = np.zeros((2, blocks, wide))
         self.peak, self.exponent = np.zeros(wide), np.zeros(d, np.intc)
 
@@ -56,10 +58,13 @@ class PanelEncoder:
             raise ValueError("matrix is not finite")
         d = self.X.shape[1]
         norms = np.sqrt(self.squares.sum(axis=0))[:d] * (1.0 + 2.0**-40)
+        if self.fine.size:  # a second byte is up to half of a unit of the first
+            norms += 0.5 * np.sqrt(kernel.ROWS * (self.scale[:, :d].astype(np.float64) ** 2).sum(axis=0))
         used = (self.scale.any(axis=0) | self.centre.any(axis=0))[:d]
         peak = float(np.ldexp(low, self.exponent[used].max())) if used.any() else 0.0
         frames = {"scale": self.scale, "centre": self.centre, "error": self.error, "norms": norms}
-        return {"codes": self.codes, **frames, "exponent": self.exponent, "peak": peak}
+        codes = {"codes": self.codes, "fine": self.fine.view(np.uint8)}
+        return codes | frames | {"exponent": self.exponent, "peak": peak}
 
     def encode_all(self) -> None:
         """Encode X as it lies in memory."""
@@ -80,7 +85,7 @@ class PanelEncoder:
 
         def task(lo: int, hi: int) -> None:
             copy = np.empty(QUAD * kernel.ROWS, flat.dtype)
-            args: tuple[Any, ...] = (flat, stride, n, d, self.codes, copy, *frames, *outputs)
+            args: tuple[Any, ...] = (flat, stride, n, d, self.codes, self.fine, copy, *frames, *outputs)
             kernel.encode_by_columns(lo, hi, *args)
 
         over_ranges(task, len(self.peak), PANEL, self.X.size, ())
@@ -92,7 +97,7 @@ class PanelEncoder:
         return (
             np.empty(wide, dtype),
             np.empty(wide, single),
-            np.empty((2, wide), single),
+            np.empty((3, wide), single),
             np.empty((2, wide), dtype),
         )
 
@@ -112,18 +117,22 @@ class PanelEncoder:
             kernel.predict(lo, hi, memory[0], span, moments, sampled, *outputs)
 
         def encode(first: int, last: int) -> None:
-            given = (*memory, n, first, last, frame, factor, self.codes, tail, work)
+            given = (*memory, n, first, last, frame, factor, self.codes, self.fine, tail, work)
             outputs = self.scale, self.error, self.squares, doubt
             entries = self.X.size * (last - first) // blocks
             over_ranges(kernel.encode_stream, even, kernel.WIDTH, entries, (*given, *outputs))
 
         over_ranges(predict, even, kernel.WIDTH, sampled * even, ())
-        if doubt[0].mean() > FAILED:
+        odd = doubt[0].copy()
+        if odd.mean() > FAILED:
             return False
         encode(0, 1)  # heavy tails show in the first block
         if doubt[0].mean() > FAILED:
             return False
         encode(1, blocks)
+        usual = np.sqrt(sizes / 12.0) @ self.scale[:, :even]
+        failed = self.error[0, :, :even].sum(axis=0) > TOLERATED * usual
+        doubt &= odd | failed.reshape(-1, PANEL).any(axis=1)
         if doubt.mean() > FAILED:
             return False
         again = np.argwhere(doubt)
@@ -144,7 +153,7 @@ class PanelEncoder:
         frames = self.frames(flat.dtype)
         tail = np.empty((QUAD, len(self.peak)), flat.dtype)
         outputs = self.scale, self.centre, self.error, self.squares, self.peak
-        args = (listed, flat, stride, self.X.shape[0], shift, self.codes, tail, *frames, *outputs)
+        args = (listed, flat, stride, self.X.shape[0], shift, self.codes, self.fine, tail, *frames, *outputs)
         entries = int(listed[:, 2].sum()) * kernel.ROWS
         over_ranges(kernel.encode_blocks, len(self.peak), kernel.WIDTH, entries, args)
 
@@ -171,4 +180,4 @@ class PanelEncoder:
         # Entries that the scaling may have pushed below the smallest number are covered by a tiny error.
         flat = odd & (self.scale == 0.0)
         self.scale[flat] = kernel.LOW_SCALE
-        self.error[flat] += 2.0**-100
+        self.error[:, flat] += 2.0**-100

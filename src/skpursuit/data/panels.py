@@ -1,10 +1,10 @@
-"""The one-byte codes of a dense tile, for products with all of its columns at once, with a proof.
+"""Codes of one or two bytes of a dense tile, for products with all of its columns at once, with a proof.
 
 In blocks of 512 rows ``x = c + s q + error``. Codes lie in panels of 16 columns, the way that instructions
 for products of bytes want them (`kernels/panels.py`), so a vector that is multiplied becomes bytes too
-(`kernels/products.py`), in one cut or two. Codes with a second byte, codes that are rounded at random and
-codes by rows (`quantized.py`) are read column by column or row by row instead: few columns at a time, or few
-rows, and there a panel would be read for each column of it.
+(`kernels/products.py`), in one cut or two. A second byte, in panels of its own, has 256ths of a unit of the
+first: where one byte leaves many columns, products of both are added. Codes that are rounded at random and
+codes by rows (`quantized.py`) are read column by column or row by row instead.
 
 What is lost has two parts. That of the codes depends on the vector alone and on the norms of the errors of
 each block: `PanelTile.code_loss`. That of the product is relative to the norm of the decoded column. With a
@@ -31,10 +31,11 @@ from skpursuit.data.panel_encoder import PanelEncoder
 from skpursuit.data.quantized import Cost
 from skpursuit.data.residual import ROOT, UNIT, scaled_down, scaled_up
 from skpursuit.kernels import products as kernel
-from skpursuit.kernels.panel_vectors import PANEL
+from skpursuit.kernels.panel_vectors import FINE, PANEL
 from skpursuit.kernels.panels import ROWS
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.estimate import LEAST
+from skpursuit.numerics.lent import lent
 from skpursuit.numerics.scaling import VANISHED_SQUARES
 from skpursuit.numerics.threads import begin, over_ranges
 
@@ -48,7 +49,7 @@ class Cuts(NamedTuple):
     ----------
     whole : (m, rows) int8, m a multiple of what the kernel takes at a time
     offsets, units : (blocks, m)
-    sums : (vectors, 4, blocks)
+    sums : (vectors, 5, blocks)
     each : cuts of each vector
     """
 
@@ -81,11 +82,14 @@ class Trail(NamedTuple):
     ----------
     g : (vectors, columns)
     loss : (vectors, 2), to be multiplied by `PanelTile.factors`
+    norms : (vectors, blocks), norms of the vectors in blocks of rows; their products with
+        `PanelTile.block_errors`, added up in any order, bound what the codes lose
     represented : function of t that gives what to go on from after vector t
     """
 
     g: Floats
     loss: Floats
+    norms: Floats
     represented: Callable[[int], Represented]
 
 
@@ -95,10 +99,12 @@ class PanelTile:
 
     Attributes
     ----------
-    codes : (panels of 16 columns, rows / 4, 16, 4) uint8, codes plus 128
-    scale, error : (blocks, columns padded to 16); error bounds the 2-norm of what the codes lose in a block
+    codes, fine : (panels of 16 columns, rows / 4, 16, 4) uint8, codes plus 128; `fine` may be empty
+    scale : (blocks, columns padded to 16)
+    error : (1 or 2, blocks, columns padded to 16); bounds of the 2-norm of what one byte loses in a block,
+        and of what both lose
     centre : (blocks, columns padded to 16), or (1, columns) where it is the same in all blocks
-    norms : (columns,) upper bounds of the 2-norms of scale * code
+    norms : (columns,) upper bounds of the 2-norms of scale * code, with second bytes where there are some
     exponent : (columns,) int; the codes are those of the column divided by two to this power
     peak : a number with peak <= the largest |entry| <= 2^80 peak
     shape : (rows, columns) of the matrix
@@ -106,6 +112,7 @@ class PanelTile:
     """
 
     codes: NDArray[np.uint8]
+    fine: NDArray[np.uint8]
     scale: NDArray[np.float32]
     centre: NDArray[np.float64]
     error: NDArray[np.float32]
@@ -116,7 +123,7 @@ class PanelTile:
     form: str
 
     @staticmethod
-    def build(X: Floats, form: str | None = None) -> PanelTile:
+    def build(X: Floats, form: str | None = None, fine: bool = False) -> PanelTile:
         """Encode a finite 2-D float32 or float64 array of any layout.
 
         Parameters
@@ -124,20 +131,22 @@ class PanelTile:
         X : (n, d) array
         form : str, optional
             How products are made; default: the fastest way that the processor has.
+        fine : bool
+            Whether a second byte an entry is made.
         """
-        return PanelTile(**PanelEncoder(X).build(), shape=X.shape, form=form or kernel.BEST)
+        return PanelTile(**PanelEncoder(X, fine).build(), shape=X.shape, form=form or kernel.BEST)
 
     @property
     def nbytes(self) -> int:
-        """Memory held: one byte an entry and sixteen for each column of a block."""
-        arrays = (self.codes, self.scale, self.centre, self.error, self.norms, self.exponent)
+        """Memory held: one or two bytes an entry and sixteen or twenty for each column of a block."""
+        arrays = (self.codes, self.fine, self.scale, self.centre, self.error, self.norms, self.exponent)
         return sum(a.nbytes for a in arrays)
 
-    def estimate_cost(self, columns: int | None = None) -> Cost:
-        """What a product with all columns, or so many in whole panels, reads, for any number of vectors."""
-        count = self.shape[1] if columns is None else columns
-        frames = sum(len(a) * a.itemsize for a in (self.scale, self.centre, self.error))
-        return Cost(self.shape[0] * count, count * (self.codes.shape[1] * 4 + frames))
+    def estimate_cost(self, fine: bool = False) -> Cost:
+        """What a product with all columns reads, for any number of vectors."""
+        n, d = self.shape
+        frames = sum(len(a) * a.itemsize for a in (self.scale, self.centre, self.error[0]))
+        return Cost((1 + fine) * n * d, d * ((1 + fine) * self.codes.shape[1] * 4 + frames))
 
     # -- vectors as bytes -------------------------------------------------------------------------------
 
@@ -151,18 +160,28 @@ class PanelTile:
         whole = np.empty((full, len(moving)), np.int8)
         offsets, units = np.zeros((blocks, full), np.int32), np.zeros((blocks, full), np.float32)
         whole[m * count :] = 0
-        sums = np.empty((m, 4, blocks))
+        sums = np.empty((m, 5, blocks))
         rows, grouped = np.ascontiguousarray(rows), self.form == "avx2"
         kernel.cut_vectors(grouped, before is None, rows, moving, count, whole, offsets, units, sums)
         return Cuts(whole, offsets, units, sums, count)
 
-    def _task(self, cuts: Cuts) -> tuple[NDArray[np.float32], tuple[Any, ...]]:
-        """Products of cuts, not made yet, and what `begin` and `over_ranges` take to make them."""
-        width, quads = self.scale.shape[1], self.codes.shape[1]
-        out = np.empty((len(cuts.whole), width), np.float32)
-        words = cuts.whole.view(np.int32)
-        args = (kernel.FORMS[self.form], self.codes, self.scale, words, cuts.offsets, cuts.units, out)
-        return out, (kernel.multiply, width, SLAB, len(words) * quads * width // 4, args)
+    def _begun(self, cuts: Cuts, fine: bool) -> Callable[[], NDArray[np.float32]]:
+        """Begin with products of cuts, of one byte or of both; what ends it returns them."""
+        width, words = self.scale.shape[1], cuts.whole.view(np.int32)
+        planes = [(self.codes, self.scale)]
+        if fine:  # which may have to be read from disk
+            planes.append((self.fine, self.scale * np.float32(1.0 / FINE)))
+        made, ends = [lent((len(words), width), np.float32) for _ in planes], []
+        for out, (codes, scale) in zip(made, planes):
+            args = (kernel.FORMS[self.form], codes, scale, words, cuts.offsets, cuts.units, out)
+            ends.append(begin(kernel.multiply, width, SLAB, len(words) * codes.shape[1] * width // 4, args))
+
+        def finish() -> NDArray[np.float32]:
+            for end in ends:
+                end()
+            return np.add(made[0], made[1], out=made[0]) if fine else made[0]
+
+        return finish
 
     def _rounding(self, cuts: Cuts) -> NDArray[np.float64]:
         """For each vector, what the sums of its products lose, to be multiplied by the norms of codes."""
@@ -176,6 +195,11 @@ class PanelTile:
         left = np.sqrt(cuts.sums[:, 2].sum(axis=1)) * (1.0 + 2.0**-40)
         of_centres = (2.0**-43 + 2 * (len(self.scale) + 8) * UNIT) * cuts.sums[:, 1].max(axis=1, initial=0.0)
         return np.stack([left + rounding, of_centres], axis=1)
+
+    @staticmethod
+    def _norms(cuts: Cuts) -> NDArray[np.float64]:
+        """(vectors, blocks): upper bounds of the norms of vectors in blocks of rows."""
+        return np.sqrt(cuts.sums[:, 4]) * (1.0 + 2.0**-40) + VANISHED_SQUARES * (cuts.sums[:, 1] > 0.0)
 
     def _added(
         self,
@@ -191,7 +215,7 @@ class PanelTile:
         """
         d, first = self.shape[1], int(before is not None and not before.size)
         totals = np.ascontiguousarray(cuts.sums[first:, 0])
-        out = np.empty((len(totals), d), dtype)
+        out = lent((len(totals), d), dtype)
         start = np.empty(0) if before is None else before
         args = (before is not None, products, first, cuts.each, start, self.centre, totals, unit, out)
         over_ranges(kernel.add_up, d, kernel.STRIP, out.size * (len(self.scale) + cuts.each) // 4, args)
@@ -208,25 +232,24 @@ class PanelTile:
         """
         rows, exponent = scaled_down(v, self.shape[0])
         cuts = self._cut(rows, None, 2)
-        out, task = self._task(cuts)
-        end = begin(*task)
+        end = self._begun(cuts, False)
 
         def finish() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            end()
             power = np.ldexp(1.0, exponent)[:, None]
-            g = self._added(cuts, out)
+            g = self._added(cuts, end())
             return g * (power * self._powers), self._loss(cuts, self._rounding(cuts)) * power
 
         return finish
 
     def following(
-        self, R: Floats, before: Represented | None = None, dtype: Any = np.float64
+        self, R: Floats, before: Represented | None = None, dtype: Any = np.float64, fine: bool = False
     ) -> Callable[[], Trail]:
         """Begin with products of the decoded columns with consecutive vectors, the rows of R.
 
         From `before` on, only the way from what is represented so far to the next vector is multiplied, in
         one cut, so that what a cut leaves is in the next one. Without it the first vector is cut twice.
-        Vectors and columns are of ordinary size (`codes.ORDINARY`).
+        Vectors and columns are of ordinary size (`codes.ORDINARY`). Columns are decoded by both bytes where
+        `fine` is asked for, as it then was for `before`.
         """
         (n, d), first = self.shape, int(before is None)
         start = Represented(np.zeros(n), np.empty(0), 0.0) if before is None else before
@@ -234,15 +257,14 @@ class PanelTile:
             float(R.max(initial=0.0)), -float(R.min(initial=0.0)), float(np.abs(start.u).max(initial=0.0))
         )
         power = float(np.ldexp(1.0, np.frexp(largest)[1]))
-        rows = np.empty((first + len(R), n))
+        rows = lent((first + len(R), n), np.float64)
         np.multiply(R, 1.0 / power, out=rows[first:])
         rows[:first] = rows[first : 2 * first]
         cuts = self._cut(rows, start.u * (1.0 / power), 1)
-        products, task = self._task(cuts)
-        end = begin(*task)
+        end = self._begun(cuts, fine)
 
         def finish() -> Trail:
-            end()
+            products = end()
             rounding = np.cumsum(self._rounding(cuts)) + start.lost / power
             loss = self._loss(cuts, rounding)[first:] * power
             if self.exponent.any():
@@ -258,20 +280,23 @@ class PanelTile:
                 codes = codes + start.g if start.g.size else codes
                 return Represented(u, codes, float(rounding[steps - 1] * power))
 
-            return Trail(g, loss, represented)
+            norms = self._norms(cuts)[first:] * (power * (1.0 + self._slack))
+            return Trail(g, loss, norms, represented)
 
         return finish
 
     # -- bounds -----------------------------------------------------------------------------------------
 
-    def estimate(self, r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Estimate X^T r for r of shape (n,) or (n, m), with error bounds that hold, rounding included."""
+    def estimate(self, r: Floats, fine: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Estimate X^T r for r of shape (n,) or (n, m), with error bounds that hold, rounding included.
+
+        From one byte or both.
+        """
         rows, exponent = scaled_down(r, self.shape[0])
-        cuts = self._cut(rows, None, 2)
-        out, task = self._task(cuts)
-        over_ranges(*task)
-        g, loss = self._added(cuts, out), self._loss(cuts, self._rounding(cuts))
-        bound = loss @ self._factors.T + block_norms(rows) @ self.error[:, : self.shape[1]]
+        cuts = self._cut(rows, None, 2 + fine)
+        products = self._begun(cuts, fine)()
+        g, loss = self._added(cuts, products), self._loss(cuts, self._rounding(cuts))
+        bound = loss @ self._factors.T + self._norms(cuts) @ self.error[int(fine), :, : self.shape[1]]
         g, bound = scaled_up(g, bound, exponent, self.exponent, len(self.scale))
         return g.T.reshape(-1, *r.shape[1:]), bound.T.reshape(-1, *r.shape[1:])
 
@@ -304,51 +329,33 @@ class PanelTile:
     def sizes(self) -> NDArray[np.float64]:
         """Upper bounds of the column norms."""
         centres = ROOT * np.sqrt((self.centre[:, : self.shape[1]] ** 2).sum(axis=0)) * self._powers
-        errors = np.linalg.norm(self.error[:, : self.shape[1]].astype(np.float64), axis=0) * self._powers
+        errors = np.linalg.norm(self.error[0, :, : self.shape[1]].astype(np.float64), axis=0) * self._powers
         return (self.factors[:, 0] + centres + errors) * (1.0 + self._slack)
 
     def code_loss(self, r: Floats) -> NDArray[np.float64]:
-        """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m)."""
-        norms, power = scaled_norms(r)
-        bound = (norms.T @ self.block_errors).T
+        """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m), of one byte."""
+        norms, power = block_norms(r)
+        bound = (norms.T @ self.block_errors[0]).T
         return bound * (power * (1.0 + self._slack)) + LEAST * (bound > 0)
-
-    def block_norms(self, r: Floats) -> NDArray[np.float64]:
-        """Upper bounds of the norms of r, of shape (n, m) and ordinary size, in blocks: (blocks, m).
-
-        Wide enough that the rounding of a sum over blocks of their products with errors is covered.
-        """
-        norms, power = scaled_norms(r)
-        return norms * (power * (1.0 + self._slack))
 
     @cached_property
     def block_errors(self) -> NDArray[np.float64]:
-        """(blocks, columns): bounds of the 2-norm of what the codes lose in a block."""
-        return self.error[:, : self.shape[1]] * self._powers
+        """(1 or 2, blocks, columns): bounds of the 2-norm of what one byte and both lose in a block."""
+        return self.error[:, :, : self.shape[1]] * self._powers
 
     def decoded(self, cols: NDArray[np.integer]) -> NDArray[np.float32]:
         """Columns as the codes have them, the rows of an array; without bounds."""
-        out = np.empty((len(cols), self.shape[0]), np.float32)
+        out = lent((len(cols), self.shape[0]), np.float32)
         args = (self.codes, self.scale, self.centre, np.asarray(cols, np.intp), out)
         over_ranges(kernel.decode, len(cols), 1, out.size, args)
         return out if not self.exponent[cols].any() else out * self._powers[cols, None].astype(np.float32)
 
 
-def scaled_norms(r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def block_norms(r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Upper bounds of the norms of r, (n,) or (n, m), in blocks, divided by a power of two; and that."""
     top = np.abs(r).max(axis=0, initial=0.0)
     exponent = np.maximum(np.frexp(top)[1], -1000)  # smaller powers would leave the float range
-    scaled = r * np.ldexp(1.0, -exponent)
-    return block_norms(scaled.T).T, np.ldexp(1.0, exponent)
-
-
-def block_norms(rows: Floats) -> NDArray[np.float64]:
-    """Upper bounds of the norms of vectors below one, the rows of an array, in blocks: (..., blocks)."""
-    starts = np.arange(0, rows.shape[-1], ROWS)
-    squares = (
-        np.add.reduceat(rows * rows, starts, axis=-1) if len(starts) else np.zeros((*rows.shape[:-1], 0))
-    )
-    tiny = VANISHED_SQUARES * (
-        np.abs(rows).max(axis=-1, initial=0.0, keepdims=True) > 0
-    )  # squares that underflowed
-    return np.sqrt(squares) * (1.0 + 2.0**-40) + tiny
+    rows = (r * np.ldexp(1.0, -exponent)).T
+    squares = np.add.reduceat(rows * rows, np.arange(0, len(r), ROWS), axis=-1) if len(r) else rows
+    norms = np.sqrt(squares) * (1.0 + 2.0**-40) + VANISHED_SQUARES * (top > 0.0)[..., None]
+    return norms.T, np.ldexp(1.0, exponent)

@@ -16,6 +16,7 @@ QUAD = 4  # rows whose codes of one column lie together
 SLOT = PANEL * QUAD  # bytes of a quad of rows in a panel: a cache line
 SHIFT = 1.5 * 2**23 + 128  # adding it to a float32 rounds, and leaves the integer plus 128 in its low byte
 TOP = 127.0  # codes are within -127 ... 127
+FINE = 256.0  # of a second byte, in a unit of the first: a power of two, so that nothing rounds
 FETCH = 512  # bytes of a row that are asked for ahead
 
 I64, I32 = ir.IntType(64), ir.IntType(32)
@@ -45,20 +46,38 @@ def _store(builder, value, base, at):
     builder.store(value, builder.bitcast(builder.gep(base, [at]), value.type.as_pointer()), align=1)
 
 
-def _encoded(builder, entries, centre, factor):
-    """Entries as shifted codes: (float32 whose low byte is the code, code, t - code) with t in scales.
+def _rounded(builder, t):
+    """Numbers cut to codes: (float32 whose low byte is the code plus 128, code).
 
     Comparisons are written so that LLVM takes min and max instructions for them.
     """
-    u = builder.fsub(entries, centre)
-    u = u if u.type == SINGLE else builder.fptrunc(u, SINGLE)
-    t = builder.fmul(u, factor)
     high, low = _all(SINGLE, TOP), _all(SINGLE, -TOP)
     inside = builder.select(builder.fcmp_ordered("<", t, high), t, high)
     inside = builder.select(builder.fcmp_ordered(">", inside, low), inside, low)
     shifted = builder.fadd(inside, _all(SINGLE, SHIFT))
-    code = builder.fsub(shifted, _all(SINGLE, SHIFT))
-    return shifted, code, builder.fsub(t, code)
+    return shifted, builder.fsub(shifted, _all(SINGLE, SHIFT))
+
+
+def _encoded(builder, entries, centre, factor, fine):
+    """Entries as codes: the shifted bytes, and (what the first byte leaves, its code, what both leave).
+
+    The second byte has what the first leaves, in units of 1 / FINE; both differences are exact.
+    """
+    u = builder.fsub(entries, centre)
+    u = u if u.type == SINGLE else builder.fptrunc(u, SINGLE)
+    t = builder.fmul(u, factor)
+    shifted, code = _rounded(builder, t)
+    left = builder.fsub(t, code)
+    if not fine:
+        return [shifted], [left, code]
+    second, rest = _rounded(builder, builder.fmul(left, _all(SINGLE, FINE)))
+    rest = builder.fsub(left, builder.fmul(rest, _all(SINGLE, 1.0 / FINE)))
+    return [shifted, second], [left, code, rest]
+
+
+def _planes(codes, fine, signature, place):
+    """The arrays that bytes go to: the second one only where it is one of bytes."""
+    return [codes, fine] if signature.args[place].dtype == types.uint8 else [codes]
 
 
 def _add_square(builder, total, v):
@@ -66,18 +85,21 @@ def _add_square(builder, total, v):
 
 
 @intrinsic
-def encode_rows(_context, x, at, stride, count, frame, factor, work, column, codes, place, step):
+def encode_rows(_context, x, at, stride, count, frame, factor, work, column, codes, fine, place, step):
     """Encode four rows of `count` columns, a multiple of PANEL, from x[at], rows being `stride` apart.
 
     With t = (x - frame) * factor a code is t, cut to -127 ... 127 and rounded, plus 128. Bytes of the first
-    panel go to codes[place:], those of the next `step` further. Squares of t - code are added to
-    work[0, column:], those of the codes to work[1, column:]; frames and factors begin at `column` too.
+    panel go to codes[place:], those of the next `step` further, and second bytes to the same places of
+    `fine`, if that is an array of bytes. Squares of t - code are added to work[0, column:], those of the
+    codes to work[1, column:], those of what both bytes leave to work[2, column:]; frames and factors begin at
+    `column` too.
     """
 
     def codegen(context, builder, signature, args):
-        x, at, stride, count, frame, factor, work, column, codes, place, step = _data(
+        x, at, stride, count, frame, factor, work, column, codes, fine, place, step = _data(
             context, builder, signature, args
         )
+        planes = _planes(codes, fine, signature, 9)
         own = ir.VectorType(x.type.pointee, PANEL)
         rows = [builder.gep(x, [builder.add(at, builder.mul(stride, I64(k)))]) for k in range(QUAD)]
         shape = context.make_array(signature.args[6])(context, builder, args[6]).shape
@@ -85,32 +107,33 @@ def encode_rows(_context, x, at, stride, count, frame, factor, work, column, cod
         line = 64 // (signature.args[0].dtype.bitwidth // 8)
         with cgutils.for_range_slice(builder, I64(0), count, I64(PANEL)) as (j, _):
             col = builder.add(column, j)
-            second = builder.add(col, width)
+            places = [builder.add(col, builder.mul(width, I64(p))) for p in range(1 + len(planes))]
             c, f = load(builder, frame, col, own), load(builder, factor, col, SINGLE)
-            lost, squares = load(builder, work, col, SINGLE), load(builder, work, second, SINGLE)
-            word = None
+            sums = [load(builder, work, to, SINGLE) for to in places]
+            words = [None] * len(planes)
             for k, row in enumerate(rows):
                 for ahead in range(0, PANEL, line):
                     fetch(builder, builder.gep(row, [builder.add(j, I64(FETCH // line * 8 + ahead))]))
-                shifted, code, left = _encoded(builder, load(builder, row, j, own), c, f)
-                lost = _add_square(builder, lost, left)
-                squares = _add_square(builder, squares, code)
-                bits = builder.shl(builder.bitcast(shifted, WHOLE), _all(WHOLE, 8 * k))
-                word = bits if word is None else builder.add(word, bits)
-            # 1.5 * 2**23 is 0x4B400000: of its copies only these bits are left in the sum.
-            word = builder.sub(word, _all(WHOLE, (0x4B400000 + 0x40000000) & 0xFFFFFFFF))
-            _store(builder, lost, work, col)
-            _store(builder, squares, work, second)
+                shifted, terms = _encoded(builder, load(builder, row, j, own), c, f, len(planes) > 1)
+                sums = [_add_square(builder, total, term) for total, term in zip(sums, terms)]
+                for p, one in enumerate(shifted):
+                    bits = builder.shl(builder.bitcast(one, WHOLE), _all(WHOLE, 8 * k))
+                    words[p] = bits if words[p] is None else builder.add(words[p], bits)
+            for to, total in zip(places, sums):
+                _store(builder, total, work, to)
             panel = builder.mul(builder.udiv(j, I64(PANEL)), step)
-            _store(builder, word, codes, builder.add(place, panel))
+            for plane, word in zip(planes, words):
+                # 1.5 * 2**23 is 0x4B400000: of its copies only these bits are left in the sum.
+                word = builder.sub(word, _all(WHOLE, (0x4B400000 + 0x40000000) & 0xFFFFFFFF))
+                _store(builder, word, plane, builder.add(place, panel))
         return context.get_dummy_value()
 
     n = types.intp
-    return types.void(x, n, n, n, frame, factor, work, n, codes, n, n), codegen
+    return types.void(x, n, n, n, frame, factor, work, n, codes, fine, n, n), codegen
 
 
 @intrinsic
-def encode_lines(_context, x, at, stride, count, frame, factor, work, column, codes, place, ahead):
+def encode_lines(_context, x, at, stride, count, frame, factor, work, column, codes, fine, place, ahead):
     """Encode `count` rows, a multiple of 16, of four columns from x[at], columns being `stride` apart.
 
     As `encode_rows`; each column's rows lie together. Bytes go to codes[place:], quads of rows SLOT apart.
@@ -118,45 +141,40 @@ def encode_lines(_context, x, at, stride, count, frame, factor, work, column, co
     """
 
     def codegen(context, builder, signature, args):
-        x, at, stride, count, frame, factor, work, column, codes, place, ahead = _data(
+        x, at, stride, count, frame, factor, work, column, codes, fine, place, ahead = _data(
             context, builder, signature, args
         )
+        planes = _planes(codes, fine, signature, 9)
         own, bytes_ = ir.VectorType(x.type.pointee, PANEL), ir.VectorType(ir.IntType(8), PANEL)
         lines = [builder.gep(x, [builder.add(at, builder.mul(stride, I64(k)))]) for k in range(QUAD)]
         columns = [builder.add(column, I64(k)) for k in range(QUAD)]
         frames = [_splat(builder, builder.load(builder.gep(frame, [col]))) for col in columns]
         factors = [_splat(builder, builder.load(builder.gep(factor, [col]))) for col in columns]
-        sums = [[cgutils.alloca_once(builder, SINGLE) for _ in range(QUAD)] for _ in range(2)]
-        for place_of in sums[0] + sums[1]:
-            builder.store(_all(SINGLE, 0.0), place_of)
+        sums = [[cgutils.alloca_once(builder, SINGLE) for _ in range(QUAD)] for _ in range(1 + len(planes))]
+        for four in sums:
+            for held in four:
+                builder.store(_all(SINGLE, 0.0), held)
         quarter = ir.VectorType(I32, 4)
         with cgutils.for_range_slice(builder, I64(0), count, I64(PANEL)) as (i, _):
-            words = []
+            words = [[] for _ in planes]
             for k, line in enumerate(lines):
                 for part in range(0, PANEL, 64 // (signature.args[0].dtype.bitwidth // 8)):
                     fetch(builder, builder.gep(line, [builder.add(builder.add(i, ahead), I64(part))]))
-                shifted, code, left = _encoded(builder, load(builder, line, i, own), frames[k], factors[k])
-                for held, v in ((sums[0][k], left), (sums[1][k], code)):
-                    builder.store(_add_square(builder, builder.load(held), v), held)
-                low = builder.trunc(builder.bitcast(shifted, WHOLE), bytes_)
-                words.append(builder.bitcast(low, quarter))
-            pairs = [
-                builder.shuffle_vector(words[a], words[a + 1], ir.Constant(quarter, order))
-                for a in (0, 2)
-                for order in ([0, 4, 1, 5], [2, 6, 3, 7])
-            ]
-            quads = [
-                builder.shuffle_vector(pairs[a], pairs[a + 2], ir.Constant(quarter, order))
-                for a in (0, 1)
-                for order in ([0, 1, 4, 5], [2, 3, 6, 7])
-            ]
+                entries = load(builder, line, i, own)
+                shifted, terms = _encoded(builder, entries, frames[k], factors[k], len(planes) > 1)
+                for held, v in zip(sums, terms):
+                    builder.store(_add_square(builder, builder.load(held[k]), v), held[k])
+                for plane, one in zip(words, shifted):
+                    low = builder.trunc(builder.bitcast(one, WHOLE), bytes_)
+                    plane.append(builder.bitcast(low, quarter))
             first = builder.add(place, builder.mul(i, I64(PANEL)))
-            for k, quad in enumerate(quads):
-                _store(builder, quad, codes, builder.add(first, I64(k * SLOT)))
+            for plane, four in zip(planes, words):
+                for k, quad in enumerate(_transposed(builder, four, quarter)):
+                    _store(builder, quad, plane, builder.add(first, I64(k * SLOT)))
         shape = context.make_array(signature.args[6])(context, builder, args[6]).shape
         width = builder.extract_value(shape, 1)
-        for part, offset in ((sums[0], I64(0)), (sums[1], width)):
-            for k, held in enumerate(part):
+        for part, four in enumerate(sums):
+            for k, held in enumerate(four):
                 v = builder.load(held)
                 while v.type.count > 1:
                     half = v.type.count // 2
@@ -164,12 +182,22 @@ def encode_lines(_context, x, at, stride, count, frame, factor, work, column, co
                     low = ir.Constant(kind, list(range(half)))
                     high = ir.Constant(kind, list(range(half, 2 * half)))
                     v = builder.fadd(builder.shuffle_vector(v, v, low), builder.shuffle_vector(v, v, high))
-                total = builder.extract_element(v, I32(0))
-                builder.store(total, builder.gep(work, [builder.add(columns[k], offset)]))
+                to = builder.add(columns[k], builder.mul(width, I64(part)))
+                builder.store(builder.extract_element(v, I32(0)), builder.gep(work, [to]))
         return context.get_dummy_value()
 
     n = types.intp
-    return types.void(x, n, n, n, frame, factor, work, n, codes, n, n), codegen
+    return types.void(x, n, n, n, frame, factor, work, n, codes, fine, n, n), codegen
+
+
+def _transposed(builder, four, quarter):
+    """Four vectors of four words, each the bytes of a column, as those of four quads of rows."""
+
+    def mixed(a, b, order):
+        return builder.shuffle_vector(a, b, ir.Constant(quarter, order))
+
+    pairs = [mixed(four[a], four[a + 1], order) for a in (0, 2) for order in ([0, 4, 1, 5], [2, 6, 3, 7])]
+    return [mixed(pairs[a], pairs[a + 2], order) for a in (0, 1) for order in ([0, 1, 4, 5], [2, 3, 6, 7])]
 
 
 @intrinsic
@@ -210,7 +238,7 @@ def extremes(_context, x, at, count, span, column):
 
 # How products of codes and bytes are added, by the type of the number that asks for it: a kernel is compiled
 # for the form that is used, and cached apart from the others.
-VECTORS = {"int32": 8, "int16": 3, "int8": 4}  # vectors taken at a time: sums stay in registers
+VECTORS = {"int32": 4, "int16": 3, "int8": 4}  # vectors taken at a time: sums stay in registers
 
 
 def _called(builder, name, result, *given):
@@ -253,7 +281,8 @@ def _plain(builder, codes, words, totals):
     return totals
 
 
-ADDED = {"int32": (_vnni, 1), "int16": (_avx2, 2), "int8": (_plain, 1)}  # and vectors of a panel
+# With these: how many vectors a panel is, and quads taken at a time.
+ADDED = {"int32": (_vnni, 1, 4), "int16": (_avx2, 2, 2), "int8": (_plain, 1, 2)}
 
 
 @intrinsic
@@ -273,19 +302,23 @@ def multiply_panel(
     column,
     sums,
     place,
+    ahead,
+    step,
 ):
-    """Add products of the codes of a panel with VECTORS[form] vectors, over `quads` quads of rows (even).
+    """Add products of the codes of a panel with VECTORS[form] vectors, over `quads` quads of rows (4 k).
 
     Codes begin at codes[start]; a vector is `quads` words of four bytes, which begin at words[first] and are
     `stride` apart. Sums begin with offsets[unit + vector] and are exact in 32-bit integers; times
     scales[column:] * units[unit + vector] they are added to sums[place + PANEL * vector:], in float32.
+    Meanwhile codes[start + ahead:] are asked for, `step` bytes for each quad.
     """
 
     def codegen(context, builder, signature, args):
-        _, codes, start, words, first, stride, quads, offsets, units, unit, scales, column, sums, place = (
-            _data(context, builder, signature, args)
-        )
-        add, parts = ADDED[form.name]
+        (
+            _, codes, start, words, first, stride, quads, offsets, units, unit, scales, column, sums, place,
+            ahead, step,
+        ) = _data(context, builder, signature, args)  # fmt: skip
+        add, parts, together = ADDED[form.name]
         kind = ir.VectorType(I32, PANEL // parts)
         vectors = range(VECTORS[form.name])
         lines = [builder.gep(words, [builder.add(first, builder.mul(stride, I64(k)))]) for k in vectors]
@@ -295,23 +328,25 @@ def multiply_panel(
             for at in places:
                 builder.store(_splat(builder, offset, kind.count), at)
         base = builder.gep(codes, [start])
-        with cgutils.for_range_slice(builder, I64(0), quads, I64(2)) as (i, _):
-            both = [builder.add(i, I64(a)) for a in range(2)]
-            here = [builder.gep(base, [builder.mul(q, I64(SLOT))]) for q in both]
+        with cgutils.for_range_slice(builder, I64(0), quads, I64(together)) as (i, _):
+            some = [builder.add(i, I64(a)) for a in range(together)]
+            here = [builder.gep(base, [builder.mul(q, I64(SLOT))]) for q in some]
+            for q in some:
+                fetch(builder, builder.gep(base, [builder.add(ahead, builder.mul(q, step))]))
             for line, places in zip(lines, held):
-                given = [builder.load(builder.gep(line, [q])) for q in both]
+                given = [builder.load(builder.gep(line, [q])) for q in some]
                 for at, total in zip(places, add(builder, here, given, [builder.load(at) for at in places])):
                     builder.store(total, at)
         single = ir.VectorType(ir.FloatType(), kind.count)
         for k, places in enumerate(held):
-            step = _splat(builder, builder.load(builder.gep(units, [builder.add(unit, I64(k))])), kind.count)
+            size = _splat(builder, builder.load(builder.gep(units, [builder.add(unit, I64(k))])), kind.count)
             for part, at in enumerate(places):
                 lane = I64(part * kind.count)
-                factor = builder.fmul(load(builder, scales, builder.add(column, lane), single), step)
+                factor = builder.fmul(load(builder, scales, builder.add(column, lane), single), size)
                 new = builder.fmul(builder.sitofp(builder.load(at), single), factor, flags=FAST)
                 to = builder.add(builder.add(place, I64(k * PANEL)), lane)
                 _store(builder, builder.fadd(load(builder, sums, to, single), new, flags=FAST), sums, to)
         return context.get_dummy_value()
 
     n = types.intp
-    return types.void(form, codes, n, words, n, n, n, offsets, units, n, scales, n, sums, n), codegen
+    return types.void(form, codes, n, words, n, n, n, offsets, units, n, scales, n, sums, n, n, n), codegen

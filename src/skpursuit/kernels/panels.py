@@ -16,6 +16,9 @@ at most 4 * 2**-24 |t| <= 2**-22 (127 + |t - q|); the sum of its squares in floa
     ||x - c - s q|| <= s ((1 + 2**-14) ||t - q|| + 2**-14 sqrt(rows))
 
 The squares of the codes are summed too; these sums are integers below 2**24, exact in float32.
+
+A second byte, where it is asked for, has t - q in 256ths, cut to [-127, 127] too; what it leaves is exact, so
+the bound above holds with it in place of t - q, apart from the rounding of t, now relative to a smaller loss.
 """
 
 import numpy as np
@@ -24,7 +27,7 @@ from numba import njit
 from skpursuit.kernels.panel_vectors import PANEL, QUAD, SLOT, encode_lines, encode_rows, extremes
 from skpursuit.kernels.vectors import prefetch
 
-COMPILED_WITH = "fb68a6717dd9"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "78306ff1dbea"  # digest of these files: Numba notes changes of its own file only
 
 ROWS = 512  # rows in a block
 WIDTH = 512  # columns of a block whose extremes are found before it is encoded, while it is in the cache
@@ -46,36 +49,38 @@ def sample_span(lo, hi, flat, stride, n, span, block, moments):
     `moments` has sums of entries less that of the first row, of their squares, and over blocks of the ranges
     within the block.
     """
-    first = flat[:stride]
-    for j in range(lo, hi):
-        span[0, j] = first[j]
-        span[1, j] = first[j]
-        moments[0, j] = 0.0
-        moments[1, j] = 0.0
-        moments[2, j] = 0.0
+    # Lines that begin at lo: LLVM makes vectors of loops over them, but not of loops from lo on.
+    wide, first = hi - lo, flat[lo:hi]
+    low, high, least, most = span[0, lo:hi], span[1, lo:hi], block[0, lo:hi], block[1, lo:hi]
+    sums, squares, ranges = moments[0, lo:hi], moments[1, lo:hi], moments[2, lo:hi]
+    for j in range(wide):
+        low[j] = first[j]
+        high[j] = first[j]
+        sums[j] = 0.0
+        squares[j] = 0.0
+        ranges[j] = 0.0
     for start in range(0, n, ROWS):
         stop = min(start + ROWS, n)
-        for j in range(lo, hi):
-            block[0, j] = flat[start * stride + j]
-            block[1, j] = flat[start * stride + j]
+        for j in range(wide):
+            least[j] = flat[start * stride + lo + j]
+            most[j] = least[j]
         for i in range(start, stop, 2 * SAMPLED):
-            other = min(i + SAMPLED, stop - 1)
-            a, b = flat[i * stride : i * stride + hi], flat[other * stride : other * stride + hi]
-            for j in range(lo, hi):
-                m = block[0, j]
-                m = a[j] if a[j] < m else m
-                block[0, j] = b[j] if b[j] < m else m
-                m = block[1, j]
-                m = a[j] if a[j] > m else m
-                block[1, j] = b[j] if b[j] > m else m
-                u = np.float64(a[j] - first[j])
-                v = np.float64(b[j] - first[j])
-                moments[0, j] += u + v
-                moments[1, j] += u * u + v * v
-        for j in range(lo, hi):
-            moments[2, j] += np.float64(block[1, j]) - np.float64(block[0, j])
-            span[0, j] = block[0, j] if block[0, j] < span[0, j] else span[0, j]
-            span[1, j] = block[1, j] if block[1, j] > span[1, j] else span[1, j]
+            at, other = i * stride + lo, min(i + SAMPLED, stop - 1) * stride + lo
+            a, b = flat[at : at + wide], flat[other : other + wide]
+            for j in range(wide):
+                x, y = a[j], b[j]
+                smaller = x if x < y else y
+                larger = x if x > y else y
+                least[j] = smaller if smaller < least[j] else least[j]
+                most[j] = larger if larger > most[j] else most[j]
+                u = np.float64(x - first[j])
+                v = np.float64(y - first[j])
+                sums[j] += u + v
+                squares[j] += u * u + v * v
+        for j in range(wide):
+            ranges[j] += np.float64(most[j]) - np.float64(least[j])
+            low[j] = least[j] if least[j] < low[j] else low[j]
+            high[j] = most[j] if most[j] > high[j] else high[j]
 
 
 @njit(cache=True, nogil=True)
@@ -119,28 +124,33 @@ def predict(lo, hi, flat, span, moments, sampled, frame, factor, scale, centre, 
 
 @njit(cache=True, nogil=True)
 def encode_stream(
-    lo, hi, flat, stride, n, first, last, frame, factor, codes, tail, work, scale, error, squares, doubt
-):
+    lo, hi, flat, stride, n, first, last, frame, factor, codes, fine, tail, work,
+    scale, error, squares, doubt,
+):  # fmt: skip
     """Encode the columns from lo to hi (multiples of PANEL) in predicted frames, four whole rows at a time.
 
     Blocks from `first` to `last` are encoded. `doubt[block, panel]` is set where a column loses more than
     twice what its scale would lose by rounding, a twelfth of a square each.
     """
-    out = codes.reshape(codes.size)
+    out, more = codes.reshape(codes.size), fine.reshape(fine.size)
     last_rows = tail.reshape(tail.size)
     wide, step = hi - lo, codes.shape[1] * SLOT
     for b in range(first, last):
         stop = min(n, (b + 1) * ROWS)
         for j in range(lo, hi):
-            work[0, j] = 0.0
-            work[1, j] = 0.0
+            for p in range(work.shape[0]):
+                work[p, j] = 0.0
         for i in range(b * ROWS, stop, QUAD):
             place = lo // PANEL * step + i // QUAD * SLOT
             if i + QUAD <= n:
-                encode_rows(flat, i * stride + lo, stride, wide, frame, factor, work, lo, out, place, step)
+                encode_rows(
+                    flat, i * stride + lo, stride, wide, frame, factor, work, lo, out, more, place, step
+                )
             else:
                 _fill_tail(flat, stride, n, i, lo, hi, 0, frame, tail)
-                encode_rows(last_rows, lo, tail.shape[1], wide, frame, factor, work, lo, out, place, step)
+                encode_rows(
+                    last_rows, lo, tail.shape[1], wide, frame, factor, work, lo, out, more, place, step
+                )
         rows = stop - b * ROWS
         for j in range(lo, hi):
             if not work[0, j] <= rows / 3.0:
@@ -150,7 +160,7 @@ def encode_stream(
 
 @njit(cache=True, nogil=True)
 def encode_blocks(
-    lo, hi, listed, flat, stride, n, shift, codes, tail, frame, factor, work, span,
+    lo, hi, listed, flat, stride, n, shift, codes, fine, tail, frame, factor, work, span,
     scale, centre, error, squares, peak,
 ):  # fmt: skip
     """Encode the blocks of a list that begin at columns from lo to hi, each with its own extremes.
@@ -158,7 +168,7 @@ def encode_blocks(
     The list has rows of (block, first column, number of columns), in whole panels. Column j of the codes is
     column j - shift of the matrix, whose rows are `stride` apart.
     """
-    out = codes.reshape(codes.size)
+    out, more = codes.reshape(codes.size), fine.reshape(fine.size)
     last_rows = tail.reshape(tail.size)
     step = codes.shape[1] * SLOT
     for item in range(listed.shape[0]):
@@ -172,57 +182,51 @@ def encode_blocks(
             place = first // PANEL * step + i // QUAD * SLOT
             if i + QUAD <= n:
                 at = i * stride + first - shift
-                encode_rows(flat, at, stride, wide, frame, factor, work, first, out, place, step)
+                encode_rows(flat, at, stride, wide, frame, factor, work, first, out, more, place, step)
             else:
                 _fill_tail(flat, stride, n, i, first, first + wide, shift, frame, tail)
                 encode_rows(
-                    last_rows, first, tail.shape[1], wide, frame, factor, work, first, out, place, step
+                    last_rows, first, tail.shape[1], wide, frame, factor, work, first, out, more, place, step
                 )
         _finish(b, first, first + wide, stop - start, work, scale, error, squares)
 
 
 @njit(cache=True, nogil=True)
 def encode_by_columns(
-    lo, hi, flat, stride, n, d, codes, copy, frame, factor, work, span, scale, centre, error, squares, peak
-):
+    lo, hi, flat, stride, n, d, codes, fine, copy, frame, factor, work, span,
+    scale, centre, error, squares, peak,
+):  # fmt: skip
     """Encode the columns from lo to hi (multiples of PANEL) of a matrix whose columns lie together.
 
     Four columns of a block stay in the first cache from the time their extremes are found until they are
     encoded. `copy` has room for four columns of a block, for what is no whole number of vectors.
     """
-    out = codes.reshape(codes.size)
-    quads = codes.shape[1]
-    for p in range(lo, hi, PANEL):
+    out, more = codes.reshape(codes.size), fine.reshape(fine.size)
+    for j in range(lo, hi, QUAD):
+        first = (j // PANEL * codes.shape[1] * PANEL + j % PANEL) * QUAD
         for b in range(scale.shape[0]):
             start = b * ROWS
             rows = min(ROWS, n - start)
             full = -(-rows // PANEL) * PANEL
-            place = (p // PANEL * quads + start // QUAD) * SLOT
-            for j in range(p, p + PANEL, QUAD):
-                whole = rows == full and j + QUAD <= d
-                if not whole:
-                    for k in range(QUAD):
-                        at = min(j + k, d - 1) * stride + start
-                        for i in range(full):
-                            copy[k * ROWS + i] = flat[at + min(i, rows - 1)]
+            place = first + start * PANEL
+            if rows == full and j + QUAD <= d:
                 for k in range(QUAD):
-                    if whole:
-                        extremes(flat, (j + k) * stride + start, full, span, j + k)
-                    else:
-                        extremes(copy, k * ROWS, full, span, j + k)
+                    extremes(flat, (j + k) * stride + start, full, span, j + k)
                 _frame(b, j, j + QUAD, span, frame, factor, work, scale, centre, peak)
-                if whole:
-                    encode_lines(
-                        flat, j * stride + start, stride, full, frame, factor, work, j, out,
-                        place + (j - p) * QUAD,
-                        QUAD * stride if j + QUAD < p + PANEL else ROWS - (PANEL - QUAD) * stride,
-                    )  # fmt: skip
-                else:
-                    for k in range(QUAD):
-                        for i in range(rows, full):
-                            copy[k * ROWS + i] = frame[j + k]
-                    encode_lines(copy, 0, ROWS, full, frame, factor, work, j, out, place + (j - p) * QUAD, 0)
-            _finish(b, p, p + PANEL, rows, work, scale, error, squares)
+                at, ahead = j * stride + start, ROWS if b + 1 < scale.shape[0] else QUAD * stride - start
+                encode_lines(flat, at, stride, full, frame, factor, work, j, out, more, place, ahead)
+            else:
+                for k in range(QUAD):
+                    at = min(j + k, d - 1) * stride + start
+                    for i in range(full):
+                        copy[k * ROWS + i] = flat[at + min(i, rows - 1)]
+                    extremes(copy, k * ROWS, full, span, j + k)
+                _frame(b, j, j + QUAD, span, frame, factor, work, scale, centre, peak)
+                for k in range(QUAD):
+                    for i in range(rows, full):
+                        copy[k * ROWS + i] = frame[j + k]
+                encode_lines(copy, 0, ROWS, full, frame, factor, work, j, out, more, place, 0)
+            _finish(b, j, j + QUAD, rows, work, scale, error, squares)
 
 
 @inlined
@@ -236,9 +240,10 @@ def _fill_tail(flat, stride, n, start, lo, hi, shift, frame, tail):
 @inlined
 def _span_rows(flat, stride, first, to, width, start, stop, span):
     """Smallest and largest entry of each column; four rows at a time spare the running ones."""
+    low, high = span[0, to : to + width], span[1, to : to + width]
     for j in range(width):
-        span[0, to + j] = flat[start * stride + first + j]
-        span[1, to + j] = flat[start * stride + first + j]
+        low[j] = flat[start * stride + first + j]
+        high[j] = low[j]
     for i in range(start, stop, 4):
         # Repeating the last row at the end changes no extremum.
         p = i * stride + first
@@ -250,16 +255,16 @@ def _span_rows(flat, stride, first, to, width, start, stop, span):
             prefetch(flat, (i + k) * stride + first + width - 1)
         a, b, c, d = flat[p : p + width], flat[q : q + width], flat[r : r + width], flat[t : t + width]
         for j in range(width):
-            m = span[0, to + j]
+            m = low[j]
             m = a[j] if a[j] < m else m
             m = b[j] if b[j] < m else m
             m = c[j] if c[j] < m else m
-            span[0, to + j] = d[j] if d[j] < m else m
-            m = span[1, to + j]
+            low[j] = d[j] if d[j] < m else m
+            m = high[j]
             m = a[j] if a[j] > m else m
             m = b[j] if b[j] > m else m
             m = c[j] if c[j] > m else m
-            span[1, to + j] = d[j] if d[j] > m else m
+            high[j] = d[j] if d[j] > m else m
 
 
 @inlined
@@ -275,8 +280,8 @@ def _frame(b, lo, hi, span, frame, factor, work, scale, centre, peak):
         if half > 0.0:
             s = max(np.float64(np.float32(half / 127.0 * (1.0 + 2.0**-20))), LOW_SCALE)
         factor[j] = 1.0 / s if s > 0.0 else 0.0
-        work[0, j] = 0.0
-        work[1, j] = 0.0
+        for p in range(work.shape[0]):
+            work[p, j] = 0.0
         scale[b, j] = s
         centre[b, j] = c
         peak[j] = max(peak[j], max(abs(low), abs(high)))
@@ -287,6 +292,9 @@ def _finish(b, lo, hi, rows, work, scale, error, squares):
     """Bound what the codes lose in a block, and note the squares of what they stand for."""
     for j in range(lo, hi):
         s = np.float64(scale[b, j])
-        loss = np.sqrt(np.float64(work[0, j])) * (1.0 + 2.0**-14) + 2.0**-14 * np.sqrt(np.float64(rows))
-        error[b, j] = loss * s * (1.0 + 2.0**-22)
+        slack = 2.0**-14 * np.sqrt(np.float64(rows))
+        for p in range(error.shape[0]):
+            loss = np.sqrt(np.float64(work[2 * p, j])) * (1.0 + 2.0**-14) + slack
+            error[p, b, j] = loss * s * (1.0 + 2.0**-22)
+            slack += 2.0**-20 * np.sqrt(np.float64(work[0, j]))
         squares[b, j] = s * s * np.float64(work[1, j])

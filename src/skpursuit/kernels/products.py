@@ -22,9 +22,8 @@ from numba import config, njit
 
 from skpursuit.kernels.panel_vectors import PANEL, QUAD, SLOT, VECTORS, multiply_panel
 from skpursuit.kernels.panels import ROWS
-from skpursuit.kernels.vectors import prefetch
 
-COMPILED_WITH = "4534f2c2ec08"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "099d0fc8699d"  # digest of these files: Numba notes changes of its own file only
 
 # The type of a number tells the kernel its form: Numba compiles, and caches, one for each.
 FORMS: dict[str, Any] = {
@@ -87,14 +86,12 @@ def multiply(lo, hi, form, codes, scale, words, offsets, units, out):
             first = b * (ROWS // QUAD)
             count = min(ROWS // QUAD, quads - first)
             here = (j // PANEL * quads + first) * SLOT
-            share = -(-count * group // m)
+            share = SLOT * group // m  # bytes of the next block that are asked for with a quad of this one
             for k in range(0, m, group):
-                asked = here + (count + k // group * share) * SLOT
-                for q in range(share):
-                    prefetch(flat, asked + q * SLOT)
                 multiply_panel(
                     form, flat, here, whole, k * quads + first, quads, count,
                     begin, step, b * m + k, scales, b * width + j, sums, PANEL * k,
+                    count * (SLOT + k // group * share), share,
                 )  # fmt: skip
         for k in range(m):
             for c in range(PANEL):
@@ -117,8 +114,8 @@ def cut_vectors(grouped, fresh, R, before, cuts, whole, offsets, units, sums):
     cuts : int, how often what is left of each vector is cut
     whole : (>= m * cuts, padded rows) int8, written
     offsets, units : (blocks, >= m * cuts), written; see `multiply`
-    sums : (m, 4, blocks), written: the sum of a vector, upper bounds of its 1-norm, of the squared 2-norm of
-        what is not represented, and of the squared 2-norm of all its cuts
+    sums : (m, 5, blocks), written: the sum of a vector, its 1-norm, and squared 2-norms: of what is not
+        represented, of all its cuts, and of itself
     """
     v = np.empty(ROWS)
     for b in range(units.shape[0]):
@@ -130,12 +127,15 @@ def cut_vectors(grouped, fresh, R, before, cuts, whole, offsets, units, sums):
         for t in range(R.shape[0]):
             total = 0.0
             one = 0.0
+            square = 0.0
             for i in range(count):
-                total += R[t, first + i]
-                one += abs(R[t, first + i])
+                entry = R[t, first + i]
+                total += entry
+                one += abs(entry)
+                square += entry * entry
                 if fresh:
                     before[first + i] = 0.0
-                v[i] = R[t, first + i] - before[first + i]
+                v[i] = entry - before[first + i]
             made = 0.0
             for k in range(t * cuts, (t + 1) * cuts):
                 top = _group_top(v, full) / 126.0 if grouped else _top(v, full) / 127.0
@@ -163,6 +163,7 @@ def cut_vectors(grouped, fresh, R, before, cuts, whole, offsets, units, sums):
             sums[t, 1, b] = one
             sums[t, 2, b] = left
             sums[t, 3, b] = made * made
+            sums[t, 4, b] = square
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -197,47 +198,56 @@ def add_up(lo, hi, running, products, first, cuts, before, centre, totals, unit,
     vectors up to t. The products of `first` vectors come before those of vector 0. A `before` of no entries
     is zero.
     """
-    sums, more = np.empty(STRIP), np.empty(STRIP)
+    whole, rest = np.empty(STRIP), np.empty(STRIP)
     even = centre.shape[0] // 4 * 4
     for a in range(lo, hi, STRIP):
-        wide = min(STRIP, hi - a)
-        for j in range(wide):
+        # Lines that begin at a: LLVM makes vectors of loops over them, but not of loops from a on.
+        z = min(a + STRIP, hi)
+        sums, more = whole[: z - a], rest[: z - a]
+        for j in range(sums.size):
             sums[j] = before[a + j] / unit if before.size else 0.0
         for k in range(first * cuts):
-            for j in range(wide):
-                sums[j] += np.float64(products[k, a + j])
+            _add_line(products[k, a:z], sums)
         for t in range(out.shape[0]):
             if not running:
-                for j in range(wide):
+                for j in range(sums.size):
                     sums[j] = 0.0
             for k in range((first + t) * cuts, (first + t + 1) * cuts):
-                for j in range(wide):
-                    sums[j] += np.float64(products[k, a + j])
-            for j in range(wide):
+                _add_line(products[k, a:z], sums)
+            for j in range(sums.size):
                 more[j] = sums[j]
             for b in range(0, even, 4):
                 p, q, r, s = totals[t, b], totals[t, b + 1], totals[t, b + 2], totals[t, b + 3]
-                for j in range(wide):
-                    more[j] += (centre[b, a + j] * p + centre[b + 1, a + j] * q) + (
-                        centre[b + 2, a + j] * r + centre[b + 3, a + j] * s
-                    )
+                c, d, e, f = centre[b, a:z], centre[b + 1, a:z], centre[b + 2, a:z], centre[b + 3, a:z]
+                for j in range(sums.size):
+                    more[j] += (c[j] * p + d[j] * q) + (e[j] * r + f[j] * s)
             for b in range(even, centre.shape[0]):
-                p = totals[t, b]
-                for j in range(wide):
-                    more[j] += centre[b, a + j] * p
-            for j in range(wide):
-                out[t, a + j] = unit * more[j]
+                p, c = totals[t, b], centre[b, a:z]
+                for j in range(sums.size):
+                    more[j] += c[j] * p
+            to = out[t, a:z]
+            for j in range(sums.size):
+                to[j] = unit * more[j]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _add_line(line, sums):
+    for j in range(sums.size):
+        sums[j] += np.float64(line[j])
 
 
 @njit(cache=True, nogil=True)
 def decode(lo, hi, codes, scale, centre, cols, out):
     """The columns cols[lo:hi] as their codes have them, the rows of a float32 array."""
-    n = out.shape[1]
+    n, flat = out.shape[1], codes.reshape(codes.size)
     for a in range(lo, hi):
-        panel, lane = divmod(cols[a], PANEL)
+        j = cols[a]
+        first = (j // PANEL * codes.shape[1] * PANEL + j % PANEL) * QUAD
         for b in range(scale.shape[0]):
-            s = scale[b, cols[a]]
-            c = np.float32(centre[min(b, centre.shape[0] - 1), cols[a]])
-            for i in range(b * ROWS, min((b + 1) * ROWS, n)):
-                code = np.float32(codes[panel, i // QUAD, lane, i % QUAD]) - np.float32(128.0)
-                out[a, i] = c + s * code
+            s = scale[b, j]
+            c = np.float32(centre[b, j]) - np.float32(128.0) * s
+            start = b * ROWS
+            lines = flat[first + start * PANEL : first + start * PANEL + ROWS * PANEL]
+            to = out[a, start : min(start + ROWS, n)]
+            for i in range(to.size):
+                to[i] = c + s * np.float32(lines[i // QUAD * SLOT + i % QUAD])

@@ -56,21 +56,24 @@ def overlooked(lo, hi, g, norms, errors, wide, loss, factors, limits, first):  #
     """
     reach = np.empty(WIDTH, np.float32)
     for start in range(lo, hi, WIDTH):
-        count = min(WIDTH, hi - start)
+        # Lines that begin at start: LLVM makes vectors of loops over them, but not of loops from start on.
+        stop = min(start + WIDTH, hi)
+        most = wide[start:stop]
         for t in range(g.shape[0]):
-            limit, top, near = limits[t], norms[t].max(), 0
-            for a in range(count):
-                reach[a] = abs(g[t, start + a]) + top * wide[start + a]
+            limit, top, near, products = limits[t], norms[t].max(), 0, g[t, start:stop]
+            for a in range(most.size):
+                reach[a] = abs(products[a]) + top * most[a]
             for p in range(loss.shape[1]):
-                for a in range(count):
-                    reach[a] += loss[t, p] * factors[p, start + a]
-            for a in range(count):
+                amount, part = loss[t, p], factors[p, start:stop]
+                for a in range(most.size):
+                    reach[a] += amount * part[a]
+            for a in range(most.size):
                 near += not (reach[a] < limit)
             if near == 0:
                 continue
-            for a in range(count):
+            for a in range(most.size):
                 if not (reach[a] < limit) and first[start + a] > t:
-                    bound = reach[a] - top * wide[start + a]
+                    bound = reach[a] - top * most[a]
                     for b in range(errors.shape[0]):
                         bound += norms[t, b] * errors[b, start + a]
                     if not (bound < limit):

@@ -1,22 +1,24 @@
 """A sparse model of a table: the task, the number of features, and how far each can be trusted.
 
-The number of features is chosen by cross-validation on a part of the rows. The scorer that the estimator
-calls for every fold and size also keeps what was predicted there, so that one cross-validation gives the
-choice, the scores in units people know, the residuals that intervals are made of, and the pictures of a
-report. The rest of the rows gives one honest score; the model itself is fitted to all rows.
+The model, and how many features it has, is chosen by cross-validation on all rows (`_Recording`), which also
+keeps what was predicted for rows that a model had not seen: that gives scores in units people know, the
+residuals that intervals are made of, and the pictures of a report. The same procedure on a part of the rows
+gives one honest score on the rest.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
@@ -41,6 +43,12 @@ LARGEST_TARGET = 1e75  # the spread of squared errors takes fourth powers, which
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995)  # of residuals, kept
 BOOTSTRAPS = 50
 ALL_FEATURES_CELLS = 2e7  # of X, up to which a model of all features is fitted to compare with
+#: How the features of a model came together, by the family that the estimator names.
+FAMILIES = {
+    "boost": "in many small steps (boosting), which keeps effects small",
+    "greedy": "one after the other",
+    "swap": "one after the other, with exchanges",
+}
 
 
 @dataclass(frozen=True)
@@ -51,9 +59,11 @@ class FitOptions:
     most: int | None = None  # the largest number that cross-validation tries
     task: str = "auto"  # what the target is
     loss: str | None = None  # what is minimised; None: that of the task
-    solver: str = "omp"  # see `PursuitRegressor`, as for the next
+    solver: str = "auto"  # see `PursuitRegressorCV`, as for the next; where k is given, "auto" is "omp"
     selector: str = "auto"
-    normalize: bool = True  # whether features compete as if all had the same spread
+    #: whether features compete as if all had the same spread; None: where X is dense
+    normalize: bool | None = None
+    ridge: float | None = None  # where k is chosen; None tries several, on folds that are drawn twice
     test_share: float = 0.2  # share of the rows that are held out for the score
     seed: int = 0  # seed of the splits and of randomised selectors
     #: whether scores of all sizes are needed though k is given, because somebody draws them
@@ -97,11 +107,14 @@ class Outcome:
     everything: float | None  # that of a model of all features; None where none was fitted
     #: numbers of features that were tried, with their cross-validated scores; empty where k was given
     sizes: Sequence[Size]
+    how: str  # how the features came together, in words
     effects: list[Effect]  # the features of the model, the most important first
     path: Any  # the estimator whose path can be drawn
     features: tuple[str, ...]  # names of all columns of the path's X
     actual: np.ndarray  # targets
     predicted: np.ndarray  # by models that did not see them; of classes a table of chances
+    judged_by: str = "cross-validation"  # what made these predictions, and those of `sizes`
+    chosen: bool = True  # whether the number of features was chosen, not given
     at_limit: bool = False  # whether the largest number of features that was tried is the best
 
 
@@ -120,56 +133,66 @@ def losses_of(task: str) -> list[str]:
 def fit_table(table: Table, options: FitOptions) -> Outcome:
     """Fit a sparse model to a table and judge it; TableError if it has too few rows, or a class has."""
     y = np.asarray(table.y)
-    if options.task == "auto":
-        options = replace(options, task=task_of(y))
-    regression = options.task == "regression"
-    options = replace(options, loss=options.loss or losses_of(options.task)[0])
     with naming(table.path):
-        _check(y, options)
-        train, test = _split(y, options)
+        options = checked(y, table.X.shape[1], options)
+        train, test = split_rows(y, options)
+    regression = options.task == "regression"
     X_train, X_test = take_rows(table.X, train), take_rows(table.X, test)
-    judged = _judge(X_train, y[train], options)
-    k = min(options.k or judged.choice, table.X.shape[1])
     options.progress("fitting", 0.0)
-    known = judged.path is not None and options.k is None  # the path ends in the model of that size
-    score = (judged.path if known else _fitted(X_train, y[train], k, options)).score(X_test, y[test])
+    score = fitted(X_train, y[train], options).score(X_test, y[test])
     if not np.isfinite(score):
         with naming(table.path):
             raise Refused("huge numbers")
     constant = DummyRegressor() if regression else DummyClassifier()
     baseline = constant.fit(X_train[:, :1], y[train]).score(X_test[:, :1], y[test])
     everything = _everything(X_train, y[train], X_test, y[test], options) if options.reported else None
-    final = _fitted(table.X, y, k, options)
-    actual, predicted = judged.at(k)
-    info: dict[str, Any] = {
-        "rows": len(y),
-        "k": k,
-        "loss": options.loss,
-        "solver": options.solver,
-        "selector": options.selector,
-        "held_out_score": float(score),
-        "held_out_rows": len(test),
-        "score": "R2" if regression else "accuracy",
-    }
-    if regression:
-        left = np.quantile(actual - predicted, QUANTILES)
-        info["residuals"] = {str(place): value for place, value in zip(QUANTILES, left.tolist())}
+    judged = _judge(table.X, y, options)
+    final = judged.path if options.k is None else fitted(table.X, y, options)
+    actual, predicted = judged.at(judged.chosen)
+    info = info_of(final, options, actual, predicted) | {"rows": len(y), "held_out_rows": len(test)}
+    info["held_out_score"] = float(score)
     classes = None if regression else final.classes_
-    sizes = judged.sizes(classes) if options.k is None or options.drawn else []
     return Outcome(
         model=linear_model(table, final.coef_, final.intercept_, classes, info),
         task=options.task,
         score=float(score),
         baseline=float(baseline),
         everything=everything,
-        sizes=sizes,
-        effects=_effects(table, y, k, np.atleast_2d(final.coef_), options),
+        sizes=judged.sizes(classes),
+        how=how(info),
+        effects=_effects(table, y, final.coef_, replace(options, ridge=info["ridge"] or None)),
         path=judged.path,
         features=table.features,
         actual=actual,
         predicted=predicted,
-        at_limit=len(sizes) > 1 and k == sizes[-1].k and k < table.X.shape[1] and options.k is None,
+        chosen=options.k is None,
+        at_limit=judged.at_limit,
     )
+
+
+def info_of(final: Any, options: FitOptions, actual: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
+    """Return what a model's file keeps of a fit: how it was made, and quantiles of residuals."""
+    choice: Any = {"family": options.solver, "ridge": 0.0} if options.k else final.choice_
+    info: dict[str, Any] = {
+        "k": options.k or final.n_nonzero_coefs_,
+        "loss": options.loss,
+        "solver": options.solver,
+        "selector": options.selector,
+        "family": choice["family"],
+        "ridge": choice["ridge"],
+        "score": "R2" if options.task == "regression" else "accuracy",
+    }
+    if options.task == "regression":
+        left = np.quantile(actual - predicted, QUANTILES)
+        info["residuals"] = {str(place): value for place, value in zip(QUANTILES, left.tolist())}
+        info["rmse"] = float(root_mean_squared_error(actual, predicted))
+    return info
+
+
+def how(info: dict[str, Any]) -> str:
+    """Say how the features of a model came together."""
+    ridge = f", with a ridge of {info['ridge']:.3g}" if info["ridge"] else ""
+    return FAMILIES.get(info["family"], f"by the solver {info['family']}") + ridge
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
@@ -178,9 +201,12 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
     return np.take(X.T, rows, axis=1).T if fortran else X[rows]
 
 
-def _check(y: np.ndarray, options: FitOptions) -> None:
-    """Refuse what no model can be fitted to."""
-    able = solver_names(lambda kind: kind.has_sparsity)
+def checked(y: np.ndarray, features: int, options: FitOptions) -> FitOptions:
+    """Return options with what the target decides; refuse what no model can be fitted to."""
+    task = task_of(y) if options.task == "auto" else options.task
+    k = options.k and min(options.k, features)
+    options = replace(options, task=task, loss=options.loss or losses_of(task)[0], k=k)
+    able = ["auto", *solver_names(lambda kind: kind.has_sparsity)]
     for option, names in (("selector", NAMES), ("solver", able), ("loss", losses_of(options.task))):
         if (given := getattr(options, option)) not in names:
             raise Refused(f"unknown {option}", given=given, names=", ".join(names))
@@ -202,9 +228,10 @@ def _check(y: np.ndarray, options: FitOptions) -> None:
     elif counts.min() < FEWEST_OF_A_CLASS:
         rare = str(labels[int(np.argmin(counts))])
         raise Refused("rare class", label=rare, count=counts.min(), least=FEWEST_OF_A_CLASS)
+    return options
 
 
-def _split(y: np.ndarray, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
+def split_rows(y: np.ndarray, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows to fit and those held out, of every class as large a share."""
     classes = None if options.task == "regression" else np.unique(y, return_inverse=True)[1]
     fewest, kept = (FEWEST_HELD_OUT, FOLDS) if classes is None else (classes.max() + 1, 2 * classes.max() + 2)
@@ -221,30 +248,57 @@ def _split(y: np.ndarray, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
     return np.sort(train), np.sort(test)
 
 
+class _Recording:
+    """A cross-validated estimator that keeps what the models of the chosen path predict on the folds."""
+
+    recorded: Sequence[tuple[np.ndarray, list[np.ndarray]]] = ()  # for each fold the targets, and predictions
+    chosen = 0  # the place of the chosen model among the predictions
+
+    def _keep_choice(self, choice: Any, arena: Any, path: Any, fits: Any, data: Any, nothing: Any) -> None:
+        estimator: Any = super()
+        estimator._keep_choice(choice, arena, path, fits, data, nothing)
+        models = path[: len(fits)] if choice.candidate else [nothing]
+        self.chosen = path.index(choice.candidate) if choice.candidate else 0
+        folds = [arena.fits(one.model) for one in models]
+        judge: Any = copy.copy(self)
+        judge.scoring = ""  # a scorer by name looks at nothing but predictions, which are quick to make
+        method = "predict_proba" if is_classifier(self) else "predict"
+        self.recorded = []
+        for f, (_, test) in enumerate(data.splits):
+            found: list[np.ndarray] = []
+
+            def keep(model: Any, X: Any, y: np.ndarray, found: list[np.ndarray] = found) -> float:
+                found.append(np.array(getattr(model, method)(X)))
+                return 0.0
+
+            judge._scores_of_fold(data, [fold[f] for fold in folds], test, keep)
+            self.recorded.append((data.labels[test], found))
+
+
 @dataclass
 class _Judged:
-    """Cross-validated predictions for numbers of features from 1 on, fold by fold."""
+    """Predictions for rows that the models had not seen, and the estimator that made them."""
 
+    folds: Sequence[tuple[np.ndarray, list[np.ndarray]]]  # targets, and predictions by all models of a path
+    chosen: int = 0  # the place of the chosen model on the path
     path: Any = None
-    choice: int = 1
-    folds: list[tuple[np.ndarray, list[np.ndarray]]] = field(default_factory=list)
+    at_limit: bool = False  # whether the chosen model is the largest that was tried
 
-    def record(self, actual: np.ndarray, predicted: np.ndarray) -> None:
-        """Keep the predictions of one fold and size; sizes of a fold come one after the other."""
-        if not self.folds or not np.array_equal(self.folds[-1][0], actual):
-            self.folds.append((actual, []))
-        self.folds[-1][1].append(predicted)
-
-    def at(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return targets and predictions of all folds; a path that ended early repeats its last size."""
+    def at(self, place: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return targets and predictions of all folds; a path that ended early repeats its last model."""
         actual = np.concatenate([one for one, _ in self.folds])
-        return actual, np.concatenate([sizes[min(k, len(sizes)) - 1] for _, sizes in self.folds])
+        return actual, np.concatenate([models[min(place, len(models) - 1)] for _, models in self.folds])
 
     def sizes(self, classes: np.ndarray | None) -> list[Size]:
-        """Return every size with its scores: R2 and RMSE, or accuracy and (for two classes) AUC."""
-        found = []
-        for k in range(1, 1 + min(len(sizes) for _, sizes in self.folds)):
-            actual, predicted = self.at(k)
+        """Return every size with its scores: R2 and RMSE, or accuracy and (for two classes) AUC.
+
+        Of several models of one size the chosen one counts, or the last.
+        """
+        found: dict[int, Size] = {}
+        places = [] if self.path is None else list(range(min(len(models) for _, models in self.folds)))
+        for place in places and [*places, min(self.chosen, places[-1])]:
+            actual, predicted = self.at(place)
+            k = int(self.path.path_sizes_[place]) if len(places) > 1 else self.path.n_nonzero_coefs_
             if classes is None:
                 scores = r2_score(actual, predicted), root_mean_squared_error(actual, predicted)
             else:
@@ -252,56 +306,65 @@ class _Judged:
                 two = len(classes) == 2
                 area = roc_auc_score(actual == classes[1], predicted[:, 1]) if two else math.nan
                 scores = np.mean(right), area
-            found.append(Size(k, *map(float, scores)))
-        return found
+            found[k] = Size(k, *map(float, scores))
+        return sorted(found.values(), key=lambda size: size.k)
 
 
 def _judge(X: Any, y: np.ndarray, options: FitOptions) -> _Judged:
-    """Cross-validate all numbers of features up to a limit; only k where it is given and nothing is drawn."""
-    judged = _Judged()
-    regression = options.task == "regression"
-    fewest = FOLDS if regression else int(np.unique(y, return_counts=True)[1].min())
-    kind = KFold if regression else StratifiedKFold
-    folds = kind(max(2, min(FOLDS, fewest)), shuffle=True, random_state=options.seed)
+    """Cross-validate models up to a limit; only that of k features where it is given and nothing is drawn."""
+    options.progress("cross-validation", 0.0)
     if options.k is not None and not options.drawn:
-        method = "predict" if regression else "predict_proba"
+        method = "predict_proba" if options.task == "classification" else "predict"
         with quiet():
-            fixed = _estimator(min(options.k, X.shape[1]), options)
-            judged.record(y, cross_val_predict(fixed, X, y, cv=folds, method=method))
-        return judged
+            guess = cross_val_predict(fixed(options), X, y, cv=_folds(y, options), method=method)
+        return _Judged([(y, [guess])])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", RuntimeWarning)
+        path = chooser(y, options, recording=True).fit(X, y)
+    at_limit = options.k is None and any("largest that was tried" in str(one.message) for one in told)
+    chosen = path.chosen if options.k is None else options.k - 1
+    once = path.recorded[: _folds(y, options).n_splits]  # of few rows folds are drawn twice
+    return _Judged(once, chosen, path, at_limit)
 
-    def scorer(model: Any, rows: Any, actual: np.ndarray, **given: Any) -> float:
-        guess = model.predict(rows) if regression else model.predict_proba(rows)
-        judged.record(actual, np.array(guess))
-        options.progress("cross-validation", len(judged.folds) / (folds.n_splits + 1))
-        if regression:
-            return -float(np.mean((actual - guess) ** 2))
-        return float(np.mean(model.classes_[np.argmax(guess, axis=1)] == actual))
 
-    most = options.k or options.most
-    make = skpursuit.PursuitRegressorCV if regression else skpursuit.PursuitClassifierCV
-    limit = None if most is None else min(most, X.shape[1])
-    with quiet():
-        judged.path = make(cv=folds, scoring=scorer, max_nonzero_coefs=limit, **_common(options)).fit(X, y)
-    judged.choice = int(judged.path.n_nonzero_coefs_)
-    return judged
+def _folds(y: np.ndarray, options: FitOptions) -> Any:
+    fewest = FOLDS if options.task == "regression" else int(np.unique(y, return_counts=True)[1].min())
+    kind = KFold if options.task == "regression" else StratifiedKFold
+    return kind(max(2, min(FOLDS, fewest)), shuffle=True, random_state=options.seed)
+
+
+def chooser(y: np.ndarray, options: FitOptions, recording: bool = False) -> Any:
+    """The estimator that chooses among models of up to `most` features, or of k where that is given."""
+    regression, folds, common = options.task == "regression", _folds(y, options), _common(options)
+    kind: Any = skpursuit.PursuitRegressorCV if regression else skpursuit.PursuitClassifierCV
+    return (type(kind.__name__, (_Recording, kind), {}) if recording else kind)(
+        **common,
+        normalize=options.normalize,
+        max_nonzero_coefs=options.k or options.most,
+        cv=folds.n_splits if common["solver"] == "auto" else folds,  # which "auto" draws itself
+        cv_repeats="auto" if options.ridge is None else 1,
+        ridge=options.ridge,
+    )
+
+
+def fixed(options: FitOptions) -> Any:
+    """The estimator of k features."""
+    kind = skpursuit.PursuitRegressor if options.task == "regression" else skpursuit.PursuitClassifier
+    return kind(n_nonzero_coefs=options.k, normalize=options.normalize is not False, **_common(options))
 
 
 def _common(options: FitOptions) -> dict[str, Any]:
-    how = {name: getattr(options, name) for name in ("loss", "solver", "selector", "normalize")}
-    return {**how, "random_state": options.seed}
+    solver = "omp" if options.solver == "auto" and options.k is not None else options.solver
+    common = {"selector": options.selector, "loss": options.loss, "random_state": options.seed}
+    return {"solver": solver, **common}
 
 
-def _estimator(k: int, options: FitOptions) -> Any:
-    regression = options.task == "regression"
-    kind = skpursuit.PursuitRegressor if regression else skpursuit.PursuitClassifier
-    return kind(n_nonzero_coefs=k, **_common(options))
-
-
-def _fitted(X: Any, y: np.ndarray, k: int, options: FitOptions) -> Any:
-    """A model of k features."""
+def fitted(X: Any, y: np.ndarray, options: FitOptions, weights: np.ndarray | None = None) -> Any:
+    """A model of k features, or one whose number of features is chosen."""
     with quiet():
-        return _estimator(k, options).fit(X, y)
+        known = y if weights is None else y[weights > 0]
+        model = fixed(options) if options.k is not None else chooser(known, options)
+        return model.fit(X, y, sample_weight=weights)
 
 
 @contextlib.contextmanager
@@ -323,9 +386,10 @@ def _everything(X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, options:
         return float(whole.fit(X, y).score(X_test, y_test))
 
 
-def _effects(table: Table, y: np.ndarray, k: int, coef: np.ndarray, options: FitOptions) -> list[Effect]:
+def _effects(table: Table, y: np.ndarray, coef: np.ndarray, options: FitOptions) -> list[Effect]:
     """Return the features of a model, the most important first, with bootstrap intervals where wanted."""
-    every = _bootstrap(table, y, k, options) if options.reported else None
+    coef = np.atleast_2d(coef)
+    every = _bootstrap(table, y, options) if options.reported and coef.any() else None
     found = []
     for j in np.flatnonzero(np.any(coef != 0, axis=0)).tolist():
         column = table.X[:, [j]]
@@ -341,13 +405,19 @@ def _effects(table: Table, y: np.ndarray, k: int, coef: np.ndarray, options: Fit
     return sorted(found, key=lambda effect: -abs(effect.standardised))
 
 
-def _bootstrap(table: Table, y: np.ndarray, k: int, options: FitOptions) -> np.ndarray:
-    """Return the coefficients of models of drawn rows, each with its features selected anew."""
-    classes = y if options.task == "classification" else None  # each is drawn as often as it is in y
+def _bootstrap(table: Table, y: np.ndarray, options: FitOptions) -> np.ndarray:
+    """Return the coefficients of models of drawn rows, each with its features selected anew.
+
+    A row counts as often as it is drawn, in one fold only, so that no model is judged on rows it has seen.
+    The ridge stays that of the model, which saves most of the time.
+    """
+    classes = y if options.task == "classification" else np.zeros(len(y))  # drawn as often as they are in y
     drawing = np.random.RandomState(options.seed)
-    found = []
-    for i in range(BOOTSTRAPS):
-        options.progress("bootstrap", i / BOOTSTRAPS)
+    found: list[np.ndarray] = []
+    while len(found) < BOOTSTRAPS:
+        options.progress("bootstrap", len(found) / BOOTSTRAPS)
         rows = resample(np.arange(len(y)), stratify=classes, random_state=drawing)
-        found.append(np.atleast_2d(_fitted(take_rows(table.X, rows), y[rows], k, options).coef_))
+        if np.unique(classes[np.unique(rows)], return_counts=True)[1].min() > 1:  # to learn from and to test
+            weights = np.bincount(rows, minlength=len(y)).astype(float)
+            found.append(np.atleast_2d(fitted(table.X, y, options, weights).coef_))
     return np.array(found)

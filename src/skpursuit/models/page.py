@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import confusion_matrix, root_mean_squared_error
+from sklearn.metrics import confusion_matrix
 
 from skpursuit.models.fitting import BOOTSTRAPS, Effect, Outcome
 from skpursuit.pages import ACCENT, BAD, CARD, INK, RULE, SOFT, new_figure, number, render, svg
@@ -29,8 +29,8 @@ def model_page(file: str, table: Table, outcome: Outcome, model_file: Path | Non
     odd = [row for row in columns if len(columns) <= COLUMNS or row["taken for"] != "number"]
     shown = outcome.effects[:BARS]
     ends = [0.0, *(v for e in shown for v in (e.standardised, e.low, e.high) if v is not None)]
-    sizes = outcome.sizes
-    at = min(model.info["k"], len(sizes)) - 1
+    sizes = {size.k: size for size in outcome.sizes}
+    larger = [k for k in sizes if k > model.info["k"]]
     return render(
         "model.html",
         file=file,
@@ -41,9 +41,9 @@ def model_page(file: str, table: Table, outcome: Outcome, model_file: Path | Non
         regression=outcome.task == "regression",
         dropped=table.dropped,
         margins=model.margins(0.9),
-        rmse=root_mean_squared_error(outcome.actual, outcome.predicted) if model.classes is None else 0,
-        size=sizes[at] if sizes else None,
-        next_size=sizes[at + 1] if 0 <= at < len(sizes) - 1 else None,
+        chosen=outcome.chosen,
+        size=sizes.get(model.info["k"]),
+        next_size=sizes[min(larger)] if larger else None,
         bars=[_bar(effect, min(ends), max(ends)) for effect in shown],
         bootstraps=BOOTSTRAPS,
         size_figures=_size_figures(outcome) if len(sizes) > 1 else [],
@@ -90,10 +90,11 @@ def _size_figures(outcome: Outcome) -> list[Any]:
             continue
         figure, (axes,) = new_figure(4.2, 2.9)
         axes.plot([size.k for size in sizes], values, color=ACCENT, marker="o", markersize=4, linewidth=1.8)
-        chosen = values[min(k, len(values)) - 1]
+        at = max((i for i, size in enumerate(sizes) if size.k <= k), default=0)
+        chosen = values[at]
         axes.plot([k], [chosen], color=BAD, marker="o", markersize=9, fillstyle="none", markeredgewidth=2)
         text, above = f"{k}: {number(chosen)}", 12 if chosen >= max(values) else -20
-        side = "left" if 2 * k <= len(values) else "right"
+        side = "left" if 2 * at <= len(values) else "right"
         behind = {"facecolor": CARD, "edgecolor": "none", "pad": 1}  # so that the curve does not cross it
         place = {"xytext": (0, above), "textcoords": "offset points", "ha": side}
         axes.annotate(text, (k, chosen), color=INK, bbox=behind, **place)
@@ -102,7 +103,8 @@ def _size_figures(outcome: Outcome) -> list[Any]:
         axes.set_xlabel("number of features")
         axes.set_title(name, fontsize=11, loc="left")
         axes.xaxis.get_major_locator().set_params(integer=True)
-        words = f"{name} against the number of features: {number(values[0])} at 1, {number(chosen)} at {k}"
+        first = f"{number(values[0])} at {sizes[0].k}"
+        words = f"{name} against the number of features: {first}, {number(chosen)} at {k}"
         figures.append(svg(figure, f"size{len(figures)}", words))
     return figures
 

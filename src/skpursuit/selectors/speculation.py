@@ -14,26 +14,32 @@ is that of the path. The two are computed in different ways and differ by roundi
 all residuals within a small distance of the path's (`Path.reach`), and the distance of the solver's is
 measured at each step. Whatever may win at a step goes to `settle` with its bounds: close decisions are made
 by products in a fixed order, as everywhere. A path is no memory of the state; after a checkpoint it is made
-again. Where guesses are poor, rounds end after few steps, and the selector goes on in its other way.
+again. Where one byte proves little, as in steps in the noise of tall X, rounds go on with both bytes of the
+codes. Where guesses are poor, rounds end after few steps, and the selector goes on in its other way.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from skpursuit.data.codes import ORDINARY
 from skpursuit.data.design import Design
+from skpursuit.data.panel_codes import Followed
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.estimate import EPS, Estimate
 from skpursuit.numerics.finite import are_ordinary
+from skpursuit.numerics.lent import lent
 from skpursuit.numerics.sums import scaled_norm, scaled_norms
 from skpursuit.numerics.threads import over_ranges
 from skpursuit.numerics.tuning import ABOVE, FEW_STEPS, GUESSES, MOST_DOUBTS, PATIENCE, POOL
 from skpursuit.problem.score import Absolute, top
 from skpursuit.selectors.base import Expect, Query, Selection, settle
+
+if TYPE_CHECKING:  # what it imports takes a second to load
+    from skpursuit.data.panels import Represented
 
 NEAR = 2.0**-26  # the distance from the path within which it is proven, relative to the residual
 NEAR_Y = 2.0**-46  # and relative to y, whose rounding the solver's residual carries
@@ -86,7 +92,7 @@ class Here(NamedTuple):
     """Where the last round ended: a residual, its product with the codes to go on from, and scores."""
 
     r: Floats
-    represented: Any
+    represented: Represented | None
     scores: Floats
 
 
@@ -107,7 +113,9 @@ class Speculation:
         self.design, self.above = design, above
         self.steps = expect.steps
         self.size_of_y = scaled_norm(expect.y)
-        self.most = GUESSES if expect.steps <= 4 * GUESSES else GUESSES // 4
+        # What a round holds for each guess: its column, its residual, and two decoded columns of the pool.
+        self.room = min(GUESSES, design.store.limit.columns // (32 * design.shape[0]))
+        self.most = self.room if expect.steps <= 4 * GUESSES else min(self.room, GUESSES // 4)
         self.poor = 0
         self.path: Path | None = None
         self.here: Here | None = None
@@ -135,11 +143,20 @@ class Speculation:
         factor = None if query.at is None else query.at.factor
         if factor is None or factor.shrinkage is not None or query.k > 1 or query.score != Absolute():
             return False
-        if self.poor >= PATIENCE or not are_ordinary(query.r[None], *ORDINARY):
+        if self.room < FEW_STEPS or not are_ordinary(query.r[None], *ORDINARY):
+            return False
+        if self.poor >= PATIENCE and not self._refined():
             return False
         if self.frames is None or not self.frames.are_current():
             self.frames, self.here = Frames(self.design), None
         return self.frames.codes.can_follow
+
+    def _refined(self) -> bool:
+        """Go on with both bytes of the codes, where there are two and one was used so far."""
+        if self.frames is None or self.frames.fine or not self.design.codes().has_fine:
+            return False
+        self.frames, self.here, self.poor = Frames(self.design, fine=True), None, 0
+        return True
 
     def _round(self, query: Query) -> Path | None:
         """Guess, multiply, verify; the path is None where the first step could not be proven."""
@@ -147,7 +164,9 @@ class Speculation:
         path = None if guess is None else self._verified(query, guess)
         good, tried = (0, 0) if guess is None or path is None else (len(path.contenders), len(guess.atoms))
         self.poor = 0 if good >= min(FEW_STEPS, tried) > 0 else self.poor + 1
-        self.most = min(GUESSES, 2 * max(good, 2) if good < tried else 2 * self.most)
+        if self.poor and self._refined():
+            return self._round(query)
+        self.most = min(self.room, 2 * max(good, 2) if good < tried else 2 * self.most)
         return path if good else None
 
     def _guess(self, query: Query) -> Guess | None:
@@ -156,7 +175,7 @@ class Speculation:
         assert query.at is not None
         r, codes, Q = query.r, self.frames.codes, query.at.factor.Q.rows
         if self.here is None or scaled_norm(r - self.here.r) > 0.5 * scaled_norm(r):
-            first = codes.following(r[None])()
+            first = codes.following(r[None], fine=self.frames.fine)()
             self.here = Here(r, first.represented(0), np.abs(first.g[0]))
         scores = self.here.scores.copy()
         scores[query.exclude] = -np.inf
@@ -183,14 +202,14 @@ class Speculation:
         norms = scaled_norms(guess.residuals)
         reach = NEAR * norms + NEAR_Y * self.size_of_y
         limits = guess.scores * (1.0 - 2.0**-20) - reach * frames.sizes[guess.atoms]
-        followed = frames.codes.following(guess.residuals, self.here.represented)()
-        first = frames.overlooked(guess.residuals, followed, reach + frames.rounding * norms, limits)
+        followed = frames.codes.following(guess.residuals, self.here.represented, frames.fine)()
+        first = frames.overlooked(followed, reach + frames.rounding * norms, limits)
         first[query.exclude] = first[guess.atoms] = steps
         doubts = np.cumsum(np.bincount(first, minlength=steps + 1)[:steps])
         steps = int(np.searchsorted(doubts, MOST_DOUBTS, side="right"))
-        if steps == 0:
-            return None
         cols = np.flatnonzero(first < steps)
+        if steps == 0 or (not frames.fine and frames.codes.has_fine and self._are_dear(cols)):
+            return None
         residuals, lines = guess.residuals[:steps].T, (guess.lines, self.design.columns(cols, keep=False))
         names, values = np.concatenate([guess.atoms, cols]), np.vstack([some @ residuals for some in lines])
         errors = np.multiply.outer(frames.sizes[names], (reach + frames.rounding * norms)[:steps])
@@ -202,12 +221,16 @@ class Speculation:
         taken = frozenset(query.exclude.tolist())
         return Path(taken, guess.atoms.tolist(), guess.residuals, reach, contenders, estimates)
 
+    def _are_dear(self, cols: Indices) -> bool:
+        """Whether some of these columns would cost a pass over X."""
+        return self.design.columns_are_dear and not self.design.kept.columns.holds(cols)
+
 
 class Frames:
-    """What the codes of a design may lose, as the kernel reads it: in float32, rounded up, columns last."""
+    """What one byte of the codes, or both, may lose, for the kernel: in float32, rounded up, columns last."""
 
-    def __init__(self, design: Design) -> None:
-        self.design, self.codes = design, design.codes()
+    def __init__(self, design: Design, fine: bool = False) -> None:
+        self.design, self.codes, self.fine = design, design.codes(), fine
         self.rounding = 4 * (design.shape[0] + 8) * EPS  # of a product in float64, in any order
 
     def are_current(self) -> bool:
@@ -221,19 +244,19 @@ class Frames:
 
     @cached_property
     def _errors(self) -> tuple[Floats, Floats]:
-        errors = self.codes.block_errors
+        errors = self.codes.block_errors(self.fine)
         return single(errors), single(errors.sum(axis=0))
 
     @cached_property
     def _factors(self) -> Floats:
         return single(np.vstack([self.codes.factors.T, self.sizes]))
 
-    def overlooked(self, residuals: Floats, followed: Any, reach: Floats, limits: Floats) -> Indices:
+    def overlooked(self, followed: Followed, reach: Floats, limits: Floats) -> Indices:
         """For each column the first step at which it may score limits[t] within `reach` of the residual."""
         from skpursuit.kernels.pursue import overlooked
 
         steps, d = followed.g.shape
-        norms, loss = self.codes.block_norms(residuals), np.column_stack([followed.loss, reach])
+        norms, loss = followed.norms, np.column_stack([followed.loss, reach])
         terms = norms.shape[1] + loss.shape[1] + 16  # of sums in float32, whose rounding lowers the limits
         lowered = (limits * (1.0 - terms * 2.0**-22)).astype(np.float32)
         first = np.full(d, steps)
@@ -300,7 +323,7 @@ class Pursued(NamedTuple):
         directions = solve_triangular(self.triangle, np.eye(steps), trans=1, check_finite=False)
         weights = np.zeros((steps, steps))
         np.cumsum(self.amounts[:-1, None] * directions[:-1], axis=0, out=weights[1:])
-        out = weights @ lines
+        out = np.matmul(weights, lines, out=lent(lines.shape, np.float64))
         out -= (weights @ self.shadow) @ Q
         return np.subtract(r, out, out=out)
 

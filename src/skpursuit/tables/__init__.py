@@ -20,7 +20,15 @@ from .delimited import read_delimited, stream_delimited
 from .encoding import Encoding, Table, learn
 from .errors import Refused, TableError, naming
 from .guessing import EncodingOptions
-from .readers import read_arff, read_excel, read_npz, read_parquet, read_svmlight
+from .readers import (
+    parquet_files,
+    read_arff,
+    read_excel,
+    read_npz,
+    read_parquet,
+    read_svmlight,
+    stream_parquet,
+)
 from .source import check_readable
 
 __all__ = [
@@ -48,19 +56,33 @@ FORMATS: dict[str, Callable[[Path, ReadOptions], Columns]] = {
     "svmlight": read_svmlight,
     "arff": read_arff,
 }
+#: Those that read pieces of rows.
+STREAMS: dict[str, Callable[[Path, ReadOptions], Iterator[Columns]]] = {
+    "csv": stream_delimited,
+    "tsv": partial(stream_delimited, delimiter="\t"),
+    "parquet": stream_parquet,
+}
 _EXTENSIONS = {
-    "tab": "tsv", "txt": "csv", "pq": "parquet", "svm": "svmlight", "libsvm": "svmlight", "svml": "svmlight",
+    "tab": "tsv", "txt": "csv", "dat": "csv", "data": "csv",
+    "pq": "parquet", "svm": "svmlight", "libsvm": "svmlight", "svml": "svmlight",
     "xlsm": "xlsx", "xlsb": "xlsx", "xls": "xlsx", "ods": "xlsx",
 }  # fmt: skip
 
 
 def _format_of(path: Path, options: ReadOptions) -> str:
+    if path.is_dir() and parquet_files(path):
+        return "parquet"
     check_readable(path)
     extension = path.suffix.lower().lstrip(".")
     name = options.format or _EXTENSIONS.get(extension, extension)
     if name not in FORMATS:
         raise Refused("unknown format" if name else "no extension", format=name, known=", ".join(FORMATS))
     return name
+
+
+def is_parquet(path: Path, options: ReadOptions) -> bool:
+    """Whether a path is a Parquet file, or a folder of them."""
+    return _format_of(path, options) == "parquet"
 
 
 def read_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Columns:
@@ -77,12 +99,12 @@ def read_columns(path: str | os.PathLike[str], options: ReadOptions | None = Non
 
 
 def stream_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Iterator[Columns]:
-    """Read a file in pieces of rows: CSV and TSV files, all others in one piece."""
+    """Read a file in pieces of rows: CSV, TSV and Parquet files, all others in one piece."""
     options, path = options or ReadOptions(), Path(path)
     with naming(path):
-        name = _format_of(path, options)
-        if name in ("csv", "tsv") and not options.transpose:
-            yield from stream_delimited(path, options, "\t" if name == "tsv" else None)
+        stream = STREAMS.get(_format_of(path, options))
+        if stream is not None and not options.transpose:
+            yield from stream(path, options)
             return
     yield read_columns(path, options)
 

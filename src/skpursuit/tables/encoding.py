@@ -169,7 +169,7 @@ def learn(columns: Columns, options: EncodingOptions, given: Encoding | None = N
     """Learn an encoding from columns (or take a given one), apply it to them, and take the target out."""
     target = options.target or "y"
     with naming(columns.path):
-        refuse_all(_unknown_names(columns, options))
+        refuse_all(unknown_names(columns, options))
         # A column of the sparse matrix is looked at only if it is the target, or if something is said of it.
         alone = [name for name in columns.names if name in options.kinds or name == target]
         known = {**{name: columns.column(name) for name in alone}, **columns.raw}
@@ -177,7 +177,7 @@ def learn(columns: Columns, options: EncodingOptions, given: Encoding | None = N
             del known["y"]
         kinds = guess_kinds(known, replace(options, target=target))
         target_kind = kinds.pop(target)
-        y, keep = _target(columns, target, target_kind, target in options.kinds)
+        y, keep = target_of(columns, target, target_kind, target in options.kinds)
         if given is None:
             block = [kind for kind in _block_kinds(columns, options.impute) if kind.name not in alone]
             given = Encoding(target, (*block, *kinds.values()), target_kind)
@@ -192,7 +192,8 @@ def learn(columns: Columns, options: EncodingOptions, given: Encoding | None = N
     return replace(table, X=table.X[keep], y=y[keep], dropped=int((~keep).sum()))
 
 
-def _unknown_names(columns: Columns, options: EncodingOptions) -> Iterator[Refused]:
+def unknown_names(columns: Columns, options: EncodingOptions) -> Iterator[Refused]:
+    """Yield the problems of names that no column has."""
     names, target = columns.all_names, options.target
     if target is None and not columns.has_target:
         yield Refused("no target", names=names, last=names[-1])
@@ -204,7 +205,7 @@ def _unknown_names(columns: Columns, options: EncodingOptions) -> Iterator[Refus
             yield columns.unknown(name, "drop" if drop else "column", "" if drop else f"={kind}")
 
 
-def _target(columns: Columns, name: str, kind: Kind, forced: bool) -> tuple[np.ndarray, np.ndarray]:
+def target_of(columns: Columns, name: str, kind: Kind, forced: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of the target, and which rows have one."""
     column = columns.column(name)
     if isinstance(kind, Date):

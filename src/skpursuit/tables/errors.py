@@ -45,12 +45,13 @@ class _Words(string.Formatter):
 class Refused(Exception):
     """A problem of a file that is not named yet: its name in problems.toml, and what is filled in there."""
 
-    def __init__(self, problem: str, /, **values: Any):
+    def __init__(self, problem: str, /, *more: str, **values: Any):
         told = {"add": [], "leave_out": "", **PROBLEMS[problem]}
         words, remedy, instead_of, *options = (
             _Words().vformat(text, (), values)
             for text in (told["problem"], told["remedy"], told["leave_out"], *told["add"])
         )
+        options += more  # which cannot be known beforehand
         advice = Advice(problem, tuple(options), instead_of) if options or instead_of else None
         super().__init__(words, remedy, advice)
 

@@ -11,7 +11,7 @@ import re
 import zipfile
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import pyarrow.parquet
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
+from ..data.file_source import pieces
 from .columns import Column, Columns, ReadOptions, different, trailing_totals
 from .delimited import split_header
 from .errors import Refused, listing, show
@@ -29,6 +30,7 @@ from .spelling import parse_number
 
 PANDAS_INDEX = "__index_level_"  # what pandas calls its row index in a file
 MIDNIGHT = datetime.time()
+PIECE = 2**16  # rows of a Parquet file that are read at a time
 HEAD = 50  # rows of a sheet that are looked at for the header
 _CSR = ("data", "indices", "indptr", "shape")
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+|inf|nan)(?:e[+-]?\d+)?"
@@ -43,12 +45,60 @@ _NUMBERS = ("numeric", "real", "integer")
 
 
 def read_parquet(path: Path, options: ReadOptions) -> Columns:
-    """Read a Parquet file: numbers, truth values, times and texts; what is nested is left out."""
+    """Read a Parquet file, or a folder of them: numbers, truth values, times and texts."""
+    with _refusing_parquet():
+        table = pyarrow.concat_tables(_parquet_tables(path, options))
+    return _parquet_columns(path, table, options)
+
+
+def stream_parquet(path: Path, options: ReadOptions) -> Iterator[Columns]:
+    """Read a Parquet file, or a folder of them, in pieces that fit in memory."""
+    tables = _parquet_tables(path, options)
+    while True:
+        with _refusing_parquet():
+            table = next(tables, None)
+        if table is None:
+            return
+        if table.num_rows:
+            yield _parquet_columns(path, table, options)
+            options = replace(options, told=lambda sentence: None)  # once is enough
+
+
+def parquet_types(path: Path) -> dict[str, Any]:
+    """Return the columns of a Parquet file, or of the first of a folder, with their types."""
+    with _refusing_parquet():
+        schema = pyarrow.parquet.read_schema(parquet_files(path)[0])
+    return {field.name: field.type for field in schema if not field.name.startswith(PANDAS_INDEX)}
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """Return the file itself, or those of a folder."""
+    return list(map(Path, pieces(path, ".parquet"))) if path.is_dir() else [path]
+
+
+@contextlib.contextmanager
+def _refusing_parquet() -> Iterator[None]:
     try:
-        table = pyarrow.parquet.ParquetFile(path).read()
-        table.validate(full=True)
+        yield
     except (pyarrow.ArrowException, OSError, MemoryError) as error:
         raise Refused("parquet text" if "UTF8" in str(error) else "parquet") from None
+
+
+def _parquet_tables(path: Path, options: ReadOptions) -> Iterator[Any]:
+    """Yield the columns that are wanted, some rows at a time; at least one table for each file."""
+    for file in parquet_files(path):
+        with pyarrow.parquet.ParquetFile(file) as source:
+            every, names = source.schema_arrow, None
+            if options.only is not None and len(set(every.names)) == len(every.names):
+                names = [name for name in every.names if name in options.only] or every.names[:1]
+            yield every.empty_table().select(names or range(len(every)))
+            for batch in source.iter_batches(PIECE, columns=names):
+                batch.validate(full=True)
+                yield pyarrow.Table.from_batches([batch])
+
+
+def _parquet_columns(path: Path, table: Any, options: ReadOptions) -> Columns:
+    """Return the columns of a table; what is nested is left out."""
     pairs = zip(table.column_names, table.columns)
     given = [(name, _plain(column)) for name, column in pairs if not name.startswith(PANDAS_INDEX)]
     plain = [(name, column) for name, column in given if column is not None]
@@ -107,11 +157,22 @@ def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
 
 
 def _unmerged(sheet: Any) -> list[list[Any]]:
-    """Return the cells of a sheet; what is merged over several rows of a column stands in each of them."""
+    """Return the cells of a sheet; what is merged over several rows of a column stands in each of them.
+
+    A line with several names, some of them over several columns, is a header that goes on in the next line.
+    """
     rows: list[list[Any]] = sheet.to_python(skip_empty_area=False)
+    upper = set()
     for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
-        for row in rows[top + 1 : bottom + 1] if left == right else ():
-            row[left] = rows[top][left]
+        names = [cell for cell in rows[top] if cell != ""]
+        if top == bottom and len(names) > 1 and all(isinstance(cell, str) for cell in names):
+            upper.add(top)
+        if left == right or top in upper:
+            for row in rows[top : bottom + 1]:
+                row[left : right + 1] = [rows[top][left]] * (right + 1 - left)
+    for top in sorted(upper)[:1]:
+        pairs = zip(rows.pop(top), rows[top])
+        rows[top] = [" ".join(dict.fromkeys(str(cell) for cell in pair if cell != "")) for pair in pairs]
     used = [j for j, column in enumerate(zip(*rows)) if any(cell != "" for cell in column)]
     return [row[used[0] : used[-1] + 1] for row in rows] if used else []
 
