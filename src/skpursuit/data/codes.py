@@ -182,7 +182,7 @@ class CodedX:
             return self.only.estimate(u, log_delta, cols)
         each = None if log_delta is None else log_delta - log(len(self.facts))  # one chance for each sum
         cols, u = np.arange(self.store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
-        asked = {j: (places, local) for j, places, local in self.store.split(cols, self.store.col_edges)}
+        asked = self.store.columns_by_range(cols)
 
         def args(at: Place) -> tuple[Any, ...] | None:
             return (u[at.rows], each, asked[at.j][1]) if at.j in asked else None
