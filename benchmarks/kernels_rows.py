@@ -22,8 +22,9 @@ from itertools import pairwise
 import numpy as np
 
 from skpursuit.datasets import make_sparse_signal
-from skpursuit.kernels import columns, rows, topk
+from skpursuit.kernels import columns, rows
 from skpursuit.numerics import threads
+from skpursuit.problem.score import top_set
 
 K = 50
 
@@ -111,7 +112,7 @@ class Halving:
         for a, b in pairwise(ends):
             some = np.sort(order[a:b])
             rows.accumulate_dense(self.X, some, r[some], sums)
-            alive = alive[topk.keep(np.abs(sums[alive]), -(-alive.size // 2))]
+            alive = alive[top_set(np.abs(sums[alive]), -(-alive.size // 2))]
         self.read += ends[-1] * d + n * alive.size
         return int(alive[np.abs(self.finish(r, alive)).argmax()])
 

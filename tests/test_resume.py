@@ -101,7 +101,8 @@ def test_a_factor_is_rebuilt_to_the_same_bits(weighted, keeps_columns):
         factor = factor.add(column, 1e-12, rest, keep_dependent=not keeps_columns) or factor
     kept = columns if not keeps_columns else factor.columns.rows
     assert set(factor.counts) == ({0, 1, 2} if not keeps_columns else {1, 2})
-    again = empty.rebuilt({name: part.copy() for name, part in factor.numbers().items()}, kept.copy())
+    numbers = {name: part.copy() for name, part in factor.numbers().items()}
+    again = empty.rebuilt(numbers, len(kept), kept.copy())
     assert again.Q.rows.tobytes() == factor.Q.rows.tobytes()
     assert again.triangle().tobytes() == factor.triangle().tobytes()
     scaled = kept * (np.sqrt(WEIGHTS) if weighted else 1.0)

@@ -1,17 +1,21 @@
 """Dask arrays and data frames as X: the model of the array in memory, whatever the chunks and the workers."""
 
+import os
 import subprocess
 import sys
 import threading
 import time
 from contextlib import contextmanager
+from signal import SIGCONT, SIGSTOP
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 from skpursuit import (
     OMP,
+    Checkpoint,
     CoSaMP,
     OrthogonalMatchingPursuitCV,
     PursuitClassifier,
@@ -43,13 +47,14 @@ def _small_tiles(monkeypatch):
 
 
 @contextmanager
-def cluster(workers=2):
-    """Workers that are threads of this process, and listen to nobody."""
+def cluster(workers=2, processes=False, **more):
+    """Workers that are threads of this process by default, and listen to nobody."""
     with (
         distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
-            processes=False,
+            processes=processes,
+            **more,
             dashboard_address="127.0.0.1:0",
             worker_dashboard_address="127.0.0.1:0",
         ) as made,
@@ -94,18 +99,91 @@ def test_sparse_chunks(loss):
     assert ours.entries_read == theirs.entries_read == 5 * X.nnz
 
 
-def test_any_number_of_workers_gives_the_same_bits_in_few_trips():
+def test_any_number_of_workers_gives_the_same_bits():
     X, y = signal(1)
     lazy = da.from_array(X, chunks=(700, 150))
     local = minimize(lazy, y, OMP(n_nonzero_coefs=8), "certified")
-    for workers in (1, 3):
+    for workers in (1, 2, 3):
         with cluster(workers):
             design = as_design(lazy)
             assert design.store.cluster.client is not None
             found = minimize(design, da.from_array(y), OMP(n_nonzero_coefs=8), "certified")
             assert found.coef.tobytes() == local.coef.tobytes()
             assert found.objective == local.objective
-            assert design.store.cluster.trips <= 3 * 8 + 4
+
+
+# Trips before the first step and after the last one: norms, the look at X, the last check of the model.
+@pytest.mark.parametrize(
+    ("selector", "loss", "a_step"),
+    [
+        ("exact", "squared", 2),  # the product, and the column that won
+        ("exact", "logistic", 2),
+        ("gram", "squared", 2),
+        ("certified", "squared", 1),  # steps are proven together
+        ("certified", "huber", 3),
+    ],
+)
+def test_trips_of_a_step(selector, loss, a_step):
+    X, y = signal(1)
+    y = np.sign(y) if loss == "logistic" else y
+    trips = []
+    for k in (4, 12):
+        design = as_design(da.from_array(X, chunks=(700, 150)))
+        assert len(minimize(design, y, OMP(n_nonzero_coefs=k), selector, loss).support) == k
+        trips.append(design.store.cluster.trips)
+    assert trips[1] - trips[0] <= 8 * a_step
+    assert trips[0] <= 4 * a_step + 6
+
+
+def test_task_names_say_what_is_done(monkeypatch):
+    X, y = signal(1)
+    names = set()
+    plain = dask_store.Cluster._start
+
+    def noted(self, graph, keys):
+        names.update(str(key).split("-")[0] for key in keys)
+        return plain(self, graph, keys)
+
+    monkeypatch.setattr(dask_store.Cluster, "_start", noted)
+    for selector in ("exact", "certified"):
+        minimize(da.from_array(X, chunks=(700, 150)), y, OMP(n_nonzero_coefs=3), selector)
+    told = "look norms exact_products gather_columns encode code_products code_errors decode_columns"
+    assert names == {f"skpursuit_{name}" for name in told.split()}
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_what_the_driver_holds_of_the_support_goes_to_a_file(tmp_path, loss):
+    X, y = signal(2)
+    lazy, solver = da.from_array(X, chunks=(700, 150)), OMP(n_nonzero_coefs=12)
+    whole = minimize(lazy, y, solver, "exact", loss)
+    small = as_design(lazy, memory_limit="1MiB")  # five columns are in memory
+    found = minimize(small, y, solver, "exact", loss)
+    assert found.coef.tobytes() == whole.coef.tobytes()
+    path = tmp_path / "run"
+    minimize(small, y, solver, "exact", loss, checkpoint=path, callback=lambda r: r.iteration == 8)
+    again = minimize(small, y, solver, "exact", loss, checkpoint=path)
+    assert again.coef.tobytes() == whole.coef.tobytes()
+    same(minimize(small, y, solver, "certified", loss), whole)
+
+
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("targets", [(), (2,)])
+def test_predictions_of_many_columns_are_made_where_the_tiles_are(moved, targets):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((2100, 150)) + 3.0
+    design, plain = as_design(da.from_array(X, chunks=(700, 60))), as_design(X)
+    if moved:
+        parts = {"centre": X.mean(axis=0), "scale": X.std(axis=0)}
+        rows = {"rows": np.arange(0, 2100, 2), "root": np.sqrt(rng.random(1050))}
+        design, plain = (
+            some.with_view(some.view.then(**parts, **rows).then(constant=True)) for some in (design, plain)
+        )
+    support, design.store.kept.columns.limit = np.arange(5, 140), 10**5
+    support = np.append(support, 150) if moved else support
+    coef = rng.standard_normal((len(support), *targets))
+    before = design.store.cluster.trips
+    np.testing.assert_allclose(design.predict(support, coef), plain.predict(support, coef), atol=1e-10)
+    assert design.store.cluster.trips == before + 1
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
@@ -167,6 +245,34 @@ def test_data_frames():
         as_design(lazy.assign(name="a"))
     with pytest.raises(TypeError, match="folds are then weights"):
         PursuitRegressorCV(scoring=lambda m, X, y: 0.0).fit(lazy.drop(columns="y"), y)
+
+
+@pytest.mark.parametrize("cv", [3, KFold(3, shuffle=True, random_state=0)])
+def test_folds_are_weights_of_rows_and_omp_stands_for_auto(cv):
+    X, y = signal(4, n=1500)
+    lazy = da.from_array(X, chunks=(400, 150))
+    ours = PursuitRegressorCV(max_nonzero_coefs=8, cv=cv).fit(lazy, y)
+    assert ours.choice_["family"] == "omp"
+    plain = PursuitRegressorCV(max_nonzero_coefs=8, cv=cv, solver="omp").fit(X, y)
+    if cv != 3:
+        np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=1e-9, atol=1e-9)
+
+
+def test_the_cross_validation_of_scikit_learn_is_refused():
+    X, y = signal(4, n=1500)
+    lazy, model = da.from_array(X, chunks=(400, 150)), PursuitRegressor(n_nonzero_coefs=3)
+    with pytest.raises(TypeError, match="takes rows out of X for every fold"):
+        cross_val_score(model, lazy, y, error_score="raise")
+    with pytest.raises(ValueError, match="whose folds are weights of rows"):
+        GridSearchCV(model, {"n_nonzero_coefs": [2, 3]}).fit(lazy, y)
+    GridSearchCV(model, {"n_nonzero_coefs": [2, 3]}).fit(X, y)
+
+
+@pytest.mark.parametrize("selector", ["greedy", "uniform", "importance", "halving", "reject", "lucb"])
+def test_selectors_that_read_rows_are_refused_with_their_price(selector):
+    X, y = signal(4, n=1500)
+    with pytest.raises(ValueError, match=r"each look is a trip of about \d+ ms"):
+        minimize(da.from_array(X, chunks=(400, 150)), y, OMP(n_nonzero_coefs=3), selector)
 
 
 def test_coding_is_lazy():
@@ -235,6 +341,67 @@ def test_a_worker_that_hangs():
         with pytest.raises(ClusterError, match=r"no task on the Dask cluster has ended for 0\.6 s"):
             minimize(lazy, y, OMP(n_nonzero_coefs=2))
         RELEASED.set()
+
+
+def hungry(part):
+    """A chunk that takes more memory than its worker has."""
+    return np.ones(100 * 2**20)[: part.size].reshape(part.shape)
+
+
+def test_a_worker_out_of_memory(tmp_path):
+    X, y = signal(8, n=1100)
+    lazy, path, solver = da.from_array(X, chunks=(400, 150)), tmp_path / "run", OMP(n_nonzero_coefs=4)
+    minimize(lazy, y, solver, "exact", checkpoint=path, callback=lambda r: r.iteration == 1)
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        cluster(1, processes=True, memory_limit="500MB"),
+        pytest.raises(ClusterError, match="most likely for want of memory"),
+    ):
+        minimize(lazy.map_blocks(hungry, dtype=float, meta=X[:0]), y, solver, "exact", checkpoint=path)
+    goes_on(path, lazy, y, solver)
+
+
+def goes_on(path, X, y, solver):
+    """Whether a run goes on from its checkpoint, behind its first two steps, to the same bits."""
+    steps = []
+    again = minimize(X, y, solver, "exact", checkpoint=path, callback=lambda r: steps.append(r.iteration))
+    assert steps[0] >= 2
+    assert again.coef.tobytes() == minimize(X, y, solver, "exact").coef.tobytes()
+
+
+def stop_a_worker(client):
+    """Have a worker hang; give a function that lets it go on."""
+    (pid,) = client.run(os.getpid).values()
+    os.kill(pid, SIGSTOP)
+    return lambda: os.kill(pid, SIGCONT)
+
+
+def end_the_scheduler(client):
+    client.cluster.sync(client.cluster.scheduler.close)
+
+
+@pytest.mark.parametrize(
+    ("strike", "processes", "told"),
+    [(stop_a_worker, True, "no task .* has ended"), (end_the_scheduler, False, "scheduler has gone away")],
+)
+def test_a_cluster_that_is_lost_within_a_run(tmp_path, strike, processes, told):
+    X, y = signal(8, n=1100)
+    lazy, path, solver = da.from_array(X, chunks=(400, 150)), tmp_path / "run", OMP(n_nonzero_coefs=5)
+    after = []
+    settings = {"skpursuit.deadline": 2, "skpursuit.no-workers": 1, "distributed.comm.timeouts.connect": "1s"}
+    with dask.config.set(settings), cluster(1, processes) as client:
+        with pytest.raises(ClusterError, match=told):
+            minimize(
+                lazy,
+                y,
+                solver,
+                "exact",
+                checkpoint=Checkpoint(path, every=1e9),
+                callback=lambda r: after.append(strike(client)) if r.iteration == 1 else None,
+            )
+        for mend in filter(None, after):
+            mend()
+    goes_on(path, lazy, y, solver)
 
 
 def test_arrays_do_not_import_dask():

@@ -385,3 +385,14 @@ def test_selectors_of_random_rows_tell_their_price(tmp_path, selector):
     design = as_design(save(tmp_path / "x", X), memory_limit=LIMIT)
     with pytest.raises(ValueError, match=r"one costs 2,640 bytes.*memory_limit of 8,976,000"):
         minimize(design, y, OMP(n_nonzero_coefs=3), selector)
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_predictions_of_many_columns_hold_few_of_them(tmp_path, order):
+    rng = np.random.default_rng(0)
+    X = np.asarray(rng.standard_normal((3000, 100)), order=order)
+    np.save(tmp_path / "X.npy", X)
+    design, plain = as_design(tmp_path / "X.npy", memory_limit="1MiB"), as_design(X)
+    design, plain = (some.with_view(some.view.then(centre=X.mean(axis=0))) for some in (design, plain))
+    support, coef = np.arange(3, 90), rng.standard_normal((87, 2))
+    np.testing.assert_allclose(design.predict(support, coef), plain.predict(support, coef), atol=1e-10)

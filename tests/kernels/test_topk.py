@@ -1,23 +1,24 @@
 import numpy as np
 import pytest
 
-from skpursuit.kernels import batch_select, topk
+from skpursuit.kernels import batch_select
 from skpursuit.kernels.batch_types import Dictionary, Work
+from skpursuit.problem.score import top_set
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_keep_agrees_with_a_stable_sort(seed):
+def test_the_top_set_agrees_with_a_stable_sort(seed):
     rng = np.random.default_rng(seed)
     scores = rng.integers(0, 6, rng.integers(1, 60)).astype(float)  # many ties
     for k in range(scores.size + 3):
         by_sorting = np.argsort(-scores, kind="stable")[:k]
-        np.testing.assert_array_equal(topk.keep(scores, k), np.sort(by_sorting))
+        np.testing.assert_array_equal(top_set(scores, k), np.sort(by_sorting))
 
 
 def test_excluded_entries_are_never_kept_before_others():
     scores = np.zeros(6)
     scores[:3] = -np.inf
-    np.testing.assert_array_equal(topk.keep(scores, 3), [3, 4, 5])
+    np.testing.assert_array_equal(top_set(scores, 3), [3, 4, 5])
 
 
 def test_what_is_left_of_a_shortlist_of_nan_is_nothing():

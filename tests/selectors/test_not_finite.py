@@ -10,9 +10,8 @@ from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import OMP, as_design, minimize
 from skpursuit.estimators.gram_omp import gram_omp
-from skpursuit.kernels.topk import keep
 from skpursuit.numerics.finite import NotFinite, kth_largest
-from skpursuit.problem.score import Group, top
+from skpursuit.problem.score import Group, top, top_set
 from skpursuit.selectors import NAMES, Absolute, Query, Signed, as_selector
 from skpursuit.selectors.base import candidates, sorted_out
 from tests.support import data
@@ -158,7 +157,7 @@ def test_ordering_refuses_nan_wherever_it_stands():
         zero = np.zeros(len(scores))
         uses = [(top, scores, k), (candidates, scores, zero, k), (candidates, zero, scores, k)]
         if k < len(scores):
-            uses += [(keep, scores, k), (sorted_out, scores, zero, k), (sorted_out, zero, scores, k)]
+            uses += [(top_set, scores, k), (sorted_out, scores, zero, k), (sorted_out, zero, scores, k)]
         for use, *arguments in uses:
             with pytest.raises(NotFinite):
                 use(*arguments)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from skpursuit.cli import main
-from skpursuit.tables import EncodingOptions, ReadOptions, read_table
+from skpursuit.tables import EncodingOptions, ReadOptions, TableError, read_table
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -438,3 +438,67 @@ def test_random_mixtures_of_habits(tmp_path, seed):
     np.testing.assert_allclose(since, [(one - first).days for one in day])
     np.testing.assert_allclose(next(values for name, values in X.items() if name.startswith("sold=")), sold)
     np.testing.assert_allclose(X["hole is missing"], np.arange(N) % 7 == 3)
+
+
+def test_a_header_of_two_lines_with_merged_cells_is_one_of_both(tmp_path):
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (
+        [],
+        ["Region", "Sales 2023", "", "Sales 2024", "", "Target"],
+        ["", "Q1", "Q2", "Q1", "Q2", ""],
+    ):
+        sheet.append(row)
+    for place in ("A2:A3", "B2:C2", "D2:E2", "F2:F3"):
+        sheet.merge_cells(place)
+    rng = np.random.default_rng(0)
+    for i in range(60):
+        sales = rng.uniform(10, 90, 4).round(1).tolist()
+        sheet.append(["NS"[i % 2], *sales, round(sum(sales) + rng.normal(), 2)])
+    book.save(tmp_path / "t.xlsx")
+    table = read_table(tmp_path / "t.xlsx", EncodingOptions("Target"))
+    names = ("Region=S", "Sales 2023 Q1", "Sales 2023 Q2", "Sales 2024 Q1", "Sales 2024 Q2")
+    assert sorted(table.features) == sorted(names)
+    assert table.X.shape == (60, 5)
+
+
+@pytest.mark.parametrize("unit", ["kg", "l/100km", "m2", "mg/24h", "°C", "kWh/m²"])
+def test_units_with_digits_in_them(tmp_path, unit):
+    rows = [f"{i * 7 % 50 + 0.5} {unit},{i * 3 % 40}" for i in range(80)]
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    table = read_table(path, EncodingOptions("b"))
+    assert table.described()[0]["taken for"] == f"number, {unit}"
+    assert table.X[0, 0] == 0.5
+
+
+@pytest.mark.parametrize("note", ["* preliminary data", "Source: the statistical office", "(1) estimated"])
+def test_notes_below_a_table_are_left_out_and_told(tmp_path, note):
+    told = []
+    rows = "".join(f"{i},{i % 7},{i % 5}\n" for i in range(40))
+    path = tmp_path / "t.csv"
+    path.write_text(f"a,b,y\n{rows}{note}\n")
+    table = read_table(path, EncodingOptions("y"), ReadOptions(told=told.append))
+    assert table.X.shape[0] == 40
+    assert note in told[0]
+    path.write_text(f"a,b,y\n{rows}{note}")  # cut off, perhaps
+    with pytest.raises(TableError, match="cut off"):
+        read_table(path, EncodingOptions("y"))
+
+
+@pytest.mark.parametrize("units", [",°C,mm,,h", "day,°C,mm,,h"])
+def test_a_line_of_units_below_the_header_is_left_out_and_told(tmp_path, units):
+    told = []
+    rows = [f"{day},{i % 11 - 3}.5,{i % 4},{'NESW'[i % 4]},{i % 9}.2" for i, day in enumerate(DAYS)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["day,temp,rain,wind,sun", units, *rows, ""]), encoding="utf-8")
+    table = read_table(path, EncodingOptions("sun"), ReadOptions(told=told.append))
+    assert (table.X.shape[0], len(told)) == (len(DAYS), 1)
+    assert [row["taken for"] for row in table.described()] == [
+        "date",
+        "number",
+        "number",
+        "category, 4 levels",
+    ]
+    path.write_text("\n".join(["day,temp,rain,wind,sun", ",NA,?,,-", *rows, ""]), encoding="utf-8")
+    assert read_table(path, EncodingOptions("sun")).dropped == 1

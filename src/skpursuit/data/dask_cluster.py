@@ -29,6 +29,7 @@ LOOK = 0.5  # seconds between two looks at the cluster
 BATCH_BYTES = 2**23  # results that are brought at a time
 KEPT_SHARE = 0.4  # of the workers' memory that X may take
 GO_ON = "A run with a checkpoint goes on from it when it is started again"
+GONE = f"the Dask scheduler has gone away; start another. {GO_ON}"
 
 Graph = dict[Any, Any]  # tasks by their keys, as Dask knows them
 
@@ -127,11 +128,14 @@ class Watch:
         now, left = time.monotonic(), sum(f is not None and not f.done() for f in self.futures)
         if left < self.left:
             self.left, self.moved = left, now
-        if workers(self.client):
+        connected = self.client.status == "running"
+        if connected and workers(self.client):
             self.manned = now
         if now - self.manned > self.patience:
             raise ClusterError(
                 f"the Dask cluster has had no workers for {self.patience:g} s; start some. {GO_ON}"
+                if connected
+                else GONE
             )
         if now - self.moved > self.deadline:
             raise self.stuck()
@@ -158,7 +162,7 @@ def told() -> Iterator[None]:
             f"more, or X smaller chunks. {GO_ON}"
         ) from error
     except (CancelledError, CommClosedError) as error:
-        raise ClusterError(f"the Dask scheduler has gone away; start another. {GO_ON}") from error
+        raise ClusterError(GONE) from error
 
 
 def within(client: Any, function: Callable[[], Awaitable[Any]], seconds: float) -> Any:

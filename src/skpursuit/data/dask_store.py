@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -39,7 +40,20 @@ TILE_BYTES = 2**25, 2**28  # the least and the most that chunks are joined to
 TILES = 128  # about as many tiles a large X is joined to
 WIDE = 4096  # columns up to which chunks beside each other are joined
 COLUMN_BYTES = 2**25  # gathered columns that the driver keeps
-NAMES = {"take": "gather_columns", "squares": "norms", "sums": "means", "multiplied": "code_products"}
+TRIP, TASK = 0.015, 0.0015  # seconds of a trip, and of each of its tasks, as measured (docs/dask.md)
+# What the dashboard shows for verbs and functions whose own names say less.
+NAMES = {
+    "product": "exact_products",
+    "dot_pieces": "candidate_products",
+    "take": "gather_columns",
+    "decoded": "decode_columns",
+    "predicted": "predictions",
+    "sums": "means",
+    **dict.fromkeys(["squares", "moved_squares", "scaled_squares"], "norms"),
+    **dict.fromkeys(["multiplied", "followed", "estimate", "refine"], "code_products"),
+    **dict.fromkeys(["facts_of", "code_loss", "block_norms"], "code_errors"),
+    **dict.fromkeys(["Encoding", "PanelEncoding"], "encode"),
+}
 
 
 class Cut(NamedTuple):
@@ -86,7 +100,7 @@ class DaskStore(TileStore):
         for rows in cuts(X.chunks[0], edges[0]):
             for cols in cuts(X.chunks[1], edges[1]):
                 parts = [(X.name, above.chunk, beside.chunk) for above in rows for beside in cols]
-                tasks[f"skpursuit_tile-{self.name}-{len(tasks)}"] = Joining(rows, cols), *parts
+                tasks[f"skpursuit_tile-{self.name}-{len(tasks)}"] = partial(joined, rows, cols), *parts
         # Optimising drops chunks that are on the workers already: those are as they were given.
         chunks = {**given, **X.__dask_optimize__(given, X.__dask_keys__())}
         return {**chunks, **tasks}, list(tasks)
@@ -108,32 +122,43 @@ class DaskStore(TileStore):
 
     def _looked(self, tiles: list[Any]) -> Iterator[Tile]:
         """Tiles without entries of these tasks."""
-        name = f"skpursuit_look-{self.name}-{self.cluster.trips}"
+        name = self._name("look")
         tasks = {f"{name}-{k}": (look, tile) for k, tile in enumerate(tiles)}
         return self.cluster.results({**self.graph, **tasks}, list(tasks))
 
     # -- trips ----------------------------------------------------------------------------------------
 
+    def _name(self, what: str) -> str:
+        """What the tasks of a trip are called: keys are used once."""
+        return f"skpursuit_{NAMES.get(what, what)}-{self.name}-{self.cluster.trips}"
+
     def run(
         self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
     ) -> Iterator[tuple[Place, Any]]:
-        graph, made = (self.graph, as_tile) if keep is None else (self._kept_graph(keep), itself)
+        graph, do = (self.graph, on_tile) if keep is None else (self._kept_graph(keep), on_kept)
         things = self.tiles if keep is None else list(graph)
-        name = fn if isinstance(fn, str) else fn.__name__
-        name = f"skpursuit_{NAMES.get(name, name)}-{self.name}-{self.cluster.trips}"
+        name = self._name(fn if isinstance(fn, str) else fn.__name__)
         asked, tasks = [], {}
         for place in self.places:
             arguments = args(place)
             if arguments is not None:
                 asked.append(place)
-                tasks[f"{name}-{place.number}"] = Call(fn, made, arguments), things[place.number]
+                tasks[f"{name}-{place.number}"] = partial(do, fn, arguments), things[place.number]
         yield from zip(asked, self.cluster.results({**graph, **tasks}, list(tasks)))
+
+    def check_rows(self, what: str) -> None:
+        trip = 1000 * (TRIP + TASK * len(self.places))
+        raise ValueError(
+            f"this selector looks at {what} of X many times a step; X is on a Dask cluster, where each look "
+            f"is a trip of about {trip:.0f} ms, and one exact product of all columns a single trip; use "
+            'selector "certified", "gram", "exact" or "auto"'
+        )
 
     def _kept_graph(self, keep: Keep) -> Graph:
         """What is kept of the tiles; it is begun with when it is first asked for."""
         if keep not in self._made:
-            name = f"skpursuit_{type(keep).__name__.lower()}-{self.name}-{self.cluster.trips}"
-            tasks = {f"{name}-{k}": (Making(keep, k), tile) for k, tile in enumerate(self.tiles)}
+            name = self._name(type(keep).__name__)
+            tasks = {f"{name}-{k}": (partial(made_of, keep, k), tile) for k, tile in enumerate(self.tiles)}
             self._made[keep] = self.cluster.keep({**self.graph, **tasks}, list(tasks))
         return self._made[keep]
 
@@ -155,46 +180,36 @@ class DaskStore(TileStore):
             digest.update(repr((place, found)).encode())
 
 
-# -- what workers do: values that Dask does not look into ---------------------------------------------------
+# -- what workers do; as `partial`, because Dask looks for keys in the arguments of a task -----------------
 
 
-class Joining:
-    """Makes the array of a tile from parts of chunks; nothing is copied where one chunk is all of it."""
-
-    def __init__(self, rows: list[Cut], cols: list[Cut]) -> None:
-        self.rows, self.cols = rows, cols
-
-    def __call__(self, *chunks: Any) -> Any:
-        given = iter(chunks)
-        parts = [
-            [checked_chunk(next(given), above, beside)[above.part][:, beside.part] for beside in self.cols]
-            for above in self.rows
-        ]
-        if len(parts) == 1 and len(parts[0]) == 1:
-            return parts[0][0]
-        if issparse(parts[0][0]):
-            return block_array(parts, format="csr")
-        return np.concatenate([np.concatenate(line, axis=1) if len(line) > 1 else line[0] for line in parts])
+def joined(rows: list[Cut], cols: list[Cut], *chunks: Any) -> Any:
+    """The array of a tile from parts of chunks; nothing is copied where one chunk is all of it."""
+    given = iter(chunks)
+    parts = [
+        [checked_chunk(next(given), above, beside)[above.part][:, beside.part] for beside in cols]
+        for above in rows
+    ]
+    if len(parts) == 1 and len(parts[0]) == 1:
+        return parts[0][0]
+    if issparse(parts[0][0]):
+        return block_array(parts, format="csr")
+    return np.concatenate([np.concatenate(line, axis=1) if len(line) > 1 else line[0] for line in parts])
 
 
-class Making:
-    """Makes what is kept of a tile."""
-
-    def __init__(self, keep: Keep, number: int) -> None:
-        self.keep, self.number = keep, number
-
-    def __call__(self, block: Any) -> Any:
-        return self.keep(as_tile(block), self.number)
+def made_of(keep: Keep, number: int, block: Any) -> Any:
+    """What is kept of a tile."""
+    return keep(as_tile(block), number)
 
 
-class Call:
-    """What a trip does with a tile, or with what is kept of it."""
+def on_tile(fn: str | Callable[..., Any], arguments: tuple[Any, ...], block: Any) -> Any:
+    """What a trip does with a tile."""
+    return call(fn, as_tile(block), arguments)
 
-    def __init__(self, fn: str | Callable[..., Any], made: Callable[[Any], Any], arguments: Any) -> None:
-        self.fn, self.made, self.arguments = fn, made, arguments
 
-    def __call__(self, thing: Any) -> Any:
-        return call(self.fn, self.made(thing), self.arguments)
+def on_kept(fn: str | Callable[..., Any], arguments: tuple[Any, ...], kept: Any) -> Any:
+    """What a trip does with what is kept of a tile."""
+    return call(fn, kept, arguments)
 
 
 def checked_chunk(chunk: Any, above: Cut, beside: Cut) -> Any:
@@ -214,11 +229,6 @@ def checked_chunk(chunk: Any, above: Cut, beside: Cut) -> Any:
 def as_tile(block: Any) -> DenseTile | SparseTile:
     """A tile of an array that a task made."""
     return SparseTile(block) if issparse(block) else DenseTile(block)
-
-
-def itself(thing: Any) -> Any:
-    """What is kept of a tile, as it is."""
-    return thing
 
 
 def look(block: Any) -> Tile:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from math import sqrt
 from typing import Any
 
@@ -141,16 +141,16 @@ class Design:
         spread = view.spread(u, store.shape[0])
         if view.centred:
             return view.per_scale(self._centred_dots(cols, u, spread), cols)
-        if self._dots_stay(cols):
+        if self._stay_there(cols):
             g = store.dots(cols, spread)
         elif store.is_one_tile and not store.first.can_encode:
             g = self._source_dots(cols, spread)
         else:  # through the cache: columns that were close to the top once are close again
-            g = fixed_order_dot(store.lines(cols)[0], spread)
+            g = fixed_order_dot(store.lines(cols), spread)
         return view.corrected(g, u.sum(axis=0), cols)
 
-    def _dots_stay(self, cols: Indices) -> bool:
-        """Whether products of so many columns are made where X is, instead of bringing the columns here."""
+    def _stay_there(self, cols: Indices) -> bool:
+        """Whether sums of so many columns are made where X is, instead of bringing the columns here."""
         return not self.store.in_memory and len(cols) * self.shape[0] * 8 > self.store.kept.columns.limit // 2
 
     def _source_dots(self, cols: Indices, u: Floats) -> Floats:
@@ -160,7 +160,7 @@ class Design:
             return store.first.dots(cols, u)
         if len(cols) > operator.MOST_FETCHED and not store.kept.columns.holds(cols):
             return store.product(u)[cols]
-        return fixed_order_dot(store.lines(cols)[0], u)
+        return fixed_order_dot(store.lines(cols), u)
 
     def _centred_dots(self, cols: Indices, u: Floats, spread: Floats) -> Floats:
         """From columns less an entry of their own, which leaves no more of a large mean than centring does.
@@ -170,14 +170,14 @@ class Design:
         view = self.view
         assert view.centre is not None
         g, total = np.empty((len(cols), *u.shape[1:])), u.sum(axis=0)
-        if self._dots_stay(cols):
+        if self._stay_there(cols):
             first = self.store.entries(np.full(len(cols), view.anchor), cols)
             near = self.store.dots(cols, spread, view.anchor)
             return near - np.multiply.outer(view.centre[cols] - first, total)
         step = max(1, GATHERED_ENTRIES // self.shape[0])
         for start in range(0, len(cols), step):
             some = slice(start, start + step)
-            lines = self.store.lines(cols[some])[0]
+            lines = self.store.lines(cols[some])
             first = np.array([line[view.anchor] for line in lines])
             near = fixed_order_dot([line - x for line, x in zip(lines, first)], spread)
             g[some] = near - np.multiply.outer(view.centre[cols[some]] - first, total)
@@ -249,25 +249,14 @@ class Design:
             self._sweep(self._real(cols), likely)
         if not keep and not self.columns_are_dear:
             return self._gather(cols, self.reads.add)
-        lines, fresh, gathered = self._lines(cols)
-        if len(fresh) == len(lines):
+        gather = partial(self._gather, count=self.reads.prepare)
+        lines, gathered = self.kept.columns.lines(cols.tolist(), gather)
+        if gathered is not None and len(gathered) == len(lines):
             return gathered
-        if len(lines) == 1:
-            return lines[0][None]
+        if len(lines) <= 1:
+            return lines[0][None] if lines else np.empty((0, self.shape[0]))
         out = lent((len(lines), self.shape[0]), np.float64) if scratch is None else scratch[: len(lines)]
         return np.stack(lines, out=out)
-
-    def _lines(self, cols: Indices) -> tuple[list[Floats], list[int], Floats]:
-        """Columns as one-dimensional arrays; those that were not kept yet, and the array they are rows of."""
-        wanted, cache = cols.tolist(), self.kept.columns
-        found = {j: cache.get(j) for j in wanted}
-        fresh = [j for j, line in found.items() if line is None]
-        gathered: Floats = np.empty((0, self.shape[0]))
-        if fresh:
-            gathered = self._gather(np.array(fresh, dtype=np.intp), self.reads.prepare)
-            cache.put(fresh, gathered)
-            found.update(zip(fresh, gathered))
-        return [found[j] for j in wanted], fresh, gathered  # type: ignore[misc]
 
     def _gather(self, cols: Indices, count: Callable[[int, int], None]) -> Floats:
         """Columns of the view as a new array; columns of X that are kept are not read again."""
@@ -277,7 +266,7 @@ class Design:
         if len(new) == len(real):
             lines = store.take(real) if len(real) else np.empty((0, store.shape[0]))
         else:
-            lines = np.stack(store.lines(real)[0], out=lent((len(real), store.shape[0]), np.float64))
+            lines = np.stack(store.lines(real), out=lent((len(real), store.shape[0]), np.float64))
         lines = view.columns(lines, real)
         if len(real) == len(cols):
             return lines
@@ -314,7 +303,7 @@ class Design:
             values = store.entries(at, cols)
         else:  # whole columns are all that can be read
             cost = cost if store.kept.columns.holds(cols) else store.cost(cols=cols)
-            values = np.array([line[i] for line, i in zip(store.lines(cols)[0], at.tolist())])
+            values = np.array([line[i] for line, i in zip(store.lines(cols), at.tolist())])
         self.reads.add(*cost)
         return values if self.view.is_unmoved else self.view.entries(values, rows, cols)
 
@@ -326,9 +315,16 @@ class Design:
 
     def predict(self, support: Indices, coef: Floats) -> Floats:
         """V_S w_S, for coef of shape (len(support),) or (len(support), m)."""
-        if len(support) == 0:
-            return np.zeros((self.shape[0], *coef.shape[1:]))
-        return np.einsum("kn,k...->n...", self.columns(support), np.asarray(coef, dtype=np.float64))
+        coef, view = np.asarray(coef, dtype=np.float64), self.view
+        if not self._stay_there(support):
+            return np.einsum("kn,k...->n...", self.columns(support), coef)
+        real = support < self.store.shape[1]
+        cols = support[real]
+        self.reads.prepare(*self._column_cost(cols))
+        centre = None if view.centre is None else view.centre[cols]
+        z = self.store.combined(cols, centre, view.per_scale(coef[real], cols))
+        z = view.weighted(z if view.rows is None else z[view.rows])
+        return z + coef[~real].sum(axis=0)
 
     # -- norms, means and bounds ---------------------------------------------------------------------------
 

@@ -199,8 +199,14 @@ class FileStore(TileStore):
         """Columns that one pass over files by rows gathers: the cache has room for two such panels."""
         return 0 if self.by_columns else self.limit.columns * 3 // 8 // (8 * self.shape[0])
 
-    def bounded(self, nbytes: int, products: bool = False) -> int:
-        return min(nbytes, self.limit.products if products else self.limit.limit)
+    def combined(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
+        if not self.by_columns:
+            return super().combined(cols, centre, coef)
+        out = np.zeros((self.shape[0], *coef.shape[1:]))
+        for at in range(len(cols)):  # each is read alone
+            line = self.take(cols[at : at + 1])[0]
+            out += np.multiply.outer(line if centre is None else line - centre[at], coef[at])
+        return out
 
     def check_rows(self, what: str) -> None:
         n, d = self.shape

@@ -7,13 +7,15 @@ keeps the same kinds of things for its view. Nothing here is ever saved, and eve
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from skpursuit.numerics.arrays import Floats
+import numpy as np
+
+from skpursuit.numerics.arrays import Floats, Indices
 
 COLUMN_CACHE_BYTES = 256 * 2**20
 GRAM_CACHE_BYTES = 2**30
@@ -43,6 +45,19 @@ class ColumnCache:
     def holds(self, cols: Any) -> bool:
         """Whether all these columns are held."""
         return all(j in self.held for j in cols.tolist())
+
+    def lines(
+        self, cols: list[int], gather: Callable[[Indices], Floats]
+    ) -> tuple[list[Floats], Floats | None]:
+        """Columns as one-dimensional arrays, those that are not held gathered; and the array of these."""
+        found = {j: self.get(j) for j in cols}
+        fresh = [j for j, line in found.items() if line is None]
+        gathered = None
+        if fresh:
+            gathered = gather(np.array(fresh, dtype=np.intp))
+            self.put(fresh, gathered)
+            found.update(zip(fresh, gathered))
+        return [found[j] for j in cols], gathered  # type: ignore[misc]
 
     def put(self, cols: list[int], rows: Floats) -> None:
         """Hold columns, the rows of an array that is not copied; forget old ones at the bound."""

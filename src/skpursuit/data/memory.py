@@ -71,3 +71,6 @@ class MemoryLimit:
     def release(self, nbytes: int) -> None:
         """Give back what was granted."""
         self.granted -= nbytes
+
+
+UNLIMITED = MemoryLimit(2**62)  # of X in memory, which is not divided

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skpursuit.data.kept import Kept
+from skpursuit.data.memory import UNLIMITED
 from skpursuit.data.progress import Listener
 from skpursuit.data.reads import Reads
 from skpursuit.data.tile import Cost, Tile
@@ -83,6 +84,7 @@ def call(fn: str | Callable[..., Any], thing: Any, arguments: tuple[Any, ...]) -
 class TileStore:
     """X as a grid of tiles, one list for each range of rows, and what is kept of it."""
 
+    limit = UNLIMITED  # of what is kept of an X that is not in memory
     prices = Prices()
     columns_are_dear = False  # whether one column costs a pass over X
     in_memory = True  # whether tiles are at hand, so that layouts of them can be kept
@@ -268,16 +270,9 @@ class TileStore:
 
     # -- what is kept of X ----------------------------------------------------------------------------
 
-    def lines(self, cols: Indices) -> tuple[list[Floats], list[int]]:
-        """Columns of X as one-dimensional arrays, gathered into the cache; and those that were not in it."""
-        cache, wanted = self.kept.columns, cols.tolist()
-        found = {j: cache.get(j) for j in wanted}
-        fresh = [j for j, line in found.items() if line is None]
-        if fresh:
-            gathered = self.take(np.array(fresh, dtype=np.intp))
-            cache.put(fresh, gathered)
-            found.update(zip(fresh, gathered))
-        return [found[j] for j in wanted], fresh  # type: ignore[misc]
+    def lines(self, cols: Indices) -> list[Floats]:
+        """Columns of X as one-dimensional arrays, gathered into the cache."""
+        return self.kept.columns.lines(cols.tolist(), self.take)[0]
 
     def dots(self, cols: Indices, u: Floats, anchor: int | None = None) -> Floats:
         """Products of columns with u where the tiles are, with the bits of `fixed_order_dot`.
@@ -299,6 +294,21 @@ class TileStore:
                 out[asked[place.j][0]] += part
         return out
 
+    def combined(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
+        """Sums of columns, less their centres, times coefficients; made where the tiles are."""
+        asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
+
+        def args(at: Place) -> tuple[Any, ...] | None:
+            if at.j not in asked:
+                return None
+            places, local = asked[at.j]
+            return local, None if centre is None else centre[places], coef[places]
+
+        out = np.zeros((self.shape[0], *coef.shape[1:]))
+        for place, part in self.run(predicted, args):
+            out[place.rows] += part
+        return out
+
     def moved_norms(self, centre: Floats | None, root: Floats | None) -> Floats:
         """Norms of columns less their centres, rows times `root`, from one pass where the tiles are."""
         squares = np.zeros(self.shape[1])
@@ -318,10 +328,6 @@ class TileStore:
 
     def keep_codes_beside(self, path: Any) -> None:
         """Have codes on disk found again by a run that goes on from this checkpoint."""
-
-    def bounded(self, nbytes: int, products: bool = False) -> int:
-        """How much of so many bytes may be in memory, in all or of products of columns."""
-        return nbytes
 
     def check_rows(self, what: str) -> None:
         """Refuse to read "rows" or "entries" at random where that is dear."""
@@ -400,7 +406,7 @@ class TileStore:
             part = np.arange(start, min(start + WIDTH, len(out)))
             reads.prepare(*self.cost(cols=part if axis == 0 else None))
             if axis == 0 and self.kept.columns.holds(part):
-                lines = np.stack(self.lines(part)[0])
+                lines = np.stack(self.lines(part))
             elif axis == 0:
                 lines = self.take(part)
             else:
@@ -533,6 +539,12 @@ def dot_pieces(tile: Tile, cols: Indices, u: Floats, first: Floats | None) -> Fl
         each = [lines[:, i : i + PIECE] for i in range(0, lines.shape[1], PIECE)]
         parts.append([fixed_order_dot(list(piece), u[k * PIECE :][:PIECE]) for k, piece in enumerate(each)])
     return np.concatenate(parts, axis=1)
+
+
+def predicted(tile: Tile, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
+    """Sum over columns of a tile, less their centres, times coefficients of shape (k,) or (k, m)."""
+    lines = tile.take(cols)
+    return np.einsum("kn,k...->n...", lines if centre is None else lines - centre[:, None], coef)
 
 
 def moved_squares(tile: Tile, centre: Floats | None, root: Floats | None) -> Floats:

@@ -1,13 +1,15 @@
-"""Methods of fitted estimators on Dask collections: nothing is computed before the result is asked for.
+"""Estimators on Dask collections: what is lazy, and what is refused.
 
 A prediction needs one row of X at a time, so a method that works on an array works on each chunk of rows. The
-estimator travels to the workers with every chunk; it holds coefficients, not data.
+estimator travels to the workers with every chunk; it holds coefficients, not data. Nothing is computed before
+the result is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import currentframe
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,3 +40,20 @@ def sample_rows(X: Any) -> Any:
     if dask_source.is_frame(X):
         return X._meta_nonempty
     return np.zeros((2, *X.shape[1:]), dtype=X.dtype)
+
+
+def refuse_rows_of_folds(X: Any) -> None:
+    """Refuse to fit the part of a Dask collection that scikit-learn's cross-validation took out of it.
+
+    Such a part looks like any other collection, and nobody tells an estimator who calls it: hence the frames.
+    """
+    frame = currentframe() if dask_source.takes(X) else None
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "sklearn.model_selection._validation":
+            raise TypeError(
+                "scikit-learn's cross-validation takes rows out of X for every fold, which makes or moves "
+                "all chunks of a Dask collection each time; use PursuitRegressorCV, PursuitClassifierCV or "
+                "OrthogonalMatchingPursuitCV, whose folds are weights of rows and whose cv may be a splitter "
+                "of scikit-learn"
+            )
+        frame = frame.f_back

@@ -135,7 +135,8 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         on the same folds (see Notes).
         Solvers by name, as objects or in a list compete instead, each with 1 to K coefficients; "cosamp",
         "grasp" and "sp" need a run for each number. An object brings its own limits, except for the number.
-        "auto" stands for "omp" with other losses, with an information criterion, and with a `selector`.
+        "auto" stands for "omp" with other losses, with an information criterion, with a `selector`, and
+        where X is not in memory (a path, a Dask collection, a design); `choice_` tells.
     selector : str or Selector
         How solvers by name find the best columns; see `minimize`.
     loss : {"squared", "huber", "poisson", "quantile"} or Loss

@@ -17,6 +17,7 @@ in the same way, one column at a time (`Shrinkage`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any
@@ -157,8 +158,8 @@ class Factor:
         """The factor of the first k columns, none of which depends on others."""
         return replace(
             self,
-            Q=Stack(self.Q.rows[:k]),
-            columns=self.columns and Stack(self.columns.rows[:k]),
+            Q=self.Q.first(k),
+            columns=self.columns and self.columns.first(k),
             b=self.b[:k],
             R=self.R[: k * (k + 1) // 2],
             noise=self.noise[:k],
@@ -176,48 +177,59 @@ class Factor:
         told = {name: getattr(self, name) for name in ("b", "R", "noise", "counts", "passes")}
         return told if self.shrinkage is None else told | {"roots": self.shrinkage.roots}
 
-    def rebuilt(self, numbers: dict[str, Any], columns: Floats) -> Factor:
-        """The factor of these columns that has these numbers, to the same bits.
+    def rebuilt(self, numbers: dict[str, Any], k: int, columns: Iterable[Floats]) -> Factor:
+        """The factor of k columns that has these numbers, to the same bits.
 
         It takes its form (targets, weights, whether columns are kept) from this one. Raises ValueError where
         the numbers do not belong to so many columns.
         """
-        counts, n = numbers["counts"], columns.shape[1]
+        counts = numbers["counts"]
         whole = counts.dtype.kind == "i" and np.isin(counts, range(MOST_PASSES + 1)).all()
-        if not whole or counts.shape != (len(columns),):
+        if not whole or counts.shape != (k,):
             raise ValueError("not a number of passes for each column")
         before, grown = ranks(counts)
-        Q, used, ends = np.empty((int(grown.sum()), n)), counts * before, np.cumsum(before + grown)
-        shapes = {"b": (len(Q), *self.b.shape[1:]), "noise": (len(Q),), "passes": (int(used.sum()),)}
+        rank, used, ends = int(grown.sum()), counts * before, np.cumsum(before + grown)
+        shapes = {"b": (rank, *self.b.shape[1:]), "noise": (rank,), "passes": (int(used.sum()),)}
         shapes |= {"R": (int((before + grown).sum()),)}
-        shapes |= {} if self.shrinkage is None else {"roots": (len(Q),)}
+        shapes |= {} if self.shrinkage is None else {"roots": (rank,)}
         for name, shape in shapes.items():
             part = numbers[name]
             if part.shape != shape or part.dtype.kind != "f" or not np.isfinite(part).all():
                 raise ValueError(f"{name} is not of {shape} numbers")
         if not (numbers["R"][ends[grown] - 1] > 0).all():
             raise ValueError("a remainder has no length")
-        starts = np.cumsum(used) - used
-        for at in np.flatnonzero(grown).tolist():
-            rank, v = before[at], columns[at] if self.root is None else columns[at] * self.root
-            for part in numbers["passes"][starts[at] :][: used[at]].reshape(counts[at], rank):
-                v = v - part @ Q[:rank]
-            Q[rank] = v / numbers["R"][ends[at] - 1]
+        starts, Q = np.cumsum(used) - used, self.Q.first(0)
+        kept = self.columns and self.columns.first(0)
+        for at, column in enumerate(columns):
+            kept = kept and kept.extend(column[None])
+            if not grown[at]:
+                continue
+            v = column if self.root is None else column * self.root
+            for part in numbers["passes"][starts[at] :][: used[at]].reshape(counts[at], before[at]):
+                v = v - part @ Q.rows
+            Q = Q.extend((v / numbers["R"][ends[at] - 1])[None])
         known: dict[str, Any] = {name: numbers[name] for name in self.numbers() if name != "roots"}
         if self.shrinkage is not None:
             known["shrinkage"] = self.shrinkage
             for column, root in zip(np.split(numbers["R"], ends[:-1]), numbers["roots"].tolist()):
                 known["shrinkage"] = known["shrinkage"].add(column, root)
-        return replace(self, Q=Stack(Q), columns=self.columns and Stack(columns), **known)
+        return replace(self, Q=Q, columns=kept, **known)
 
 
 def empty_factor(
-    n: int, targets: tuple[int, ...] = (0,), weights: Floats | None = None, keeps_columns: bool = False
+    n: int,
+    targets: tuple[int, ...] = (0,),
+    weights: Floats | None = None,
+    keeps_columns: bool = False,
+    room: float = np.inf,
 ) -> Factor:
-    """A factor without columns, of targets of that trailing shape; by default there are no targets."""
+    """A factor without columns, of targets of that trailing shape; by default there are no targets.
+
+    Rows of Q, and columns, that take more than `room` bytes are in files.
+    """
     root = None if weights is None else np.sqrt(weights)
-    none, b = np.empty((0, n)), np.empty((0, *targets))
-    return Factor(Stack(none), Stack(none) if keeps_columns else None, root, remainder_unit(n), b)
+    none, b = Stack(np.empty((0, n)), limit=room), np.empty((0, *targets))
+    return Factor(none, none.first(0) if keeps_columns else None, root, remainder_unit(n), b)
 
 
 def ranks(counts: Indices) -> tuple[Indices, np.ndarray]:

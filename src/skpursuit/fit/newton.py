@@ -42,7 +42,8 @@ class Newton:
     def start(self, problem: Problem) -> State:
         """The zero model; its factor finds dependent columns, and keeps those of the support together."""
         n = problem.design.shape[0]
-        return empty_state(problem, empty_factor(n, weights=problem.weights, keeps_columns=True))
+        room = problem.design.store.limit.columns
+        return empty_state(problem, empty_factor(n, weights=problem.weights, keeps_columns=True, room=room))
 
     def add(self, problem: Problem, state: State, j: int, column: Floats) -> State:
         """Add column j and fit again from the old coefficients; a dependent column is dropped."""

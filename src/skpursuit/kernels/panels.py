@@ -27,7 +27,7 @@ from numba import njit
 from skpursuit.kernels.panel_vectors import PANEL, QUAD, SLOT, encode_lines, encode_rows, extremes
 from skpursuit.kernels.vectors import prefetch
 
-COMPILED_WITH = "fa8eda02ea61"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "78306ff1dbea"  # digest of these files: Numba notes changes of its own file only
 
 ROWS = 512  # rows in a block
 WIDTH = 512  # columns of a block whose extremes are found before it is encoded, while it is in the cache

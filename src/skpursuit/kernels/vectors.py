@@ -10,8 +10,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 GROUP = 16  # columns that are encoded together
-ROW_GROUP = 8  # rows that `add_steps` adds at a time
-LINE_STEPS, AHEAD = 32, 512  # steps in a cache line, and how far ahead lines are asked for
 
 
 @intrinsic
@@ -47,77 +45,6 @@ def dot(_context, codes, start, residual, first, count):
         return _sum_lanes(builder, total, 8)
 
     return types.int32(codes, types.intp, residual, types.intp, types.intp), codegen
-
-
-@intrinsic
-def add_steps(_context, steps, at, weights, first, sums, count, fresh):
-    """Add weights[first + p] * steps[at[p]:] over p < ROW_GROUP to sums, or set them when `fresh`.
-
-    `count` entries are taken, a multiple of 8. Rows are asked for ahead of their use.
-    """
-
-    def codegen(context, builder, signature, args):
-        arrays = [context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 2, 4)]
-        steps, at, weights, sums = arrays
-        i64, single = ir.IntType(64), ir.VectorType(ir.FloatType(), 8)
-        whole, short = ir.VectorType(ir.IntType(32), 8), ir.VectorType(ir.IntType(16), 8)
-        rows, factors = [], []
-        for p in range(ROW_GROUP):
-            rows.append(builder.gep(steps, [builder.load(builder.gep(at, [i64(p)]))]))
-            weight = builder.load(builder.gep(weights, [builder.add(args[3], i64(p))]))
-            lane = builder.insert_element(ir.Constant(single, ir.Undefined), weight, i64(0))
-            factors.append(builder.shuffle_vector(lane, lane, ir.Constant(whole, [0] * 8)))
-        zero, fast = ir.Constant(single, [0.0] * 8), ("contract",)
-
-        def add(j):
-            place = builder.bitcast(builder.gep(sums, [j]), single.as_pointer())
-            totals = [builder.select(args[6], zero, builder.load(place, align=1)), zero]
-            for p, (row, factor) in enumerate(zip(rows, factors)):
-                entries = builder.sitofp(builder.sext(load(builder, row, j, short), whole), single)
-                product = builder.fmul(factor, entries, flags=fast)
-                totals[p % 2] = builder.fadd(totals[p % 2], product, flags=fast)
-            builder.store(builder.fadd(*totals), place, align=1)
-
-        bulk = builder.and_(args[5], i64(-LINE_STEPS))
-        with cgutils.for_range_slice(builder, i64(0), bulk, i64(LINE_STEPS)) as (line, _):
-            for row in rows:
-                fetch(builder, builder.gep(row, [builder.add(line, i64(AHEAD))]))
-            for k in range(0, LINE_STEPS, 8):
-                add(builder.add(line, i64(k)))
-        with cgutils.for_range_slice(builder, bulk, args[5], i64(8)) as (j, _):
-            add(j)
-        return context.get_dummy_value()
-
-    given = (steps, at, weights, types.intp, sums, types.intp, types.boolean)
-    return types.void(*given), codegen
-
-
-@intrinsic
-def put_sums(_context, sums, scale, centre, start, unit, total, source, out, to, count):
-    """Set out[to + j] = source + unit * (scale[start + j] * sums[j] + total * centre[start + j]).
-
-    The source is out[source + j]. Slices of arrays would take four times as long to compile.
-    """
-
-    def codegen(context, builder, signature, args):
-        arrays = [context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 2, 7)]
-        sums, scale, centre, out = arrays
-        i64, double = ir.IntType(64), ir.DoubleType()
-
-        def entry(base, at, j):
-            value = builder.load(builder.gep(base, [builder.add(at, j)]))
-            return value if value.type == double else builder.fpext(value, double)
-
-        with cgutils.for_range_slice(builder, i64(0), args[9], i64(1)) as (j, _):
-            product = builder.fmul(entry(scale, args[3], j), entry(sums, i64(0), j))
-            shift = builder.fmul(entry(centre, args[3], j), args[5])
-            more = builder.fmul(args[4], builder.fadd(product, shift))
-            place = builder.gep(out, [builder.add(args[8], j)])
-            builder.store(builder.fadd(entry(out, args[6], j), more), place)
-        return context.get_dummy_value()
-
-    at, number = types.intp, types.float64
-    return types.void(sums, scale, centre, at, number, number, at, out, at, at), codegen
 
 
 @intrinsic

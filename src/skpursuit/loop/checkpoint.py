@@ -161,10 +161,9 @@ def restored(path: Path, saved: Snapshot, first: State, bound: Bound) -> State:
     if first.factor is None:
         return state
     # One at a time, as the run came to them: an operator may give several columns with other bits.
-    columns = [design.columns(np.array([j]))[0] for j in state.support.tolist()]
-    gathered = np.stack(columns) if columns else np.empty((0, design.shape[0]))
+    columns = (design.columns(np.array([j]))[0] for j in state.support.tolist())
     try:
-        return replace(state, factor=first.factor.rebuilt(saved.factor, gathered))
+        return replace(state, factor=first.factor.rebuilt(saved.factor, len(state.support), columns))
     except (KeyError, ValueError) as error:
         raise ValueError(refusal.format(f"the factor of its fit is damaged ({error})")) from None
 

@@ -73,11 +73,17 @@ def top(scores: Floats, k: int) -> Indices:
         if isnan(scores[best]):
             raise NotFinite("some scores are NaN")
         return np.array([best] if scores[best] > -np.inf else [], dtype=np.intp)
+    chosen = top_set(scores, k)
+    return chosen[np.lexsort((chosen, -scores[chosen]))]
+
+
+def top_set(scores: Floats, k: int) -> Indices:
+    """As `top`, ascending."""
     k = min(k, int(np.count_nonzero(scores != -np.inf)))
-    if k == 0:
+    if k <= 0:
         return np.empty(0, dtype=np.intp)
     cut = kth_largest(scores, k)
-    above = np.flatnonzero(scores > cut)
-    tied = np.flatnonzero(scores == cut)[: k - len(above)]
-    chosen = np.concatenate([above, tied])
-    return chosen[np.lexsort((chosen, -scores[chosen]))]
+    above = scores > cut
+    tied = np.flatnonzero(scores == cut)[: k - np.count_nonzero(above)]
+    above[tied] = True
+    return np.flatnonzero(above)

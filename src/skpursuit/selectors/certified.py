@@ -125,7 +125,7 @@ class Certified(Selector):
     def nbytes(self, design: Design) -> int:
         products = 0.5  # of codes, made ahead
         bytes_an_entry = 1 + self.fine + products if design.has_codes else 0
-        return design.store.bounded(int(bytes_an_entry * design.shape[0] * design.shape[1]))
+        return min(int(bytes_an_entry * design.shape[0] * design.shape[1]), design.store.limit.limit)
 
     def identity(self) -> str:
         return repr(replace(self, events=None, fine=False))

@@ -240,9 +240,8 @@ class CodeSums(ColumnSums):
         if codes.can_multiply:
             self.start, self.made, self.last, self.making = None, 0, [], None
             self.factors = np.column_stack([codes.factors, codes.sizes])
-            self.kept = self.design.kept.products.made_of(
-                codes.coded, limit=self.design.store.bounded(n * d // 2, products=True)
-            )
+            limit = min(n * d // 2, self.design.store.limit.products)
+            self.kept = self.design.kept.products.made_of(codes.coded, limit=limit)
             self.has_helpers = helpers(n * d // tuning.CODES_WIDTH) > 0
             self.codes = codes  # last: an interrupt before it leaves none, and so begins again
 

@@ -47,7 +47,7 @@ class Gram(Selector):
             return Exact().bind(design, expect)
         if expect.y is None:
             return Bound(self, design)
-        design.kept.gram_columns.limit = design.store.bounded(self.memory_limit, products=True)
+        design.kept.gram_columns.limit = min(self.memory_limit, design.store.limit.products)
         whole = self.whole and design.shape[1] ** 2 * 8 <= self.memory_limit
         return Bound(self, design, GramSums(design, expect.y, expect.roundings, whole))
 

@@ -17,13 +17,12 @@ from math import ceil, log2
 import numpy as np
 
 from skpursuit.data.design import Design
-from skpursuit.kernels.topk import keep
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.finite import kth_largest
 from skpursuit.numerics.tuning import HALVING_CODES
 from skpursuit.parameters import check_choice, check_flag, check_number
-from skpursuit.problem.score import top
+from skpursuit.problem.score import top, top_set
 from skpursuit.selectors.base import (
     Bound,
     CodeOrigin,
@@ -244,9 +243,9 @@ class Race:
         """The `count` best of some columns by the rows up to an edge, ascending."""
         score = self.query.score
         if not self.coded:
-            return alive[keep(score.of(self.sums[edge][0][alive]), count)]
+            return alive[top_set(score.of(self.sums[edge][0][alive]), count)]
         sure, doubtful = sorted_out(*self._estimated(alive, edge), count)
-        rest = keep(score.of(self._summed(alive[doubtful], edge)), count - len(sure))
+        rest = top_set(score.of(self._summed(alive[doubtful], edge)), count - len(sure))
         return alive[np.sort(np.concatenate([sure, doubtful[rest]]))]
 
     @cached_property

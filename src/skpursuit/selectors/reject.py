@@ -10,7 +10,7 @@ import numpy as np
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import Indices
 from skpursuit.parameters import check_number
-from skpursuit.problem.score import top
+from skpursuit.problem.score import top, top_set
 from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector
 
 MOST_READINGS = 16  # full readings of X that an answer may cost where no single entries can be read
@@ -53,7 +53,7 @@ class SuccessiveReject(Selector):
                 sums[alive] += (query.r[rows].T * (n * entries)).T
             pulled = max(pulled, wanted)
             scores = query.score.of(sums[alive])
-            alive = alive[np.sort(top(scores, left))]
+            alive = alive[top_set(scores, left)]
         best = top(query.score.of(sums[alive]), query.k)
         return Selection(alive[best], sums[alive[best]] / max(1, pulled), "heuristic")
 

@@ -113,7 +113,9 @@ class Speculation:
         self.design, self.above = design, above
         self.steps = expect.steps
         self.size_of_y = scaled_norm(expect.y)
-        self.most = GUESSES if expect.steps <= 4 * GUESSES else GUESSES // 4
+        # What a round holds for each guess: its column, its residual, and two decoded columns of the pool.
+        self.room = min(GUESSES, design.store.limit.columns // (32 * design.shape[0]))
+        self.most = self.room if expect.steps <= 4 * GUESSES else min(self.room, GUESSES // 4)
         self.poor = 0
         self.path: Path | None = None
         self.here: Here | None = None
@@ -141,7 +143,7 @@ class Speculation:
         factor = None if query.at is None else query.at.factor
         if factor is None or factor.shrinkage is not None or query.k > 1 or query.score != Absolute():
             return False
-        if not are_ordinary(query.r[None], *ORDINARY):
+        if self.room < FEW_STEPS or not are_ordinary(query.r[None], *ORDINARY):
             return False
         if self.poor >= PATIENCE and not self._refined():
             return False
@@ -164,7 +166,7 @@ class Speculation:
         self.poor = 0 if good >= min(FEW_STEPS, tried) > 0 else self.poor + 1
         if self.poor and self._refined():
             return self._round(query)
-        self.most = min(GUESSES, 2 * max(good, 2) if good < tried else 2 * self.most)
+        self.most = min(self.room, 2 * max(good, 2) if good < tried else 2 * self.most)
         return path if good else None
 
     def _guess(self, query: Query) -> Guess | None:

@@ -17,7 +17,7 @@ import numpy as np
 from skpursuit.fit.merged import NewtonMerged, NormalEquations
 from skpursuit.numerics.arrays import Indices
 from skpursuit.problem.problem import Problem
-from skpursuit.problem.score import top
+from skpursuit.problem.score import top_set
 from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import Query
 from skpursuit.solvers.base import Asks, Solver, decrease_status, residual_status
@@ -112,16 +112,8 @@ class CoSaMP(Solver):
 
     def _merge(self, problem: Problem, state: State, merged: Indices) -> State:
         """Fit on the merged columns and keep the k largest coefficients."""
-        refit = NormalEquations() if problem.quadratic else NewtonMerged()
-        fit = refit.fit(problem, merged, state)
-        keep = np.sort(top(problem.score.of(fit.coef), self.sparsity(problem)))
-        keep = keep[problem.score.of(fit.coef[keep]) > 0]
-        coef = refit.again(problem, fit, keep) if self.refit and len(keep) else fit.coef[keep]
-        pruned = np.zeros_like(fit.coef)  # zeros are cheaper than copying the columns that are kept
-        pruned[keep] = coef
-        z = fit.columns.combined(pruned)
-        memory = {**state.memory, **fit.memory}
-        return State(merged[keep], coef, z, problem.value(z), fit.dropped, memory)
+        after = pruned(problem, state, merged, self.sparsity(problem), self.refit)
+        return replace(after, memory={**state.memory, **after.memory})
 
 
 @dataclass(frozen=True)
@@ -158,6 +150,18 @@ class GraSP(CoSaMP):
     """
 
     quadratic_only: ClassVar[bool] = False
+
+
+def pruned(problem: Problem, state: State, merged: Indices, k: int, refit: bool) -> State:
+    """The k largest coefficients of a fit on the merged columns, on `refit` those of a fit to them alone."""
+    fits = NormalEquations() if problem.quadratic else NewtonMerged()
+    fit = fits.fit(problem, merged, state)
+    keep = top_set(problem.score.of(fit.coef), k)
+    keep = keep[problem.score.of(fit.coef[keep]) > 0]
+    coef = np.zeros_like(fit.coef)  # zeros are cheaper than copying the columns that are kept
+    coef[keep] = fits.again(problem, fit, keep) if refit and len(keep) else fit.coef[keep]
+    z = fit.columns.combined(coef)
+    return State(merged[keep], coef[keep], z, problem.value(z), fit.dropped, fit.memory)
 
 
 def start(problem: Problem) -> State:

@@ -12,13 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from skpursuit.fit.merged import NormalEquations
-from skpursuit.numerics.arrays import Indices
 from skpursuit.problem.problem import Problem
-from skpursuit.problem.score import top
 from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import Query
 from skpursuit.solvers.base import Asks, Solver, residual_status
+from skpursuit.solvers.cosamp import pruned
 
 
 @dataclass(frozen=True)
@@ -79,20 +77,8 @@ class SubspacePursuit(Solver):
         found = select(query).columns
         if len(found) == 0:
             return replace(state, status=Status.OPTIMAL)
-        after = self._exchange(problem, state, np.union1d(state.support, found))
+        after = pruned(problem, state, np.union1d(state.support, found), k, refit=True)
         values = [problem.penalised(one.objective, one.support, one.coef) for one in (after, state)]
         if not values[0] < values[1]:
             return replace(state, status=Status.STALLED)
         return residual_status(problem, after, self.tol, self.rtol)
-
-    def _exchange(self, problem: Problem, state: State, merged: Indices) -> State:
-        """The best k of the merged columns, with coefficients fitted to them alone."""
-        fits = NormalEquations()
-        fit = fits.fit(problem, merged, state)
-        keep = np.sort(top(problem.score.of(fit.coef), self.sparsity(problem)))
-        keep = keep[problem.score.of(fit.coef[keep]) > 0]
-        coef = np.zeros_like(fit.coef)
-        if len(keep):
-            coef[keep] = fits.again(problem, fit, keep)
-        z = fit.columns.combined(coef)
-        return State(merged[keep], coef[keep], z, problem.value(z), fit.dropped, fit.memory)

@@ -26,7 +26,7 @@ import pyarrow.csv
 from .columns import MOST_TOTALS, Columns, ReadOptions, different, is_total, may_have_totals, trailing_totals
 from .errors import Refused, refuse_all, show
 from .source import BlockStream, TextFile, examine
-from .spelling import ONLY
+from .spelling import MISSING, ONLY
 
 SNIFFED = 2**18  # characters, of which
 SNIFFED_ROWS = 100  # are looked at for the separator
@@ -183,7 +183,18 @@ def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[
     if above:
         title = " ".join(filter(None, rows[0]))
         options.told(f"what stands above the header is left out: {show(title)}")
+    if _are_units(rows[above + 1 : above + 21]):
+        options.told(f"the line of units below the header is left out: {show(' '.join(rows[above + 1]))}")
+        return header, above + 2
     return header, above + 1
+
+
+def _are_units(rows: Sequence[list[str]]) -> bool:
+    """Whether the first of some rows has words where all others have digits, and nothing else."""
+    units = {j: cell.strip().lower() for j, cell in enumerate(rows[0]) if cell.strip()} if rows[3:] else {}
+    below = [row[j] for row in rows[1:] for j in units if j < len(row) and row[j].strip()]
+    words = [cell for cell in units.values() if cell not in MISSING and not re.search(r"\d", cell)]
+    return len(words) > 1 and len(words) == len(units) and all(re.search(r"\d", cell) for cell in below)
 
 
 def _find_header(records: Sequence[list[str]]) -> tuple[list[str], int]:
@@ -234,7 +245,7 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
 
     def bad_row(row: Any) -> str:
         if row.text.strip("\r\n") in totals:
-            options.told(f"a total with another number of fields is left out: {show(row.text)}")
+            options.told(f"a total or note with another number of fields is left out: {show(row.text)}")
             return "skip"
         if options.skip_bad_rows and not told:
             told.append(row)
@@ -261,12 +272,21 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
 
 
 def _short_totals(layout: Layout, options: ReadOptions) -> set[str]:
-    """Return those of the last lines that are totals of another width than the rest."""
+    """Return those of the last lines that are totals of another width than the rest, or notes below it."""
     if not may_have_totals(layout.rows, options):
         return set()
     every = layout.file.tail.replace("\r", "").split("\n")
     lines = [line for line in every if line.strip(f'"{layout.delimiter} ')][-MOST_TOTALS:]
-    return {line for line in lines for record, _ in _records([line], layout.delimiter) if is_total(record)}
+    found = {line: record for line in lines for record, _ in _records([line], layout.delimiter)}
+    totals = {line for line, record in found.items() if is_total(record)}
+    notes = {line for line, record in found.items() if len(record) == 1 and _is_note(record[0])}
+    # A row that was cut off has no line break behind it.
+    return totals | (notes if len(layout.names) > 2 and not every[-1] else set())
+
+
+def _is_note(text: str) -> bool:
+    """Whether a text is a sentence, or marked as a note."""
+    return text.startswith(("*", "#", "(")) or len(re.findall(r"[^\W\d_]{2,}", text)) > 1
 
 
 def _guarded(layout: Layout, read: Callable[[], Any]) -> Any:

@@ -157,11 +157,22 @@ def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
 
 
 def _unmerged(sheet: Any) -> list[list[Any]]:
-    """Return the cells of a sheet; what is merged over several rows of a column stands in each of them."""
+    """Return the cells of a sheet; what is merged over several rows of a column stands in each of them.
+
+    A line with several names, some of them over several columns, is a header that goes on in the next line.
+    """
     rows: list[list[Any]] = sheet.to_python(skip_empty_area=False)
+    upper = set()
     for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
-        for row in rows[top + 1 : bottom + 1] if left == right else ():
-            row[left] = rows[top][left]
+        names = [cell for cell in rows[top] if cell != ""]
+        if top == bottom and len(names) > 1 and all(isinstance(cell, str) for cell in names):
+            upper.add(top)
+        if left == right or top in upper:
+            for row in rows[top : bottom + 1]:
+                row[left : right + 1] = [rows[top][left]] * (right + 1 - left)
+    for top in sorted(upper)[:1]:
+        pairs = zip(rows.pop(top), rows[top])
+        rows[top] = [" ".join(dict.fromkeys(str(cell) for cell in pair if cell != "")) for pair in pairs]
     used = [j for j, column in enumerate(zip(*rows)) if any(cell != "" for cell in column)]
     return [row[used[0] : used[-1] + 1] for row in rows] if used else []
 

@@ -51,7 +51,7 @@ _ONLY = (
     r"|\d{1,3}(?:G\d{3})+P\d*)$"
 )
 ONLY = {".": _ONLY.replace("P", r"\.").replace("G", ","), ",": _ONLY.replace("P", ",").replace("G", r"\.")}
-_UNIT = r"(?P<after>[^\d\s.,;:/\\()+-][^\d\s;:()]{0,9}?)?"
+_UNIT = r"(?P<after>[^\d\s.,;:/\\()+-](?:[^\d\s;:()]|(?<=[\w/])\d){0,9}?)?"  # kg, m2, l/100km
 _WITH_UNIT = {
     decimal: re.compile(
         rf"'?(?P<limit>{_LIMIT})?\s?{_SIGN}(?P<before>{_CURRENCY})?\s?{number}-?\s?(?:{_SCALE}(?!\w))?\s?{_UNIT}-?"
