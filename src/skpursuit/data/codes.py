@@ -8,6 +8,7 @@ corrects what comes up, the rounding of that included.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
@@ -86,7 +87,7 @@ class CodedX:
     """
 
     def __init__(self, store: TileStore, seed: int | None) -> None:
-        self.store, self.seed = store, seed
+        self.store, self.seed = weakref.proxy(store), seed  # the store keeps its codes: no cycle
         self.keep: Encoding | None = None
         self.facts: list[list[CodeFacts]] = []
         self._panels: PanelCodes | None = None
