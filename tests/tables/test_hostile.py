@@ -484,3 +484,21 @@ def test_notes_below_a_table_are_left_out_and_told(tmp_path, note):
     path.write_text(f"a,b,y\n{rows}{note}")  # cut off, perhaps
     with pytest.raises(TableError, match="cut off"):
         read_table(path, EncodingOptions("y"))
+
+
+@pytest.mark.parametrize("units", [",°C,mm,,h", "day,°C,mm,,h"])
+def test_a_line_of_units_below_the_header_is_left_out_and_told(tmp_path, units):
+    told = []
+    rows = [f"{day},{i % 11 - 3}.5,{i % 4},{'NESW'[i % 4]},{i % 9}.2" for i, day in enumerate(DAYS)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["day,temp,rain,wind,sun", units, *rows, ""]), encoding="utf-8")
+    table = read_table(path, EncodingOptions("sun"), ReadOptions(told=told.append))
+    assert (table.X.shape[0], len(told)) == (len(DAYS), 1)
+    assert [row["taken for"] for row in table.described()] == [
+        "date",
+        "number",
+        "number",
+        "category, 4 levels",
+    ]
+    path.write_text("\n".join(["day,temp,rain,wind,sun", ",NA,?,,-", *rows, ""]), encoding="utf-8")
+    assert read_table(path, EncodingOptions("sun")).dropped == 1

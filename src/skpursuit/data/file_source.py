@@ -27,7 +27,7 @@ from skpursuit.data.store import TileStore
 from skpursuit.numerics.sums import PIECE
 
 KNOWN = "a .npy, .npz or .parquet file, or a folder of such pieces"
-FEW = 16  # columns that a tile of long columns has at least, if it can
+FEW = 16  # columns that a tile of long columns has at least, if it can, and a multiple of which it has
 
 
 def takes(X: Any) -> bool:
@@ -145,7 +145,8 @@ def tile_shape(n: int, d: int, entries: int, by_columns: bool) -> tuple[int, int
     """Rows (a multiple of 512) and columns of a tile of about so many entries, whole lines of the file."""
     if by_columns:
         tall = n if n * min(d, FEW) <= entries else max(PIECE, entries // FEW // PIECE * PIECE)
-        return tall, max(1, entries // tall)
+        wide = max(1, entries // tall)
+        return tall, wide - wide % FEW if wide > FEW else wide  # whole panels of codes
     wide = d if d * PIECE <= entries else max(1, entries // PIECE)
     return max(PIECE, entries // wide // PIECE * PIECE), wide
 

@@ -145,6 +145,8 @@ def store(X: Any, options: Options) -> TileStore:
         made.names = list(names)
         return made
     check_layout(groups, d * dtype.itemsize, options.limit.tile)
+    held = 2 * max(group.rows for group in groups) * d * dtype.itemsize  # by pyarrow, and as an array
+    options.limit.ask(held, force=True)
     tall = tile_shape(n, d, options.limit.tile // dtype.itemsize, False)[0]
     ends = [(group.start + group.rows) // PIECE * PIECE for group in groups[:-1]]
 
@@ -186,8 +188,8 @@ def columns_of(paths: list[str], options: Options) -> tuple[tuple[str, ...], np.
 
 def schema_of(path: str) -> Any:
     """The columns of a file."""
-    with naming(path):
-        os.stat(path)
+    with naming(path), open(path, "rb"):
+        pass
     try:
         return parquet().read_schema(path)
     except (OSError, ValueError) as error:
@@ -222,8 +224,8 @@ def check_layout(groups: list[Group], row_bytes: int, tile: int) -> None:
     remedy = "write the file again with row_group_size=16384, or convert it to .npy if several fits follow"
     if largest * row_bytes > 4 * tile:
         warnings.warn(
-            f"{path}: a row group of {largest} rows takes {2 * largest * row_bytes:,} bytes of memory beside "
-            f"the memory limit; {remedy}",
+            f"{path}: a row group of {largest} rows takes {2 * largest * row_bytes:,} bytes of memory_limit; "
+            f"{remedy}",
             stacklevel=4,
         )
     elif len(groups) > 8 and largest < SMALL_GROUP:

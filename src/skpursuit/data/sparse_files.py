@@ -169,6 +169,8 @@ def store(X: Any, options: Options) -> TileStore:
     stored = sum(recipe.stored for recipe in recipes)
     size = recipes[0].dtype.itemsize + 4
     if not options.limit.holds(2 * stored * size):  # columns of it need a second layout
+        largest = 3 * size * max(recipe.stored for recipe in recipes)  # in hand, ahead, and its second layout
+        options.limit.ask(max(0, largest - 3 * options.limit.tile), force=True)
         return FileStore([[recipe] for recipe in recipes], options.limit, None, options.codes)
     parts = [recipe.load(np.empty(0, np.uint8)).matrix for recipe in recipes]
     matrix = sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]

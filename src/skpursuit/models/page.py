@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import confusion_matrix, root_mean_squared_error
+from sklearn.metrics import confusion_matrix
 
 from skpursuit.models.fitting import BOOTSTRAPS, Effect, Outcome
 from skpursuit.pages import ACCENT, BAD, CARD, INK, RULE, SOFT, new_figure, number, render, svg
@@ -41,7 +41,6 @@ def model_page(file: str, table: Table, outcome: Outcome, model_file: Path | Non
         regression=outcome.task == "regression",
         dropped=table.dropped,
         margins=model.margins(0.9),
-        rmse=sizes[model.info["k"]].other if model.info["k"] in sizes else _spread(outcome),
         chosen=outcome.chosen,
         size=sizes.get(model.info["k"]),
         next_size=sizes[min(larger)] if larger else None,
@@ -58,12 +57,6 @@ def model_page(file: str, table: Table, outcome: Outcome, model_file: Path | Non
         written=model_file is not None,
         with_unit=with_unit,
     )
-
-
-def _spread(outcome: Outcome) -> float:
-    """Return the RMSE of predictions of numbers."""
-    regression = outcome.model.classes is None
-    return float(root_mean_squared_error(outcome.actual, outcome.predicted)) if regression else 0.0
 
 
 def with_unit(value: float, unit: str) -> str:

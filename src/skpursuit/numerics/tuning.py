@@ -42,7 +42,7 @@ SURE = 0.75  # of the price of exact selection, which others must undercut: pric
 WAITING_SHARE = 0.2  # of the time a process has worked, that it may wait for kernels
 
 # X in files
-FILE_BYTE = 0.5e-9  # seconds to read a byte of a file that is not in the page cache
+FILE_BYTE = 0.45e-9  # seconds to read a byte that is not in the page cache: 2.2 GB/s (benchmarks/files.py)
 
 # Threads of kernels, in multiply-adds
 WORTH = 6_000_000  # 2 ms: for less, waking a thread (0.02 to 0.05 ms, more on a busy machine) costs too much

@@ -26,7 +26,7 @@ import pyarrow.csv
 from .columns import MOST_TOTALS, Columns, ReadOptions, different, is_total, may_have_totals, trailing_totals
 from .errors import Refused, refuse_all, show
 from .source import BlockStream, TextFile, examine
-from .spelling import ONLY
+from .spelling import MISSING, ONLY
 
 SNIFFED = 2**18  # characters, of which
 SNIFFED_ROWS = 100  # are looked at for the separator
@@ -183,7 +183,18 @@ def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[
     if above:
         title = " ".join(filter(None, rows[0]))
         options.told(f"what stands above the header is left out: {show(title)}")
+    if _are_units(rows[above + 1 : above + 21]):
+        options.told(f"the line of units below the header is left out: {show(' '.join(rows[above + 1]))}")
+        return header, above + 2
     return header, above + 1
+
+
+def _are_units(rows: Sequence[list[str]]) -> bool:
+    """Whether the first of some rows has words where all others have digits, and nothing else."""
+    units = {j: cell.strip().lower() for j, cell in enumerate(rows[0]) if cell.strip()} if rows[3:] else {}
+    below = [row[j] for row in rows[1:] for j in units if j < len(row) and row[j].strip()]
+    words = [cell for cell in units.values() if cell not in MISSING and not re.search(r"\d", cell)]
+    return len(words) > 1 and len(words) == len(units) and all(re.search(r"\d", cell) for cell in below)
 
 
 def _find_header(records: Sequence[list[str]]) -> tuple[list[str], int]:
