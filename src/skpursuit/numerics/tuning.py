@@ -26,6 +26,7 @@ class Prices:
     fine: float = 0.14  # of second bytes made with them
     codes: float = 0.058  # of an estimate by codes, per residual
     ahead: float = 0.024  # of a product of codes made in a group, guesses in vain included
+    path: float = 0.0079  # of a product of codes along a path that was guessed
     gather: float = 11.0  # of a column that is not contiguous
     axpy: float = 0.22  # per entry of a Gram column that is added to the gradient
     gram_term: float = 2000.0  # nanoseconds for each such column besides, estimated
@@ -85,6 +86,7 @@ TALL = 20000  # rows from which one byte leaves many columns
 HALVING_CODES = 2**20  # entries of X from which halving works on codes
 
 # Speculated paths
+SERVES = 5  # steps that a look at the codes serves
 POOL = 96  # columns among which the next atoms are guessed
 GUESSES = 64  # atoms that are guessed in one round
 ABOVE = 1.0  # guesses end where a winner scores less than this times the last column of the pool did
