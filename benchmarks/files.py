@@ -1,20 +1,27 @@
 """X larger than memory in one `.npy` file: seconds, bytes read and memory of selectors on it.
 
-    python benchmarks/files.py make /data/x.npy --rows 60000 --columns 25000 --order C
-    python benchmarks/files.py run /data/x.npy --selector certified --memory-limit 3GB [--noise]
-    python benchmarks/files.py encode /data/x.npy --memory-limit 3GB
+    python benchmarks/files.py all /data --rows 60000 --columns 25000 --memory-limit 3GB --exact-steps 6
+    python benchmarks/files.py make /data/c.npy --rows 60000 --columns 25000 --order C
+    python benchmarks/files.py run /data/c.npy --selector certified --memory-limit 3GB [--noise]
 
 `make` writes Gaussian columns in pieces. `run` evicts the file from the page cache, fits 50 atoms on one
 thread and prints one line of JSON: bytes of X read as the library and as the system count them (`rchar`,
-codes on disk included), the most anonymous memory above what the process had after a small fit, and the
-atoms. Targets are 50 atoms that stand out, or with `--noise` 30, so that 20 steps are in the noise.
+codes on disk included), the most anonymous memory above what the process had after a small fit, the speed of
+the pass that encodes, and the atoms. Targets are 50 atoms that stand out, or with `--noise` 30, so that 20
+steps are in the noise. `all` makes files in C and F order where there are none, measures how fast plain
+`preadv` reads them, and runs certified, grouped exact (`gram`) and step-by-step exact selection, each in a
+process of its own. Step-by-step exact selection reads X once for each step: `--exact-steps` of them are
+measured, the others are taken to last as long as the median of these, and the table says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -91,8 +98,12 @@ def run(path: Path, selector: str, limit: str, noise: bool, k: int) -> dict:
     evict(path)
     peak, read, began = Peak(), status("rchar", "/proc/self/io", 1), time.perf_counter()
     peak.start()
+    encoded = 0.0
     with threadpool_limits(1):
         design = as_design(path, memory_limit=limit)
+        if selector == "certified":  # which begins with this on X as tall as here
+            design.codes(fine=True)
+            encoded = time.perf_counter() - began
         result = minimize(design, y, OMP(n_nonzero_coefs=k), selector)
     seconds = time.perf_counter() - began
     peak.ended.set()
@@ -100,36 +111,71 @@ def run(path: Path, selector: str, limit: str, noise: bool, k: int) -> dict:
     told = status("rchar", "/proc/self/io", 1) - read
     return {
         "file": path.name,
-        "selector": result.selector,
+        "selector": selector,
         "noise": noise,
+        "steps": k,
         "seconds": round(seconds, 1),
+        "step": float(np.median([record.seconds for record in result.history])),
+        "encode_gb_s": round(size / encoded / 1e9, 2) if encoded else None,
         "reads": round(loaded / size, 3),
         "rchar": round(told / size, 3),
-        "codes_read": round(getattr(design.store, "code_bytes", 0) / size, 3),
-        "peak_mb": peak.most // 2**20,
-        "limit_mb": as_bytes("limit", limit) // 2**20,
-        "atoms": int(np.int64(np.abs(hash(tuple(result.support.tolist()))) % 10**9)),
-        "n": len(result.support),
-        "slowest_steps": sorted((round(r.seconds, 2) for r in result.history), reverse=True)[:5],
+        "codes_read": round(design.store.code_bytes / size, 3),
+        "peak_mb": peak.most // 10**6,
+        "limit_mb": as_bytes("limit", limit) // 10**6,
+        "atoms": hashlib.sha256(result.support.tobytes()).hexdigest()[:8],
     }
 
 
-def encode(path: Path, limit: str) -> dict:
-    """The pass that makes codes."""
-    as_design(np.random.default_rng(0).standard_normal((2048, 512))).codes(fine=True)
+def plain_speed(path: Path, most: int = 3 * 10**9) -> float:
+    """Bytes a second of `preadv` alone, of the first bytes of an evicted file."""
     evict(path)
-    with threadpool_limits(1):
-        design, began = as_design(path, memory_limit=limit), time.perf_counter()
-        design.codes(fine=True)
-        seconds = time.perf_counter() - began
-    size = os.path.getsize(path)
-    return {"file": path.name, "seconds": round(seconds, 1), "GB_per_s": round(size / seconds / 1e9, 2)}
+    buffer, done, began = bytearray(8 * 2**20), 0, time.perf_counter()
+    with open(path, "rb", buffering=0) as file:
+        while done < most and (count := os.preadv(file.fileno(), [buffer], done)):
+            done += count
+    return done / (time.perf_counter() - began)
+
+
+def measure_all(folder: Path, given: argparse.Namespace) -> None:
+    """One table of everything."""
+    head = "file  noise  selector   seconds  speedup  reads  rchar  codes read  peak MB  encode GB/s  atoms"
+    for order in "CF":
+        path = folder / f"{order.lower()}.npy"
+        if not path.exists():
+            make(path, given.rows, given.columns, order, given.seed)
+        speed, limit = plain_speed(path) / 1e9, f"--memory-limit={given.memory_limit}"
+        print(f"{path.name}: {os.path.getsize(path) / 1e9:.1f} GB, preadv alone {speed:.2f} GB/s\n{head}")
+        steps = given.exact_steps or K
+        command = [sys.executable, __file__, "run", str(path), limit]
+        alone = run_apart([*command, "--selector=exact", f"--atoms={steps}"])
+        alone["seconds"] += (K - steps) * alone["step"]
+        alone["reads"] += K - steps
+        show(alone | {"atoms": f"({steps} steps measured)" if steps < K else alone["atoms"]}, alone)
+        for noise in ([], ["--noise"]):
+            for selector in ("gram", "certified"):
+                show(run_apart([*command, f"--selector={selector}", *noise]), alone)
+
+
+def run_apart(command: list[str]) -> dict:
+    """One fit in a process of its own."""
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def show(row: dict, exact: dict) -> None:
+    """One line of the table."""
+    print(
+        f"{row['file']:5} {'yes' if row['noise'] else 'no':>5}  {row['selector']:9} {row['seconds']:8.1f} "
+        f"{exact['seconds'] / row['seconds']:8.1f} {row['reads']:6.2f} {row['rchar']:6.2f} "
+        f"{row['codes_read']:11.2f} {row['peak_mb']:5}/{row['limit_mb']} "
+        f"{row['encode_gb_s'] or '':>9}  {row['atoms']}",
+        flush=True,
+    )
 
 
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["make", "run", "encode"])
+    parser.add_argument("what", choices=["all", "make", "run"])
     parser.add_argument("path", type=Path)
     parser.add_argument("--rows", type=int, default=60000)
     parser.add_argument("--columns", type=int, default=25000)
@@ -139,13 +185,14 @@ def main() -> None:
     parser.add_argument("--memory-limit", default="3GB")
     parser.add_argument("--noise", action="store_true")
     parser.add_argument("--atoms", type=int, default=K)
+    parser.add_argument("--exact-steps", type=int, default=0, help="steps of exact selection; default: all")
     given = parser.parse_args()
     if given.what == "make":
         make(given.path, given.rows, given.columns, given.order, given.seed)
     elif given.what == "run":
         print(json.dumps(run(given.path, given.selector, given.memory_limit, given.noise, given.atoms)))
     else:
-        print(json.dumps(encode(given.path, given.memory_limit)))
+        measure_all(given.path, given)
 
 
 if __name__ == "__main__":

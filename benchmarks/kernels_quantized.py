@@ -82,10 +82,10 @@ def certified(X: np.ndarray, y: np.ndarray, k: int, codes: Any) -> Fitted:
         cols = np.flatnonzero(size + bound >= (size - bound).max())
         survivors.append(cols.size)
         read += codes.estimate_cost().bytes
-        if cols.size > 1 and isinstance(codes, QuantizedTile):
-            g, bound = codes.refine(fit.r, cols)
+        if cols.size > 1 and codes.fine.size:
+            g, bound = (part[cols] for part in codes.estimate(fit.r, fine=True))
             size = np.abs(g)
-            read += codes.refine_cost(cols.size).bytes
+            read += codes.estimate_cost(fine=True).bytes
             cols = cols[size + bound >= (size - bound).max()]
         at = columns.get(cols)
         recomputed.append(cols.size)
@@ -123,9 +123,9 @@ def products(X: np.ndarray, repeats: int) -> None:
         panels_build_f_order=lambda: PanelTile.build(by_columns),
         panels_estimate=lambda: panels.estimate(r),
         panels_following_51=lambda: panels.following(path)(),
-        codes_build_fine=lambda: QuantizedTile.build(X),
-        codes_estimate=lambda: codes.estimate(r),
-        codes_refine_100=lambda: codes.refine(r, few),
+        panels_build_fine=lambda: PanelTile.build(X, fine=True),
+        codes_build=lambda: QuantizedTile.build(X),
+        codes_estimate_100=lambda: codes.estimate(r, cols=few),
     )
     gemv = times.pop("gemv")
     print(f"one gemv {1e3 * gemv:.1f} ms; codes {codes.nbytes / X.nbytes:.3f} of X")
@@ -134,13 +134,13 @@ def products(X: np.ndarray, repeats: int) -> None:
 
 
 def fits(X: np.ndarray, y: np.ndarray, k: int, repeats: int) -> None:
-    codes, fine = PanelTile.build(X), QuantizedTile.build(X)
+    codes, fine = PanelTile.build(X), PanelTile.build(X, fine=True)
     times, answers = best_of(
         repeats,
         exact=lambda: exact(X, y, k),
         certified=lambda: certified(X, y, k, PanelTile.build(X)),
         certified_prepared=lambda: certified(X, y, k, codes),
-        certified_fine=lambda: certified(X, y, k, QuantizedTile.build(X)),
+        certified_fine=lambda: certified(X, y, k, PanelTile.build(X, fine=True)),
         certified_fine_prepared=lambda: certified(X, y, k, fine),
     )
     truth = answers["exact"][0]

@@ -85,12 +85,15 @@ def codes_of_x():
     codes = seconds(lambda: design.codes().estimate(y))
     several = X[:, :8].copy()
     ahead = seconds(lambda: design.codes().multiplying(several)()) / 8 * tuning.PREFETCH
+    way = np.linspace(y, y - X[:, :32] @ (X[:, :32].T @ y), 48)
+    path = seconds(lambda: design.codes().following(way)()) / 48
     per_entry = 1e9 / X.size
     return {
         "build": build * per_entry,
         "fine": fine * per_entry,
         "codes": codes * per_entry,
         "ahead": ahead * per_entry,
+        "path": path * per_entry,
     }
 
 

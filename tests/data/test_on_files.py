@@ -271,7 +271,7 @@ def big_problem():
 
 def spilling(path, **options):
     """A design whose second bytes do not fit in memory."""
-    return as_design(path, memory_limit="4MB", **options)
+    return as_design(path, memory_limit="5MB", **options)
 
 
 def fit(design, y, **given):

@@ -91,9 +91,6 @@ def check(tile, X, r, columns=3):
     assert g.shape == bound.shape == (X.shape[1],)
     assert_holds(X, r, g[cols], bound[cols], cols)
     np.testing.assert_array_equal(tile.estimate(r, cols=cols), (g[cols], bound[cols]))
-    if tile.has_fine:
-        fine, tight = tile.refine(r, cols)
-        assert_holds(X, r, fine, tight, cols)
     if tile.has_steps:
         order = np.argsort(-np.abs(r), kind="stable")
         parts = np.split(order, sorted({1, len(r) // 3, len(r)}))[:-1]
@@ -111,8 +108,8 @@ def check(tile, X, r, columns=3):
 def test_interval_holds_for_the_real_number_product(matrix, shape):
     rng = np.random.default_rng(shape[0])
     X = matrix(rng, *shape)
-    for rounding, planes in ((None, (True, True)), (rng, (True, True)), (None, (False, False))):
-        tile = QuantizedTile.build(X, rounding, *planes)
+    for rounding, steps in ((None, True), (rng, True), (None, False)):
+        tile = QuantizedTile.build(X, rounding, steps)
         for scale in (1.0, 1e-150, 1e150, 1e-310):
             check(tile, X, rng.standard_normal(shape[0]) * scale)
         check(tile, X, rng.standard_cauchy(shape[0]))
@@ -129,15 +126,11 @@ def test_residual_along_the_quantisation_error_comes_close_to_the_bound(matrix):
     for j in range(5):
         scaled = np.ldexp(X[:, j].astype(float), -tile.exponent[j])
         lost = scaled - tile.centre[j, blocks] - tile.scale[j, blocks] * tile.codes[j, :600].astype(float)
-        fine = lost - tile.scale[j, blocks] * tile.fine[j, :600] / 128.0
-        for r in (lost, fine):
-            check(tile, X, r, columns=5)
+        check(tile, X, lost, columns=5)
         g, bound = tile.estimate(lost)
         error = abs(math.fsum(X[:, j] * lost) - g[j])
         # Within a block the bound is attained; over blocks only for errors of equal proportion.
         assert 0.9 * bound[j] < error <= bound[j]
-        g, bound = tile.refine(np.sign(fine), np.array([j]))
-        assert abs(math.fsum(X[:, j] * np.sign(fine)) - g[0]) > 0.3 * bound[0]
 
 
 finite = st.floats(-1e150, 1e150, allow_subnormal=True)
@@ -149,24 +142,14 @@ def test_interval_holds_for_any_numbers(data, n, d):
     X = np.array(data.draw(st.lists(finite, min_size=n * d, max_size=n * d))).reshape(n, d)
     r = np.array(data.draw(st.lists(finite, min_size=n, max_size=n)))
     check(QuantizedTile.build(X, steps=True), X, r)
-    check(QuantizedTile.build(X, fine=False), X, r)
+    check(QuantizedTile.build(X), X, r)
 
 
-@pytest.mark.parametrize("matrix", MATRICES)
-def test_codes_made_alone_differ_by_ties_and_lose_no_more(matrix):
-    X = matrix(np.random.default_rng(4), 600, 40)
-    one, two = QuantizedTile.build(X, fine=False), QuantizedTile.build(X, fine=True)
-    for name in ("scale", "centre", "exponent"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
-    differ = np.abs(one.codes.astype(int) - two.codes)
-    assert differ.max() <= 1
-    assert differ.mean() < 0.01
-    assert (one.error <= two.error * (1 + 1e-3)).all()
-    by_rows = QuantizedTile.build(X, fine=True, steps=True)
-    np.testing.assert_array_equal(by_rows.codes, two.codes)
-    np.testing.assert_array_equal(by_rows.fine, two.fine)
-    both = 128 * two.codes[:40, :600].astype(int) + two.fine[:40, :600]
-    np.testing.assert_array_equal(by_rows.steps[:, :40].T, both)
+def test_steps_are_the_entries_in_finer_units_and_change_no_code():
+    X = gaussian(np.random.default_rng(4), 600, 40)
+    plain, tile = QuantizedTile.build(X), QuantizedTile.build(X, steps=True)
+    np.testing.assert_array_equal(plain.codes, tile.codes)
+    assert np.abs(tile.steps[:, :40].T - 128.0 * tile.codes[:40, :600]).max() <= 64.5
 
 
 LAYOUTS = {
@@ -182,7 +165,7 @@ LAYOUTS = {
 def test_layout_changes_no_bit(layout, dtype):
     X = np.random.default_rng(5).standard_normal((300, 530)).astype(dtype)
     one, other = QuantizedTile.build(X), QuantizedTile.build(LAYOUTS[layout](X))
-    for name in ("codes", "fine", "scale", "centre", "error", "exponent"):
+    for name in ("codes", "scale", "centre", "error", "exponent"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
@@ -193,8 +176,7 @@ def test_number_of_threads_changes_no_bit():
     for threads in (1, 2, 3):
         with threadpool_limits(threads):
             tile = QuantizedTile.build(X, np.random.default_rng(1))
-            cols = np.arange(0, 2100, 2)
-            answers.append((tile.codes, *tile.estimate(r), *tile.refine(r, cols)))
+            answers.append((tile.codes, *tile.estimate(r)))
     for other in answers[1:]:
         for a, b in zip(answers[0], other):
             np.testing.assert_array_equal(a, b)
@@ -205,13 +187,9 @@ def test_several_residuals_are_the_single_ones():
     X, R = rng.standard_normal((300, 40)), rng.standard_normal((300, 3)) * [1.0, 1e-9, 1e9]
     tile = QuantizedTile.build(X)
     G, B = tile.estimate(R)
-    cols = np.array([3, 39, 0])
-    fine, tight = tile.refine(R, cols)
     assert G.shape == (40, 3)
-    assert fine.shape == (3, 3)
     for k in range(3):
         np.testing.assert_array_equal((G[:, k], B[:, k]), tile.estimate(R[:, k]))
-        np.testing.assert_array_equal((fine[:, k], tight[:, k]), tile.refine(R[:, k], cols))
 
 
 def test_bound_is_useful():
@@ -222,7 +200,6 @@ def test_bound_is_useful():
         tile = QuantizedTile.build(X)
         noise = X.std(axis=0) * np.linalg.norm(r)
         assert (tile.estimate(r)[1] < 0.4 * noise).all()
-        assert (tile.refine(r, np.arange(200))[1] < 0.008 * noise).all()
     # One outlier spoils its own block of rows and no other.
     X = gaussian(rng, n, 2)
     X[1000, 1] = 1e6
@@ -239,11 +216,11 @@ def test_zero_columns_residuals_and_sizes():
     g, bound = tile.estimate(r)
     assert g[0] == bound[0] == 0.0
     assert abs(g[1] - 700.0) <= bound[1] < 1e-9
-    for answer in (*tile.estimate(0.0 * r), *tile.refine(0.0 * r, np.arange(3))):
+    for answer in tile.estimate(0.0 * r):
         assert (answer == 0.0).all()
     assert QuantizedTile.build(np.zeros((0, 4))).estimate(np.zeros(0))[0].tolist() == [0.0] * 4
     assert QuantizedTile.build(np.zeros((4, 0))).estimate(np.zeros(4))[0].size == 0
-    assert tile.refine(r, np.array([], int))[0].size == 0
+    assert tile.estimate(r, cols=np.array([], int))[0].size == 0
 
 
 def test_stochastic_codes_are_unbiased_and_the_tail_bound_holds():
@@ -275,17 +252,14 @@ def test_tail_bound_is_tighter_than_the_certain_one_on_tall_matrices():
 def test_costs_are_what_is_stored():
     tile = QuantizedTile.build(np.ones((1000, 64)))
     assert tile.estimate_cost() == (64_000, 64 * 1024 + 64 * 2 * 16)
-    assert tile.refine_cost(5) == (5000, 5 * (2 * 1024 + 2 * 12))
-    assert tile.nbytes == 64 * (2 * 1024 + 2 * 16 + 4)
-    assert QuantizedTile.build(np.ones((1000, 64)), fine=False).nbytes == 64 * (1024 + 2 * 16 + 4)
+    assert tile.nbytes == 64 * (1024 + 2 * 16 + 4)
+    assert QuantizedTile.build(np.ones((1000, 64)), steps=True).nbytes == tile.nbytes + 2 * 64_000
 
 
 def test_what_cannot_be_done_is_said():
-    tile = QuantizedTile.build(np.ones((4, 2)), fine=False)
+    tile = QuantizedTile.build(np.ones((4, 2)))
     with pytest.raises(ValueError, match="stochastic"):
         tile.estimate(np.ones(4), log_delta=-3.0)
-    with pytest.raises(ValueError, match="second bytes"):
-        tile.refine(np.ones(4), np.array([0]))
     with pytest.raises(ValueError, match="3 rows, the codes 4"):
         tile.estimate(np.ones(3))
     with pytest.raises(ValueError, match="residual is not finite"):
@@ -306,7 +280,7 @@ def test_what_cannot_be_done_is_said():
 def test_sums_over_rows_for_several_targets_and_threads():
     rng = np.random.default_rng(12)
     X, R = gaussian(rng, 1500, 700), rng.standard_normal((1500, 3)) * [1e-90, 1.0, 1e90]
-    tile = QuantizedTile.build(X, fine=False, steps=True)
+    tile = QuantizedTile.build(X, steps=True)
     parts = np.split(rng.permutation(1500), [40, 41, 700])[:3]
     with threadpool_limits(1):
         sums, error = tile.estimate_rows(R, parts)
@@ -338,5 +312,5 @@ def test_sums_over_rows_of_constant_columns_hold_where_the_residual_vanishes():
     X = np.ones((5, 3))
     X[:, 1] = 7.3
     r = np.array([1e300, 1.2345e-20, 3.0, 4.0, 5.0])
-    g, bound = QuantizedTile.build(X, fine=False, steps=True).estimate_rows(r, [np.array([1]), np.array([0])])
+    g, bound = QuantizedTile.build(X, steps=True).estimate_rows(r, [np.array([1]), np.array([0])])
     assert (np.abs(g[0] - X[1] * r[1]) <= bound[0]).all()

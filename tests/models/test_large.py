@@ -114,7 +114,7 @@ def test_columns_that_are_not_numeric_are_named_with_the_command_that_leaves_the
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--memory-limit", "lots"], "must be a number of bytes"),
+        (["--memory-limit", "lots", "--target", "y", "--drop", "up"], "must be a number of bytes"),
         (["--memory-limit", "1MiB", "--target", "z"], "there is no column 'z'"),
         (["--memory-limit", "1MiB", "--target", "y", "--column", "x1=category"], "for tables in memory"),
         (["--workers", 0], "not in the range"),

@@ -484,3 +484,50 @@ def test_notes_below_a_table_are_left_out_and_told(tmp_path, note):
     path.write_text(f"a,b,y\n{rows}{note}")  # cut off, perhaps
     with pytest.raises(TableError, match="cut off"):
         read_table(path, EncodingOptions("y"))
+
+
+@pytest.mark.parametrize("units", [",°C,mm,,h", "day,°C,mm,,h"])
+def test_a_line_of_units_below_the_header_is_left_out_and_told(tmp_path, units):
+    told = []
+    rows = [f"{day},{i % 11 - 3}.5,{i % 4},{'NESW'[i % 4]},{i % 9}.2" for i, day in enumerate(DAYS)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["day,temp,rain,wind,sun", units, *rows, ""]), encoding="utf-8")
+    table = read_table(path, EncodingOptions("sun"), ReadOptions(told=told.append))
+    assert (table.X.shape[0], len(told)) == (len(DAYS), 1)
+    assert [row["taken for"] for row in table.described()] == [
+        "date",
+        "number",
+        "number",
+        "category, 4 levels",
+    ]
+    path.write_text("\n".join(["day,temp,rain,wind,sun", ",NA,?,,-", *rows, ""]), encoding="utf-8")
+    assert read_table(path, EncodingOptions("sun")).dropped == 1
+
+
+def test_columns_that_are_apart_by_spaces(tmp_path):
+    X = np.random.default_rng(1).normal(size=(50, 3)).round(4)
+    lines = ["  ".join(f"{value:9.4f}" for value in row) for row in X]
+    (tmp_path / "t.dat").write_text("a    b   y\n" + "\n".join(lines) + "\n")
+    table = read_table(tmp_path / "t.dat", EncodingOptions("y"))
+    np.testing.assert_array_equal(table.X, X[:, :2])
+    np.testing.assert_array_equal(table.y, X[:, 2])
+    (tmp_path / "t.dat").write_text("a    b   y\n" + "\n".join(lines) + "\n1 2\n")
+    with pytest.raises(TableError, match="line 52 has 2 fields where there are 3 columns"):
+        read_table(tmp_path / "t.dat", EncodingOptions("y"), ReadOptions(keep_total=True))
+
+
+def test_a_table_as_markdown_has_it(tmp_path):
+    rows = [f"| {i} | {i % 7}.5 | {'red' if i % 3 else 'blue'} | {i % 11} |" for i in range(40)]
+    head = ["| id | size | colour | price |", "|----|:-----|--------|------:|"]
+    (tmp_path / "t.txt").write_text("\n".join([*head, *rows, ""]))
+    table = read_table(tmp_path / "t.txt", EncodingOptions("price"))
+    assert table.X.shape[0] == 40
+    assert table.features == ("size", "colour=red")
+
+
+def test_codes_with_a_leading_zero_are_categories_though_some_end_in_a_letter(tmp_path):
+    rows = [f"{i % 9},{('01', '75', '2A')[i % 3]},{i + 1}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["y,Département,Numéro", *rows, ""]))
+    described = read_table(tmp_path / "t.csv", EncodingOptions("y")).described()
+    assert described[0]["taken for"] == "category, 3 levels"
+    assert described[1]["taken for"].startswith("left out: an identifier")

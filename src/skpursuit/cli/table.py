@@ -133,18 +133,6 @@ def refuse_nan(ctx: click.Context, option: click.Parameter, value: float) -> flo
     return value
 
 
-def known_size(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Refuse what is no number of bytes."""
-    if value is not None:
-        from skpursuit.data.memory import as_bytes
-
-        try:
-            as_bytes("It", value)
-        except ValueError as error:
-            raise click.BadParameter(f"{error}.") from None
-    return value
-
-
 def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """Take NAME=KIND apart."""
     found = {}
@@ -193,7 +181,7 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0)
 @click.option(
-    "--memory-limit", metavar="SIZE", callback=known_size,
+    "--memory-limit", metavar="SIZE",
     help="Leave a Parquet file or folder on the disk; keep at most so much of it, as 2GB.",
 )  # fmt: skip
 @click.option("--workers", type=COUNT, help="The same by so many processes: a Dask cluster on this machine.")

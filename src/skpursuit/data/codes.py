@@ -8,6 +8,7 @@ corrects what comes up, the rounding of that included.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
@@ -27,28 +28,22 @@ if TYPE_CHECKING:
     from skpursuit.data.store import Place, TileStore
 
 Bounded = tuple[Floats, Floats]  # an estimate and a bound on its error
-COST_VERBS = ("estimate_cost", "refine_cost", "rows_cost")
+COST_VERBS = ("estimate_cost", "rows_cost")
 ORDINARY = 1e-15, 1e15  # norms of columns and residuals whose products are within the range of float32
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a tile is encoded: rounded to nearest or, with a seed, at random, and with which second bytes."""
+    """How a tile is encoded: rounded to nearest or, with a seed, at random, and whether by rows too."""
 
     seed: int | None
-    fine: bool
     steps: bool
-    planes: ClassVar[tuple[str, ...]] = ("codes", "fine", "steps")  # one or two bytes an entry each
+    planes: ClassVar[tuple[str, ...]] = ("codes", "steps")  # one and two bytes an entry
 
     @property
     def label(self) -> str:
         """The name of a folder of such codes."""
-        parts = [
-            "nearest" if self.seed is None else f"seed{self.seed}",
-            "fine" * self.fine,
-            "steps" * self.steps,
-        ]
-        return "-".join(filter(None, parts))
+        return ("nearest" if self.seed is None else f"seed{self.seed}") + "-steps" * self.steps
 
     def kind(self) -> type:
         """The class of what is made."""
@@ -62,7 +57,7 @@ class Encoding:
         rng = None if self.seed is None else np.random.default_rng(self.seed)
         if rng is not None and number > 0:
             rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number - 1,)))
-        return QuantizedTile.build(tile.X, rng, self.fine, self.steps)
+        return QuantizedTile.build(tile.X, rng, self.steps)
 
 
 class CodeFacts(NamedTuple):
@@ -92,7 +87,7 @@ class CodedX:
     """
 
     def __init__(self, store: TileStore, seed: int | None) -> None:
-        self.store, self.seed = store, seed
+        self.store, self.seed = weakref.proxy(store), seed  # the store keeps its codes: no cycle
         self.keep: Encoding | None = None
         self.facts: list[list[CodeFacts]] = []
         self._panels: PanelCodes | None = None
@@ -103,16 +98,18 @@ class CodedX:
         return there and self.has_fine >= fine and self.has_steps >= steps
 
     def make(self, fine: bool, steps: bool, reads: Reads) -> None:
-        """Make such codes, keeping the bytes that are there."""
-        reads.prepare(*self.store.cost())
-        if self.seed is None and not steps:
+        """Make such codes, keeping those that are there."""
+        if self.seed is not None or (steps and not self.has_steps):
+            self._make_tiles(Encoding(self.seed, steps), reads)
+        if self.seed is None and not self.has(fine, steps):
+            reads.prepare(*self.store.cost())
             before = self._panels
             self._panels = PanelCodes(self.store, fine)
             if before is not None:
                 self.store.forget(before.keep)
-            return
-        was = self.keep
-        keep = Encoding(self.seed, fine or self.has_fine, steps or self.has_steps)
+
+    def _make_tiles(self, keep: Encoding, reads: Reads) -> None:
+        reads.prepare(*self.store.cost())
         if self.store.is_one_tile:
             self._only = next(iter(self.store.run(itself, keep=keep)))[1]
             facts = [facts_of(self._only)]
@@ -121,8 +118,6 @@ class CodedX:
         width = len(self.store.grid[0])
         self.facts = [facts[i : i + width] for i in range(0, len(facts), width)]
         self.keep = keep  # last: an interrupt before it leaves what was there
-        if was is not None:
-            self.store.forget(was)
 
     def panels(self, reads: Reads) -> PanelCodes:
         """The panels, made if they are not there."""
@@ -133,13 +128,13 @@ class CodedX:
 
     @property
     def only(self) -> Any:
-        """The codes of the only tile: with second bytes, where these are there."""
+        """The codes of the only tile: those of single columns, where they are there."""
         return self._only if self.keep is not None else self.panels(Reads()).only
 
     @property
     def has_fine(self) -> bool:
         """Whether there is a second byte of each entry."""
-        return self._refines_by_panels or (self.keep is not None and self.keep.fine)
+        return self._panels is not None and self._panels.keep.fine
 
     @property
     def has_steps(self) -> bool:
@@ -161,8 +156,6 @@ class CodedX:
         """What a verb of all columns or some reads."""
         if self._estimates_by_panels(cols) and verb == "estimate_cost":
             return self.panels(Reads()).cost
-        if self._refines_by_panels and verb == "refine_cost":
-            return self.panels(Reads()).fine_cost
         if self.store.is_one_tile:
             return getattr(self.only, verb)(None if cols is None else len(cols))
         asked = np.arange(self.store.shape[1]) if cols is None else cols
@@ -174,10 +167,6 @@ class CodedX:
 
     def _estimates_by_panels(self, cols: Indices | None) -> bool:
         return self._panels is not None and cols is None
-
-    @property
-    def _refines_by_panels(self) -> bool:
-        return self._panels is not None and self._panels.keep.fine
 
     def rows_cost(self, rows: Indices) -> tuple[int, int]:
         """What `rows` reads for these rows in all."""
@@ -193,27 +182,14 @@ class CodedX:
         if self.store.is_one_tile:
             return self.only.estimate(u, log_delta, cols)
         each = None if log_delta is None else log_delta - log(len(self.facts))  # one chance for each sum
-        asked = np.arange(self.store.shape[1]) if cols is None else cols
-        return self._summed("estimate", u, asked, each)
-
-    def refine(self, u: Floats, cols: Indices) -> Bounded:
-        """Entries of X^T u at `cols` from two bytes an entry."""
-        if self._refines_by_panels:
-            g, bound = self.panels(Reads()).estimate(u, fine=True)
-            return g[cols], bound[cols]
-        return self.only.refine(u, cols) if self.store.is_one_tile else self._summed("refine", u, cols)
-
-    def _summed(self, verb: str, u: Floats, cols: Indices, *more: Any) -> Bounded:
-        """Estimates of tiles, added over rows and joined over columns."""
-        asked = {j: (places, local) for j, places, local in self.store.split(cols, self.store.col_edges)}
-
-        u = np.ascontiguousarray(u)
+        cols, u = np.arange(self.store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
+        asked = self.store.columns_by_range(cols)
 
         def args(at: Place) -> tuple[Any, ...] | None:
-            return (u[at.rows], *more, asked[at.j][1]) if at.j in asked else None
+            return (u[at.rows], each, asked[at.j][1]) if at.j in asked else None
 
         sums = TileSums((len(cols), *u.shape[1:]))
-        for place, known in self.store.run(verb, args, self.keep):
+        for place, known in self.store.run("estimate", args, self.keep):
             sums.add(asked[place.j][0], *known)
         return sums.total(len(self.facts))
 
@@ -251,8 +227,9 @@ class Codes:
     def refine(self, r: Floats, cols: Indices) -> Bounded:
         """(g, bound) for the entries at `cols`, from two bytes an entry."""
         real = self.design._real(np.asarray(cols))
-        self.design.reads.add(*self.coded.cost("refine_cost", real))
-        return self._corrected(r, real, cols, self.coded.refine(self._down(r), real))
+        self.design.reads.add(*self.panels.fine_cost)
+        g, bound = self.panels.estimate(self._down(r), fine=True)
+        return self._corrected(r, real, cols, (g[real], bound[real]))
 
     def rows(self, r: Floats, parts: list[Indices]) -> Bounded:
         """(g, bound) of the sums over the rows up to the end of each part, from two bytes an entry."""
@@ -401,7 +378,7 @@ class Codes:
 
 def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps: bool) -> CodedX:
     """The codes of X that are kept, with what is missing of them made."""
-    codes = store.kept.codes
+    codes, fine = store.kept.codes, fine and seed is None  # second bytes have one rounding
     held = codes.get(seed)
     if held is not None and held.has(fine, steps):
         return held

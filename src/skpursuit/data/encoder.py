@@ -19,12 +19,11 @@ from skpursuit.numerics.threads import over_ranges
 class TileEncoder:
     """Arrays of codes while panels of columns are encoded into them."""
 
-    def __init__(self, X: Floats, rng: np.random.Generator | None, fine: bool, steps: bool) -> None:
+    def __init__(self, X: Floats, rng: np.random.Generator | None, steps: bool) -> None:
         n, d = X.shape
         rows = -(-n // kernel.LANES) * kernel.LANES
         self.X = X
         self.codes = np.empty((-(-d // encode.GROUP) * encode.GROUP, rows), np.int8)
-        self.fine = np.empty_like(self.codes if fine else self.codes[:0])
         self.steps = np.empty((n, self.codes.shape[0]) if steps else (0, 0), np.int16)
         self.squares = np.zeros((len(self.steps), -(-d // encode.WIDTH)))
         self.params = np.zeros((4, d, -(-rows // kernel.ROWS)))
@@ -47,9 +46,8 @@ class TileEncoder:
         scale, centre, error = self.params[0].astype(np.float32), self.params[1].copy(), self.params[2]
         above = (error * (1.0 + 2.0**-22)).astype(np.float32)
         squares = self.squares.sum(axis=1) if self.steps.size and not odd.any() else None
-        planes = {"codes": self.codes, "fine": self.fine, "steps": self.steps}
         frames = {"scale": scale, "centre": centre, "error": above, "exponent": self.exponent}
-        return {**planes, **frames, "row_squares": squares}
+        return {"codes": self.codes, "steps": self.steps, **frames, "row_squares": squares}
 
     def encode_all(self, wanted: NDArray[np.bool_]) -> None:
         """Encode the ranges of columns that hold a wanted one."""
@@ -74,19 +72,9 @@ class TileEncoder:
         whole = width == self.params.shape[1]
         params = self.params if whole else np.empty((4, width, self.params.shape[2]))
         some = slice(first, first + width)
-        fine = self.fine[some] if self.fine.size or self.rngs is not None else None
+        given = X, start, width, self.dither(first, width), self.codes[some]
         by_rows = self.steps, self.squares, first
-        encode.encode_columns(
-            X,
-            start,
-            width,
-            self.dither(first, width),
-            self.codes[some],
-            fine,
-            *by_rows,
-            params,
-            encode.make_scratch(X.dtype),
-        )
+        encode.encode_columns(*given, *by_rows, params, encode.make_scratch(X.dtype))
         if not whole:
             self.params[:, first:last] = params[:, : last - first]
 
@@ -104,12 +92,12 @@ class TileEncoder:
         return copy, 0
 
     def dither(self, first: int, width: int) -> NDArray[np.float32]:
-        """Zero, or what makes the rounding of the code from the second byte random and unbiased."""
+        """Zero, or what makes the rounding of a code random, and unbiased to 1/256 of a scale."""
         if self.rngs is None:
             return np.zeros((1, width), np.float32)
         rng = self.rngs[first // encode.GROUP]
         steps = rng.integers(0, 128, (self.X.shape[0], width), np.uint8)
-        return steps.astype(np.float32) - np.float32(63.5)
+        return (steps.astype(np.float32) - np.float32(63.5)) / np.float32(128.0)
 
     def cover_underflow(self, odd: NDArray[np.bool_]) -> None:
         """Give blocks whose entries the scaling may have pushed below the smallest number a tiny error."""

@@ -1,8 +1,9 @@
 """One accountant for `memory_limit`: whatever is kept of an X on disk asks here first.
 
 The limit is divided once. Tiles in hand and ahead, columns that were gathered, and products of columns get
-fixed shares, small beside what they save; the codes of X may have the rest, and what is not granted of them
-goes to a folder. What an X in memory keeps is bounded by the caches themselves, as it always was.
+fixed shares, small beside what they save. A fit reserves its rows of n numbers, and a source what it holds
+beside tiles (the row group or the piece that is being read); the codes of X may have the rest, and what is
+not granted of them goes to a folder. What an X in memory keeps is bounded by the caches themselves.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from skpursuit.parameters import shown
 UNITS = {"": 1} | {name: 1000**k for k, name in enumerate("KMGT", 1)}
 UNITS |= {f"{name}I": 1024**k for k, name in enumerate("KMGT", 1)}
 LEAST = 2**20  # bytes below which nothing can be done
-MOST_TILE = 64 * 2**20  # larger tiles are read no faster
+MOST_TILE = 128 * 2**20  # larger tiles are read no faster
 
 
 def as_bytes(name: str, value: Any) -> int:
@@ -43,7 +44,7 @@ class MemoryLimit:
     Attributes
     ----------
     tile : int
-        Bytes of one tile; two are in memory at a time, and as much again while they are worked on.
+        Bytes of one tile; two are in memory at a time, and half of one more while it is encoded.
     columns : int
         Of gathered columns of X.
     products : int
@@ -52,10 +53,11 @@ class MemoryLimit:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.tile = min(MOST_TILE, limit // 32)
+        self.tile = min(MOST_TILE, limit // 24)
         self.columns = limit // 8
         self.products = limit // 16
-        self.granted = 4 * self.tile + self.columns + 2 * self.products
+        self.granted = 3 * self.tile + self.columns + 2 * self.products
+        self.reserved = 0
 
     def holds(self, nbytes: int) -> bool:
         """Whether an X of so many bytes can be loaded whole, with its codes and all that is kept of it."""
@@ -67,6 +69,15 @@ class MemoryLimit:
             return False
         self.granted += nbytes
         return True
+
+    def reserve(self, nbytes: int) -> None:
+        """Set so much apart for the rows of a fit, in place of what the last one needed.
+
+        Rows beyond the share of columns are kept in a file.
+        """
+        nbytes = min(nbytes, self.columns)
+        self.granted += nbytes - self.reserved
+        self.reserved = nbytes
 
     def release(self, nbytes: int) -> None:
         """Give back what was granted."""

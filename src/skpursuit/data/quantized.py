@@ -37,7 +37,7 @@ class QuantizedTile:
 
     Attributes
     ----------
-    codes, fine : (columns padded to 16, rows padded to 64) int8; `fine` is empty unless asked for
+    codes : (columns padded to 16, rows padded to 64) int8
     steps : (rows, columns padded to 16) int16, in 1/128 of the scale; empty unless asked for
     scale, centre, error : (columns, blocks); error bounds the 2-norm of what the codes lose in a block
     exponent : (columns,) int; the codes are those of the column divided by two to this power
@@ -47,7 +47,6 @@ class QuantizedTile:
     """
 
     codes: NDArray[np.int8]
-    fine: NDArray[np.int8]
     steps: NDArray[np.int16]
     scale: NDArray[np.float32]
     centre: NDArray[np.float64]
@@ -58,9 +57,7 @@ class QuantizedTile:
     stochastic: bool
 
     @staticmethod
-    def build(
-        X: Floats, rng: np.random.Generator | None = None, fine: bool = True, steps: bool = False
-    ) -> "QuantizedTile":
+    def build(X: Floats, rng: np.random.Generator | None = None, steps: bool = False) -> "QuantizedTile":
         """Encode a finite 2-D float32 or float64 array of any layout, reading it once.
 
         Parameters
@@ -68,30 +65,20 @@ class QuantizedTile:
         X : (n, d) array
         rng : Generator, optional
             Round at random, unbiased and independently, instead of to nearest.
-        fine : bool, default True
-            Keep a second byte an entry, for `refine`: a third of the build time and half the memory. It pays
-            where many columns survive `estimate` (k is large, X is tall or its tails are heavy).
         steps : bool, default False
-            Keep both bytes of each entry together and by rows, for `estimate_rows`.
+            Keep two bytes of each entry by rows, for `estimate_rows`.
         """
-        return QuantizedTile(
-            **TileEncoder(X, rng, fine, steps).build(), shape=X.shape, stochastic=rng is not None
-        )
-
-    @property
-    def has_fine(self) -> bool:
-        """Whether the second bytes were kept, which `refine` needs."""
-        return self.fine.shape == self.codes.shape
+        return QuantizedTile(**TileEncoder(X, rng, steps).build(), shape=X.shape, stochastic=rng is not None)
 
     @property
     def has_steps(self) -> bool:
-        """Whether both bytes were kept by rows, which `estimate_rows` needs."""
+        """Whether two bytes were kept by rows, which `estimate_rows` needs."""
         return bool(self.steps.size)
 
     @property
     def nbytes(self) -> int:
-        """Memory held: one to four bytes an entry and sixteen for each column of a block."""
-        arrays = (self.codes, self.fine, self.steps, self.scale, self.centre, self.error, self.exponent)
+        """Memory held: one or three bytes an entry and sixteen for each column of a block."""
+        arrays = (self.codes, self.steps, self.scale, self.centre, self.error, self.exponent)
         return sum(a.nbytes for a in arrays)
 
     @property
@@ -108,11 +95,6 @@ class QuantizedTile:
         """What `estimate_rows` reads for this many rows in all."""
         d = self.shape[1]
         return Cost(rows * d, d * (rows * self.steps.itemsize + self._frame_bytes))
-
-    def refine_cost(self, columns: int) -> Cost:
-        """What `refine` reads for this many columns."""
-        frames = self.scale.shape[1] * (self.scale.itemsize + self.centre.itemsize)
-        return Cost(self.shape[0] * columns, columns * (2 * self.codes.shape[1] + frames))
 
     def estimate(
         self, r: Floats, log_delta: float | None = None, cols: NDArray[np.integer] | None = None
@@ -183,18 +165,6 @@ class QuantizedTile:
     def _slack(self) -> float:
         """Room for the rounding of a sum over blocks."""
         return (self.scale.shape[1] + 16) * UNIT
-
-    def refine(self, r: Floats, cols: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Estimate X[:, cols]^T r from both bytes, with a bound about 40 times tighter; always a proof."""
-        if not self.has_fine:
-            raise ValueError("refine needs codes with second bytes: QuantizedTile.build(X, fine=True)")
-        cols = np.asarray(cols, np.intp)
-        residual = QuantizedResidual.of(r, self.codes.shape[1], self.shape[0])
-        table = residual.fine_table()
-        out = np.empty((table.shape[0], 2, cols.size))
-        args = (self.codes, self.fine, self.scale, self.centre, cols, residual.whole, table, out)
-        over_ranges(kernel.refine_columns, cols.size, 1, residual.whole.size * cols.size // 4, args)
-        return residual.restore(out[:, 0], out[:, 1], self.exponent[cols])
 
 
 def _targets_last(rows: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ from skpursuit.numerics.finite import NotFinite
 from skpursuit.numerics.scaling import VANISHED_SQUARES
 
 UNIT = 2.0**-51  # four rounding units of float64: room for what is not counted one by one
-FINE_LOSS = 1.01 / 256.0  # what both bytes leave of an entry, in scales
+FINE_LOSS = 1.01 / 256.0  # what two bytes leave of an entry, or dither of its mean, in scales
 ROOT = kernel.ROWS**0.5  # the 1-norm of a block is at most this times its 2-norm
 
 
@@ -61,15 +61,6 @@ class QuantizedResidual:
         else:
             table[:, 2] = two
             table[:, 3] = one if stochastic else 0.505 * one
-        return table
-
-    def fine_table(self) -> NDArray[np.float64]:
-        """Coefficients of `refine_columns`."""
-        one, two, rounding = self.sums[:, 0], self.sums[:, 1], self.sums[:, 2]
-        slack = (one.shape[1] + 8) * UNIT * one
-        table = self.head
-        table[:, 4] = FINE_LOSS * np.minimum(one, ROOT * two) + 128.0 * (rounding + 1.01 * slack)
-        table[:, 5] = 2.0**-44 * one + slack
         return table
 
     def restore(

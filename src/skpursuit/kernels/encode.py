@@ -4,11 +4,11 @@
 import numpy as np
 from numba import njit
 
-from skpursuit.kernels.encode_vectors import WIDTH, encode_codes, encode_group, transpose
-from skpursuit.kernels.quantized import FINE, ROWS
+from skpursuit.kernels.encode_vectors import WIDTH, encode_codes, transpose
+from skpursuit.kernels.quantized import ROWS
 from skpursuit.kernels.vectors import GROUP, prefetch
 
-COMPILED_WITH = "9f7c77ede8b3"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "4fcc2885cb14"  # digest of these files: Numba notes changes of its own file only
 
 LOW_SCALE = 2.0**-80  # smallest scale of a column that is not constant: its error is still a normal float32
 STRIP = 32  # rows encoded before they are stored by columns
@@ -23,13 +23,12 @@ def make_scratch(dtype):
         (WIDTH, dtype),
         (2 * WIDTH, "f4"),
         (STRIP * WIDTH, "i1"),
-        (STRIP * WIDTH, "i1"),
     )
     return tuple(np.empty(size, kind) for size, kind in sizes)
 
 
 @njit(cache=True, nogil=True)
-def encode_columns(X, first, width, dither, codes, fine, steps, squares, column, params, scratch):
+def encode_columns(X, first, width, dither, codes, steps, squares, column, params, scratch):
     """Encode the columns first ... first + width - 1 of a C-ordered X in one pass over them.
 
     Blocks of rows go outside, panels of columns inside: memory is read in order, and a block of a panel is
@@ -39,42 +38,30 @@ def encode_columns(X, first, width, dither, codes, fine, steps, squares, column,
     ----------
     X : (n, d) array, C order
     first, width : int, width a multiple of GROUP
-    dither : (1 or n, width) float32; 0 rounds to nearest, k - 63.5 with random k < 128 rounds stochastically
+    dither : (1 or n, width) float32, added to entries in scales; 0 rounds to nearest
     codes : (width, padded rows) int8, written
-    fine : None, or as codes: second bytes, left alone when empty. Codes without are made sooner, round ties
-        their own way, and are a kernel of their own that compiles sooner
     steps : (n, columns) int16, entries in 1/128 of a scale, written from `column` on; left alone when empty
     squares : (n, panels), sums of squares of each row are added, with those of `steps`
     params : (4, width, blocks) float64, written: scale, centre, error bound, largest magnitude
     scratch : what `make_scratch` makes
     """
-    span, centre, work, strip, rest = scratch
+    span, centre, work, strip = scratch
     for b in range(params.shape[2]):
         start = b * ROWS
         stop = min(start + ROWS, X.shape[0])
         for p in range(0, width, WIDTH):
             some = params[:, p : min(p + WIDTH, width), b]
             _span(X, first + p, some.shape[1], start, stop, span)
-            _frame(span, centre, work, 1.0 if fine is None else FINE, some)
+            _frame(span, centre, work, some)
             to = column + p if steps.size else -WIDTH
             wide, at = some.shape[1], first + p
             for i in range(start, min(start + ROWS, codes.shape[1]), STRIP):
-                if fine is None:
-                    _encode_codes(X, i, stop, at, wide, centre, work, strip, steps, to)
-                else:
-                    _encode_both(X, i, stop, at, wide, dither, p, centre, work, strip, rest, steps, to)
-                    if fine.size:
-                        _store(rest, wide, fine, p, i)
+                _encode_codes(X, i, stop, at, wide, dither, p, centre, work, strip, steps, to)
                 _store(strip, wide, codes, p, i)
                 if steps.size:
                     for row in range(i, min(i + STRIP, stop)):
                         squares[row, to // WIDTH] += _square(X[row, at : at + wide])
-            if fine is None:
-                # Rounding in float32: of entries up to 127 scales, and of sums of up to ROWS squares.
-                _bound_errors(work, stop - start, 1.0, 2.0**-14, 2.0**-14, some)
-            else:
-                # The second byte leaves at most 1/256 of the scale, and the float32 rounding of its steps.
-                _bound_errors(work, stop - start, 1.0 / FINE, 0.505, 2.0**-40, some)
+            _bound_errors(work, stop - start, some)
 
 
 @inlined
@@ -85,7 +72,7 @@ def _ask_for(flat, at, wide):
 
 
 @inlined
-def _encode_codes(X, start, stop, first, wide, centre, work, strip, steps, to):
+def _encode_codes(X, start, stop, first, wide, dither, offset, centre, work, strip, steps, to):
     """Encode up to STRIP rows of a panel, and ask for the same rows of the next one.
 
     In 1/128 of a scale they go to `steps`, from column `to` on if that is not negative.
@@ -93,23 +80,6 @@ def _encode_codes(X, start, stop, first, wide, centre, work, strip, steps, to):
     if start + STRIP > stop:
         for place in range(STRIP * WIDTH):  # as in `_span`: a loop compiles sooner than `strip[:] = 0`
             strip[place] = 0
-    flat = X.reshape(X.size)
-    by_rows = steps.reshape(steps.size)
-    for i in range(start, min(start + STRIP, stop)):
-        at = i * X.shape[1] + first
-        _ask_for(flat, min(at + WIDTH, X.size - WIDTH), wide)
-        here, row = i * steps.shape[1] + to, (i - start) * WIDTH
-        for j in range(0, wide, GROUP):
-            encode_codes(flat, at + j, centre, work, j, strip, row + j, by_rows, here + j)
-
-
-@inlined
-def _encode_both(X, start, stop, first, wide, dither, offset, centre, work, strip, rest, steps, to):
-    """As `_encode_codes`, with second bytes; steps are both together."""
-    if start + STRIP > stop:
-        for place in range(STRIP * WIDTH):
-            strip[place] = 0
-            rest[place] = 0
     flat = X.reshape(X.size)
     random = dither.reshape(dither.size)
     by_rows = steps.reshape(steps.size)
@@ -119,10 +89,7 @@ def _encode_both(X, start, stop, first, wide, dither, offset, centre, work, stri
         lead = min(i, dither.shape[0] - 1) * dither.shape[1] + offset
         here, row = i * steps.shape[1] + to, (i - start) * WIDTH
         for j in range(0, wide, GROUP):
-            encode_group(
-                flat, at + j, centre, work, random, lead + j, j, strip, rest, row + j,
-                by_rows, here + j,
-            )  # fmt: skip
+            encode_codes(flat, at + j, centre, work, random, lead + j, j, strip, row + j, by_rows, here + j)
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -145,11 +112,14 @@ def _store(strip, wide, codes, first, row):
 
 
 @inlined
-def _bound_errors(work, rows, unit, more, wider, params):
-    """Bound the 2-norm of what the codes lose in a block, from the squares of what they leave."""
+def _bound_errors(work, rows, params):
+    """Bound the 2-norm of what the codes lose in a block, from the squares of what they leave.
+
+    Rounding in float32: of entries up to 127 scales, and of sums of up to ROWS squares.
+    """
     for j in range(params.shape[1]):
-        loss = np.sqrt(np.float64(work[j + WIDTH])) + more * np.sqrt(np.float64(rows))
-        params[2, j] = loss * params[0, j] * (1.0 + wider) * unit
+        loss = np.sqrt(np.float64(work[j + WIDTH])) + 2.0**-14 * np.sqrt(np.float64(rows))
+        params[2, j] = loss * params[0, j] * (1.0 + 2.0**-14)
 
 
 @njit(cache=True, nogil=True)
@@ -189,10 +159,10 @@ def _span(X, first, width, start, stop, span):
 
 
 @inlined
-def _frame(span, centre, work, units, params):
+def _frame(span, centre, work, params):
     """From the extremes, the centre and scale of each column. A constant column has scale zero.
 
-    `work` holds the factor from entries to `units` of a code, and then sums of squares.
+    `work` holds the factor from entries to codes, and then sums of squares.
     """
     for j in range(params.shape[1]):
         low = np.float64(span[j])
@@ -203,7 +173,7 @@ def _frame(span, centre, work, units, params):
         s = 0.0
         if half > 0.0:
             s = max(np.float64(np.float32(half / 127.0 * (1.0 + 2.0**-20))), LOW_SCALE)
-        work[j] = units / s if s > 0.0 else 0.0
+        work[j] = 1.0 / s if s > 0.0 else 0.0
         work[j + WIDTH] = 0.0
         params[0, j] = s
         params[1, j] = c

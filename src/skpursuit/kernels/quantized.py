@@ -1,10 +1,10 @@
 # mypy: disable-error-code="no-untyped-def"
 """Kernels on int8 codes: encode columns, multiply the codes by a residual, bound the error.
 
-A column is cut into blocks of ``ROWS`` rows. In each block ``x_i = c + s (q_i + l_i / 128) + error`` with a
-centre ``c``, a scale ``s``, a code ``q_i`` in [-127, 127] and a second byte ``l_i`` in [-127, 127]. Codes are
-stored column by column, so that one column is one contiguous read. The residual is rounded to 16-bit integers
-per block: the sum over a block is then exact in 32-bit integers (127 * 32767 * 512 < 2**31), in any order.
+A column is cut into blocks of ``ROWS`` rows. In each block ``x_i = c + s q_i + error`` with a centre ``c``, a
+scale ``s`` and a code ``q_i`` in [-127, 127]. Codes are stored column by column, so that one column is one
+contiguous read. The residual is rounded to 16-bit integers per block: the sum over a block is then exact in
+32-bit integers (127 * 32767 * 512 < 2**31), in any order.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ COMPILED_WITH = "dc5c00153bfb"  # digest of these files: Numba notes changes of 
 
 ROWS = 512  # rows in a block; with more the 32-bit sums could overflow
 LANES = 64  # rows are padded to a multiple of this many zero codes
-FINE = 128.0  # steps of the second byte in one step of the code
+FINE = 128.0  # steps of an entry by rows in one step of the code
 ROUND = 1.5 * 2**52  # adding and subtracting it rounds to the nearest integer
 FEW = 8  # columns whose products with a residual are made before they are put together
 TABLE = 7  # numbers per block that `estimate_columns` needs of the residual
@@ -68,38 +68,6 @@ def _add_blocks(sums, scale, centre, error, cols, start, stop, t, k, out):
         out[k, 0, a] = g
         out[k, 1, a] = bound
         out[k, 2, a] = spread
-
-
-@njit(cache=True, nogil=True)
-def refine_columns(lo, hi, codes, fine, scale, centre, cols, residual, table, out):
-    """Estimate and bound of x_j . r for the columns cols[lo:hi] from both bytes.
-
-    `residual` and `table` as in `estimate_columns`; `out` is (m, 2, columns). Listed columns are far
-    apart, so the bytes of the next one are asked for while those of this one are multiplied.
-    """
-    rows = codes.shape[1]
-    coarse_bytes = codes.reshape(codes.size)
-    fine_bytes = fine.reshape(fine.size)
-    whole = residual.reshape(residual.size)
-    for a in range(lo, hi):
-        here = cols[a] * rows
-        ahead = cols[min(a + 1, hi - 1)] * rows
-        for k in range(residual.shape[0]):
-            out[k, 0, a] = 0.0
-            out[k, 1, a] = 0.0
-        for b in range(scale.shape[1]):
-            first = b * ROWS
-            count = min(ROWS, rows - first)
-            for i in range(first, first + count, LANES):
-                prefetch(coarse_bytes, ahead + i)
-                prefetch(fine_bytes, ahead + i)
-            s = np.float64(scale[cols[a], b])
-            c = centre[cols[a], b]
-            for k in range(residual.shape[0]):
-                coarse = dot(coarse_bytes, here + first, whole, k * rows + first, count)
-                rest = dot(fine_bytes, here + first, whole, k * rows + first, count)
-                out[k, 0, a] += s * table[k, 0, b] * (coarse + rest / FINE) + c * table[k, 1, b]
-                out[k, 1, a] += s * table[k, 4, b] + abs(c) * table[k, 5, b]
 
 
 @njit(cache=True, nogil=True)

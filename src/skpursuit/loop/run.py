@@ -26,6 +26,7 @@ from skpursuit.loop.consistency import is_consistent
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.finite import NotFinite
+from skpursuit.numerics.tuning import GUESSES
 from skpursuit.parameters import check_flag, check_function, check_seed, check_size
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
@@ -131,10 +132,15 @@ def make_run(
     X, y = with_target(X, y)
     base = make_design(X, check=False).for_run()
     problem = make_problem(base, y, loss, sample_weight, solver.ridge)
+    expect = solver.expect(problem)
+    if not base.store.in_memory:  # columns of the support, and residuals that are guessed
+        base.store.limit.reserve(8 * base.store.shape[0] * (expect.visits + GUESSES))
     try:
-        bound = chosen.bind(problem.design, solver.expect(problem))
-    finally:  # prefer the error that names the non-finite column
+        bound = chosen.bind(problem.design, expect)
+    except Exception:  # prefer the error that names the non-finite column; an interrupt waits for no pass
         check_finite(base)
+        raise
+    check_finite(base)
     units = choose_units(problem, solver)
     scaled = solver.scaled(units.x, units.y, problem.quadratic) if units else None
     if scaled is None:

@@ -185,6 +185,7 @@ def info_of(final: Any, options: FitOptions, actual: np.ndarray, predicted: np.n
     if options.task == "regression":
         left = np.quantile(actual - predicted, QUANTILES)
         info["residuals"] = {str(place): value for place, value in zip(QUANTILES, left.tolist())}
+        info["rmse"] = float(root_mean_squared_error(actual, predicted))
     return info
 
 
@@ -274,14 +275,6 @@ class _Recording:
             self.recorded.append((data.labels[test], found))
 
 
-class _RegressorCV(_Recording, skpursuit.PursuitRegressorCV):
-    pass
-
-
-class _ClassifierCV(_Recording, skpursuit.PursuitClassifierCV):
-    pass
-
-
 @dataclass
 class _Judged:
     """Predictions for rows that the models had not seen, and the estimator that made them."""
@@ -330,7 +323,8 @@ def _judge(X: Any, y: np.ndarray, options: FitOptions) -> _Judged:
         path = chooser(y, options, recording=True).fit(X, y)
     at_limit = options.k is None and any("largest that was tried" in str(one.message) for one in told)
     chosen = path.chosen if options.k is None else options.k - 1
-    return _Judged(path.recorded, chosen, path, at_limit)
+    once = path.recorded[: _folds(y, options).n_splits]  # of few rows folds are drawn twice
+    return _Judged(once, chosen, path, at_limit)
 
 
 def _folds(y: np.ndarray, options: FitOptions) -> Any:
@@ -341,38 +335,28 @@ def _folds(y: np.ndarray, options: FitOptions) -> Any:
 
 def chooser(y: np.ndarray, options: FitOptions, recording: bool = False) -> Any:
     """The estimator that chooses among models of up to `most` features, or of k where that is given."""
-    kinds: dict[Any, Any] = {
-        ("regression", False): skpursuit.PursuitRegressorCV,
-        ("regression", True): _RegressorCV,
-        ("classification", False): skpursuit.PursuitClassifierCV,
-        ("classification", True): _ClassifierCV,
-    }
-    solver = "omp" if options.solver == "auto" and options.k is not None else options.solver
-    folds = _folds(y, options)
-    return kinds[options.task, recording](
-        solver=solver,
-        selector=options.selector,
-        loss=options.loss,
+    regression, folds, common = options.task == "regression", _folds(y, options), _common(options)
+    kind: Any = skpursuit.PursuitRegressorCV if regression else skpursuit.PursuitClassifierCV
+    return (type(kind.__name__, (_Recording, kind), {}) if recording else kind)(
+        **common,
         normalize=options.normalize,
         max_nonzero_coefs=options.k or options.most,
-        cv=folds.n_splits if solver == "auto" else folds,  # which "auto" draws itself
+        cv=folds.n_splits if common["solver"] == "auto" else folds,  # which "auto" draws itself
         cv_repeats="auto" if options.ridge is None else 1,
         ridge=options.ridge,
-        random_state=options.seed,
     )
 
 
 def fixed(options: FitOptions) -> Any:
     """The estimator of k features."""
-    kinds: Any = (skpursuit.PursuitRegressor, skpursuit.PursuitClassifier)
-    return kinds[options.task == "classification"](
-        n_nonzero_coefs=options.k,
-        solver="omp" if options.solver == "auto" else options.solver,
-        selector=options.selector,
-        loss=options.loss,
-        normalize=options.normalize is not False,
-        random_state=options.seed,
-    )
+    kind = skpursuit.PursuitRegressor if options.task == "regression" else skpursuit.PursuitClassifier
+    return kind(n_nonzero_coefs=options.k, normalize=options.normalize is not False, **_common(options))
+
+
+def _common(options: FitOptions) -> dict[str, Any]:
+    solver = "omp" if options.solver == "auto" and options.k is not None else options.solver
+    common = {"selector": options.selector, "loss": options.loss, "random_state": options.seed}
+    return {"solver": solver, **common}
 
 
 def fitted(X: Any, y: np.ndarray, options: FitOptions, weights: np.ndarray | None = None) -> Any:
@@ -404,7 +388,8 @@ def _everything(X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, options:
 
 def _effects(table: Table, y: np.ndarray, coef: np.ndarray, options: FitOptions) -> list[Effect]:
     """Return the features of a model, the most important first, with bootstrap intervals where wanted."""
-    every, coef = _bootstrap(table, y, options) if options.reported else None, np.atleast_2d(coef)
+    coef = np.atleast_2d(coef)
+    every = _bootstrap(table, y, options) if options.reported and coef.any() else None
     found = []
     for j in np.flatnonzero(np.any(coef != 0, axis=0)).tolist():
         column = table.X[:, [j]]

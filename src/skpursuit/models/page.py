@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import confusion_matrix, root_mean_squared_error
+from sklearn.metrics import confusion_matrix
 
 from skpursuit.models.fitting import BOOTSTRAPS, Effect, Outcome
 from skpursuit.pages import ACCENT, BAD, CARD, INK, RULE, SOFT, new_figure, number, render, svg
@@ -41,7 +41,6 @@ def model_page(file: str, table: Table, outcome: Outcome, model_file: Path | Non
         regression=outcome.task == "regression",
         dropped=table.dropped,
         margins=model.margins(0.9),
-        rmse=root_mean_squared_error(outcome.actual, outcome.predicted) if model.classes is None else 0,
         chosen=outcome.chosen,
         size=sizes.get(model.info["k"]),
         next_size=sizes[min(larger)] if larger else None,

@@ -26,6 +26,7 @@ class Prices:
     fine: float = 0.14  # of second bytes made with them
     codes: float = 0.058  # of an estimate by codes, per residual
     ahead: float = 0.024  # of a product of codes made in a group, guesses in vain included
+    path: float = 0.0079  # of a product of codes along a path that was guessed
     gather: float = 11.0  # of a column that is not contiguous
     axpy: float = 0.22  # per entry of a Gram column that is added to the gradient
     gram_term: float = 2000.0  # nanoseconds for each such column besides, estimated
@@ -42,7 +43,7 @@ SURE = 0.75  # of the price of exact selection, which others must undercut: pric
 WAITING_SHARE = 0.2  # of the time a process has worked, that it may wait for kernels
 
 # X in files
-FILE_BYTE = 0.5e-9  # seconds to read a byte of a file that is not in the page cache
+FILE_BYTE = 0.45e-9  # seconds to read a byte that is not in the page cache: 2.2 GB/s (benchmarks/files.py)
 
 # Threads of kernels, in multiply-adds
 WORTH = 6_000_000  # 2 ms: for less, waking a thread (0.02 to 0.05 ms, more on a busy machine) costs too much
@@ -85,6 +86,7 @@ TALL = 20000  # rows from which one byte leaves many columns
 HALVING_CODES = 2**20  # entries of X from which halving works on codes
 
 # Speculated paths
+SERVES = 5  # steps that a look at the codes serves
 POOL = 96  # columns among which the next atoms are guessed
 GUESSES = 64  # atoms that are guessed in one round
 ABOVE = 1.0  # guesses end where a winner scores less than this times the last column of the pool did

@@ -466,7 +466,7 @@ def _narrowed(
         close = Close(*(part[stay] for part in close))
         guesses = np.cumsum(stay)[guesses] - 1
     if len(close.names) > few:
-        refined = Estimate(*design.codes(codes.seed, fine=True).refine(query.r, close.names))
+        refined = Estimate(*design.codes(fine=True).refine(query.r, close.names))
         return settle(design, query, refined, close.names)
     return _computed(design, query, close, guesses, guessed, likely)
 

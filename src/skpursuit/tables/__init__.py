@@ -63,7 +63,8 @@ STREAMS: dict[str, Callable[[Path, ReadOptions], Iterator[Columns]]] = {
     "parquet": stream_parquet,
 }
 _EXTENSIONS = {
-    "tab": "tsv", "txt": "csv", "pq": "parquet", "svm": "svmlight", "libsvm": "svmlight", "svml": "svmlight",
+    "tab": "tsv", "txt": "csv", "dat": "csv", "data": "csv",
+    "pq": "parquet", "svm": "svmlight", "libsvm": "svmlight", "svml": "svmlight",
     "xlsm": "xlsx", "xlsb": "xlsx", "xls": "xlsx", "ods": "xlsx",
 }  # fmt: skip
 

@@ -26,7 +26,7 @@ import pyarrow.csv
 from .columns import MOST_TOTALS, Columns, ReadOptions, different, is_total, may_have_totals, trailing_totals
 from .errors import Refused, refuse_all, show
 from .source import BlockStream, TextFile, examine
-from .spelling import ONLY
+from .spelling import MISSING, ONLY
 
 SNIFFED = 2**18  # characters, of which
 SNIFFED_ROWS = 100  # are looked at for the separator
@@ -151,9 +151,11 @@ def _plain_numbers(layout: Layout) -> frozenset[str]:
     )
 
 
-def find_layout(path: Path, options: ReadOptions, delimiter: str | None = None) -> Layout:
+def find_layout(
+    path: Path, options: ReadOptions, delimiter: str | None = None, spaced: bool = False
+) -> Layout:
     """Find separator, header, columns and totals from the beginning and the end of a file."""
-    file = examine(path, options.text_encoding)
+    file = replace(examine(path, options.text_encoding), spaced=spaced)
     head = next(file.blocks(), b"").decode()
     if len(head) > SNIFFED:
         head = head[: head.rfind("\n", 0, SNIFFED) + 1 or SNIFFED]
@@ -164,6 +166,8 @@ def find_layout(path: Path, options: ReadOptions, delimiter: str | None = None) 
     ways = {sign: _records(lines, sign) for sign in (delimiter or "\t;|,")}
     delimiter = max(ways, key=lambda sign: _shape(record for record, _ in ways[sign]))
     records = ways[delimiter]
+    if not spaced and not file.quotes and len(ways) > 1 and _are_spaced([row for row, _ in records]):
+        return find_layout(path, options, "\t", spaced=True)
     if not records:
         raise Refused("empty file")
     rows = tuple(record for record, _ in records)
@@ -183,7 +187,20 @@ def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[
     if above:
         title = " ".join(filter(None, rows[0]))
         options.told(f"what stands above the header is left out: {show(title)}")
+    if _are_units(rows[above + 1 : above + 21]):
+        options.told(f"the line below the header is left out: {show(' '.join(rows[above + 1]))}")
+        return header, above + 2
     return header, above + 1
+
+
+def _are_units(rows: Sequence[list[str]]) -> bool:
+    """Whether the first of some rows has words where all others have digits, and nothing else, or dashes."""
+    units = {j: cell.strip().lower() for j, cell in enumerate(rows[0]) if cell.strip()} if rows[3:] else {}
+    below = [row[j] for row in rows[1:] for j in units if j < len(row) and row[j].strip()]
+    if units and all(re.fullmatch("[-=:+]{2,}", cell) for cell in units.values()):
+        return True
+    words = [cell for cell in units.values() if cell not in MISSING and not re.search(r"\d", cell)]
+    return len(words) > 1 and len(words) == len(units) and all(re.search(r"\d", cell) for cell in below)
 
 
 def _find_header(records: Sequence[list[str]]) -> tuple[list[str], int]:
@@ -204,6 +221,14 @@ def _is_data(names: list[str]) -> bool:
     known = [name.strip() for name in names if name.strip()]
     whole = bool(known) and all(re.fullmatch(r"[\d.,+-]+", name) for name in known)
     return whole or any(re.fullmatch(r"[+-]?\d+[.,]\d+", name) for name in known)
+
+
+def _are_spaced(rows: Sequence[list[str]]) -> bool:
+    """Whether rows of one cell each are mostly as many words, most of them numbers."""
+    words = [row[0].split() for row in rows if len(row) == 1]
+    numbers = [re.search(r"\d", word) for line in words[1:] for word in line]
+    alike = len(words) == len(rows) > 3 and _shape(words)[0] > 0.9
+    return alike and sum(map(bool, numbers)) > 0.5 * len(numbers)
 
 
 def _records(lines: Iterable[str], delimiter: str) -> list[tuple[list[str], int]]:

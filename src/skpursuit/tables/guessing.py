@@ -45,7 +45,7 @@ VOTERS = 200  # columns that decide about the decimal sign, by
 VOTER_ROWS = 20_000
 
 _IDENTIFIER = re.compile(
-    r"(?:^|[\W_])(?:id|nr|no|number|nummer|key|uuid|guid|index|idx|row|zeile|ref|serial|phone|tel|telefon|fax|iban"
+    r"(?:^|[\W_])(?:id|nr|no|n°|number|nummer|num[ée]ro|número|key|uuid|guid|index|idx|row|zeile|ref|serial|phone|tel|telefon|fax|iban"
     r"|isbn|ssn|mls)(?:[\W_]|$)|\bunnamed: \d+|^column 1$|^row$|[a-z]I[Dd]$",
     re.I,
 )
@@ -198,7 +198,7 @@ class _Guess:
         if _CODE.search(self.name):
             return True
         first = self.column.head(2000)
-        same = len({len(text) for text in first}) == 1 and all(text.isdigit() for text in first)
+        same = len({len(text) for text in first}) == 1 and all(text.isalnum() for text in first)
         return same and len(first[0]) > 1 and any(text[0] == "0" for text in first)
 
     def _measured(self, kind: Measured, forced: bool = False) -> Kind:

@@ -8,8 +8,10 @@ the file decides it and finds what no table holds (`examine`), so that later pas
 from __future__ import annotations
 
 import io
+import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 from .errors import Refused
 
 BLOCK = 2**22  # characters
+LINES = 2**14  # of a block where they are read one by one
 TAIL = 4096  # characters at the end that are kept
 #: A longer line is taken for a file that is not a table (a table of 100 000 columns stays well below).
 MAX_LINE = 16 * 2**20
@@ -45,16 +48,17 @@ class TextFile:
     quotes: bool = False  # whether there are any, and so perhaps line breaks inside cells
     blanks: bool = False  # whether a line begins with a separator, and so may hold nothing else
     tail: str = ""  # the end of the text
+    spaced: bool = False  # whether columns are apart by any number of spaces, which are read as one tab
 
-    def lines(self) -> Iterator[str]:
+    def lines(self) -> Generator[str, None, None]:
         """Yield the lines, with their line breaks as they are."""
         with open(self.path, encoding=self.codec, newline="") as file:
-            yield from file
+            yield from (("\t".join(line.split()) + "\n" for line in file) if self.spaced else file)
 
     def blocks(self, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
         """Yield the text as blocks of UTF-8; `progress` hears how many bytes came."""
-        with open(self.path, encoding=self.codec, newline="") as file:
-            while text := file.read(BLOCK):
+        with open(self.path, encoding=self.codec, newline="") as file, closing(self.lines()) as lines:
+            while text := "".join(itertools.islice(lines, LINES)) if self.spaced else file.read(BLOCK):
                 block = text.encode("utf-8", "replace")
                 if progress is not None:
                     progress(len(block))

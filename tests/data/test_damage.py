@@ -1,0 +1,170 @@
+"""Damaged sources and stopped passes: one error that names the piece, nothing left behind."""
+
+import io
+import os
+import signal
+import tempfile
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skpursuit import OMP, Certified, as_design, minimize
+from skpursuit.data import recipes
+from skpursuit.data.progress import Progress
+
+from .test_more_files import save_pieces
+from .test_on_files import problem, save
+
+LIMIT = "4MB"
+
+
+def bytes_below(folder):
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def dense(folder, X):
+    return save(folder, X, range(170, 1700, 170))
+
+
+def sparse(folder, X):
+    return save_pieces(folder, sp.csr_array(X), 10)
+
+
+def parquet(folder, X):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    folder.mkdir()
+    for k, part in enumerate(np.array_split(X, 10)):
+        pq.write_table(pa.table({f"x{j}": c for j, c in enumerate(part.T)}), folder / f"piece{k}.parquet")
+    return folder
+
+
+def cut_short(piece, make, monkeypatch):
+    piece.write_bytes(piece.read_bytes()[:-2000])
+
+
+def missing(piece, make, monkeypatch):
+    piece.unlink()
+
+
+def narrower(piece, make, monkeypatch):
+    X = problem()[0]
+    os.replace(next(make(piece.parent.parent / "other", X[:, :-1]).glob("piece7*")), piece)
+
+
+def not_a_number(piece, make, monkeypatch):
+    X = problem()[0]
+    X[1275, 200] = np.nan
+    os.replace(next(make(piece.parent.parent / "other", X).glob("piece7*")), piece)
+
+
+def forbidden(piece, make, monkeypatch):
+    def refuse(path, *more, real=io.open, **named):
+        if str(path) == str(piece):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *more, **named)
+
+    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr("io.open", refuse)
+
+
+DAMAGES = {
+    cut_short: "piece7",
+    missing: "piece 7 between|piece7",
+    narrower: "piece7.*(shape|columns)",
+    not_a_number: r"NaN or infinity.*column 200.*piece7",
+    forbidden: "piece7.*may not be read",
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*row group")
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("make", [dense, sparse, parquet])
+def test_damage_is_named_and_leaves_nothing_behind(tmp_path, monkeypatch, make, damage):
+    scratch, kept = tmp_path / "scratch", tmp_path / "kept"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    X, y = problem()
+    folder = make(tmp_path / "x", X)
+
+    def fit():
+        design = as_design(folder, memory_limit=LIMIT, codes=kept / "codes")
+        return minimize(design, y, OMP(n_nonzero_coefs=4), Certified(fine=True), checkpoint=kept / "run")
+
+    kept.mkdir()
+    fit()
+    before = bytes_below(kept)
+    damage(next(folder.glob("piece7*")), make, monkeypatch)
+    with pytest.raises(ValueError, match=DAMAGES[damage]):
+        fit()
+    assert bytes_below(kept) == before
+    assert not os.listdir(scratch)
+
+
+# -- passes that are stopped, or told about ------------------------------------------------------------------
+
+
+@pytest.fixture
+def slow_reader(monkeypatch):
+    """A disk that needs long for each call."""
+
+    def slow(*arguments, real=os.preadv):
+        time.sleep(0.06)
+        return real(*arguments)
+
+    monkeypatch.setattr(recipes.os, "preadv", slow)
+
+
+def test_an_interrupt_is_answered_while_x_is_read(tmp_path, slow_reader):
+    X, y = problem(4100, 400, order="F")
+    design = as_design(save(tmp_path / "x", X), memory_limit="16MB", codes=tmp_path / "codes")
+    pressed = []
+
+    def press():
+        pressed.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.7, press)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        minimize(design, y, OMP(n_nonzero_coefs=9), "certified")
+    waited = time.perf_counter() - pressed[0]
+    timer.join()
+    assert waited < 0.5
+    assert not [thread for thread in threading.enumerate() if "reader" in thread.name]
+    assert not (tmp_path / "codes").exists() or not os.listdir(tmp_path / "codes")
+
+
+def test_a_callback_hears_of_long_passes(tmp_path, monkeypatch, slow_reader):
+    monkeypatch.setattr("skpursuit.data.progress.PATIENCE", 0.2)
+    monkeypatch.setattr("skpursuit.data.progress.OFTEN", 0.05)
+    X, y = problem(2100, 600, order="F")
+    design, heard = as_design(save(tmp_path / "x", X), memory_limit="16MB"), []
+
+    def callback(record):
+        return False
+
+    callback.progress = heard.append
+    minimize(design, y, OMP(n_nonzero_coefs=1), "exact", callback=callback)
+    assert len(heard) > 3
+    assert all(isinstance(report, Progress) and report.total <= X.nbytes for report in heard)
+    assert [report.done for report in heard if report.done == report.total]
+    assert heard[0].speed > 0
+    assert "GB/s" in str(heard[0])
+
+
+def test_a_run_goes_on_without_encoding_again(tmp_path):
+    X, y = problem(2100, 700, order="F")
+    path = save(tmp_path / "x", X)
+    given = OMP(n_nonzero_coefs=15), Certified(fine=True)
+    whole = minimize(as_design(path, memory_limit=LIMIT), y, *given, random_state=0)
+    stop = {"callback": lambda record: record.iteration == 6}
+    minimize(
+        as_design(path, memory_limit=LIMIT), y, *given, random_state=0, checkpoint=tmp_path / "run", **stop
+    )
+    design = as_design(path, memory_limit=LIMIT)
+    ours = minimize(design, y, *given, random_state=0, checkpoint=tmp_path / "run")
+    np.testing.assert_array_equal(ours.coef, whole.coef)
+    assert design.store.loaded_bytes < 0.2 * X.nbytes  # columns of the support alone
