@@ -25,6 +25,7 @@ from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.solvers import solver_names
 
 FEW = 150  # samples up to which 10 folds pay
+FEW_GUARD = 2.1
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -192,7 +193,9 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
         500 samples, else once; up to 150 samples, `cv` is 10 by default.
     multi_class, shared_support, class_weight
         As in `PursuitClassifier`; one number of coefficients serves all classes.
-    null_guard, n_jobs, random_state, verbose, time_limit
+    null_guard : "auto", float or None
+        As in `PursuitRegressorCV`; "auto" is 1.6, 2.1 for up to 150 samples, less below 100.
+    n_jobs, random_state, verbose, time_limit
         As in `PursuitRegressorCV`.
 
     Attributes
@@ -236,6 +239,10 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     multi_class: str = "ovr"
     shared_support: bool = False
     class_weight: Any = None
+
+    def _strictness(self, rows: float) -> float:
+        """Folds that are drawn once differ more by luck."""
+        return FEW_GUARD if rows <= FEW else super()._strictness(rows)
 
     def _draws(self, rows: float, labels: Any) -> tuple[int, int]:
         """With few samples more folds, so that each leaves nearly all of them to learn from."""

@@ -179,8 +179,12 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
     def _guard(self, rows: float) -> float:
         """How many standard errors better than nothing a model must be: few samples prove little."""
         if self.null_guard == "auto":
-            return GUARD * min(1.0, (rows / GUARDED) ** 2)
+            return self._strictness(rows) * min(1.0, (rows / GUARDED) ** 2)
         return float(self.null_guard or 0.0)
+
+    def _strictness(self, rows: float) -> float:
+        """The default of the guard for samples that can prove something."""
+        return GUARD
 
     def _is_auto(self) -> bool:
         return isinstance(self.solver, str) and self.solver == "auto"
