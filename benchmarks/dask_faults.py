@@ -6,6 +6,8 @@
     python benchmarks/dask_faults.py restart   # a client that starts again from a checkpoint
     python benchmarks/dask_faults.py workers   # 1, 2 and 3 workers
     python benchmarks/dask_faults.py trips   # what a trip costs
+    python benchmarks/dask_faults.py against   # an array in memory against two workers
+    python benchmarks/dask_faults.py tall   # what the client needs for 10^7 rows
 
 X is made in chunks by a function of their number, as a reader of files would make them.
 """
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import random
 import signal
 import subprocess
@@ -21,12 +24,14 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dask
 import dask.array as da
 import numpy as np
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, wait
 
 from skpursuit import OMP, Checkpoint, as_design, minimize
 from skpursuit.data.dask_cluster import ClusterError
@@ -247,50 +252,85 @@ def anonymous(pid: int | str = "self") -> float:
     return 0.0
 
 
+@contextmanager
+def peaks(processes: Callable[[], list[int]]) -> Iterator[dict[int, float]]:
+    """The most anonymous memory that processes have meanwhile, by their numbers, in MB."""
+    tops: dict[int, float] = {}
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.02):
+            for pid in processes():
+                tops[pid] = max(tops.get(pid, 0.0), anonymous(pid))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield tops
+    finally:
+        over.set(), thread.join()
+
+
 def memory(options) -> None:
     """What the client needs for an X of 640 MB, and workers for an X of twice their limits."""
     chunks = 20
     y, small = make_y(chunks), make_x(2)
     made, client = cluster(2)
     fit(small, y[: small.shape[0]])  # imports, kernels and connections are there
-    before, peak, going = anonymous(), [0.0], [True]
-
-    def watch() -> None:
-        while going:
-            peak[0] = max(peak[0], anonymous())
-            time.sleep(0.02)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    X = make_x(chunks)
-    fit(X, y)
-    going.clear()
-    thread.join()
-    print(f"client: X has {X.nbytes / 1e6:.0f} MB, it grew by {peak[0] - before:.0f} MB")
+    before, X = anonymous(), make_x(chunks)
+    with peaks(lambda: [os.getpid()]) as tops:
+        fit(X, y)
+    print(f"client: X has {X.nbytes / 1e6:.0f} MB, it grew by {tops[os.getpid()] - before:.0f} MB")
     client.close(), made.close()
 
     limit = 600  # MB: two workers, X of twice both
     chunks = 2 * 2 * limit * 10**6 // (CHUNK * COLUMNS * 8)
     made, client = cluster(2, f"{limit}MB")
-    X, y, tops, going = make_x(chunks), make_y(chunks), {}, [True]
-
-    def watch_workers() -> None:
-        while going:
-            for pid in pids(made):
-                tops[pid] = max(tops.get(pid, 0.0), anonymous(pid))
-            time.sleep(0.05)
-
-    thread = threading.Thread(target=watch_workers)
-    thread.start()
-    began = time.perf_counter()
-    result = fit(X, y)
-    going.clear()
-    thread.join()
+    X, y, began = make_x(chunks), make_y(chunks), time.perf_counter()
+    with peaks(lambda: pids(made)) as tops:
+        result = fit(X, y)
     print(
         f"workers: X has {X.nbytes / 1e6:.0f} MB, limits are {limit} MB each, most used "
         f"{', '.join(f'{top:.0f}' for top in tops.values())} MB, {time.perf_counter() - began:.0f} s, "
         f"{len(result.support)} atoms"
     )
+    client.close(), made.close()
+
+
+def tall(options) -> None:
+    """What the client needs for 10^7 rows and 24 of 32 columns."""
+    rows, columns, k = 2**18, 32, 24
+    made, client = cluster(2, "5GB")
+    X = make_x(38, columns, rows)
+    y = np.concatenate([chunk(number, columns, rows) @ (1.0 + np.arange(columns)) for number in range(38)])
+    minimize(make_x(2, columns, rows), y[: 2 * rows], OMP(n_nonzero_coefs=2), "exact")
+    before, began = anonymous(), time.perf_counter()
+    with peaks(lambda: [os.getpid()]) as tops:
+        minimize(X, y, OMP(n_nonzero_coefs=k), "exact")
+    spent, vector = time.perf_counter() - began, y.nbytes / 1e6
+    print(
+        f"{len(y)} rows, a vector has {vector:.0f} MB, {k} columns {k * vector:.0f} MB: the client grew by "
+        f"{tops[os.getpid()] - before:.0f} MB; {1000 * spent / k:.0f} ms a step"
+    )
+    client.close(), made.close()
+
+
+def against(options) -> None:
+    """One process with an array against two workers that have the chunks in memory already."""
+    made, client = cluster(2, "4GB")
+    for chunks in (3, 31):
+        X, y = make_x(chunks).persist(), make_y(chunks)
+        wait(X)
+        array = np.concatenate([chunk(number, COLUMNS, CHUNK) for number in range(chunks)])
+        for selector in ("exact", "certified"):
+            times = []
+            for source in (array, X):
+                for _ in range(2):
+                    began = time.perf_counter()
+                    minimize(source, y, OMP(n_nonzero_coefs=ATOMS), selector)
+                    times.append(time.perf_counter() - began)
+            here, there = min(times[:2]), min(times[2:])
+            print(f"{array.nbytes / 1e6:.0f} MB, {selector}: array {here:.2f} s, two workers {there:.2f} s")
     client.close(), made.close()
 
 
@@ -317,11 +357,13 @@ def trips(options) -> None:
     client.close(), made.close()
 
 
+PARTS = {part.__name__: part for part in (kill, lost, memory, tall, restart, child, workers, trips, against)}
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["kill", "lost", "memory", "restart", "workers", "trips", "child"])
+    parser.add_argument("what", choices=sorted(PARTS))
     parser.add_argument("--fits", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--path", default="")
     chosen = parser.parse_args()
-    globals()[chosen.what](chosen)
+    PARTS[chosen.what](chosen)

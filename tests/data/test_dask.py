@@ -22,6 +22,7 @@ from skpursuit import (
     PursuitCoder,
     PursuitRegressor,
     PursuitRegressorCV,
+    PursuitSelector,
     as_design,
     datasets,
     minimize,
@@ -247,6 +248,16 @@ def test_data_frames():
         PursuitRegressorCV(scoring=lambda m, X, y: 0.0).fit(lazy.drop(columns="y"), y)
 
 
+def test_chosen_features_are_lazy():
+    X, y = signal(4, n=1500)
+    lazy = da.from_array(X, chunks=(400, 150))
+    model = PursuitSelector(n_features_to_select=4).fit(lazy, y)
+    chosen = model.transform(lazy)
+    assert isinstance(chosen, da.Array)
+    np.testing.assert_array_equal(chosen.compute(), model.transform(X))
+    np.testing.assert_array_equal(model.transform(X), X[:, model.get_support()])
+
+
 @pytest.mark.parametrize("cv", [3, KFold(3, shuffle=True, random_state=0)])
 def test_folds_are_weights_of_rows_and_omp_stands_for_auto(cv):
     X, y = signal(4, n=1500)
@@ -316,6 +327,8 @@ def test_rows_whose_number_is_not_known():
 
 def test_a_cluster_without_workers():
     X, y = signal(8, n=1100)
+    with cluster(0), dask.config.set({"skpursuit.no-workers": 0.6}), pytest.raises(ClusterError):
+        as_design(da.from_array(X, chunks=(400, 150)))
     with cluster(1) as client, dask.config.set({"skpursuit.no-workers": 0.6}):
         design = as_design(da.from_array(X, chunks=(400, 150)))
         client.cluster.scale(0)

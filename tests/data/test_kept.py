@@ -1,5 +1,7 @@
 """The bounded cache of columns."""
 
+import gc
+import weakref
 from collections import OrderedDict
 
 import numpy as np
@@ -43,3 +45,17 @@ def test_codes_of_another_seed_that_another_thread_has_just_dropped():
     design.store.kept.codes = Racing()
     design.codes(seed=1)
     assert set(design.store.kept.codes.keys()) == {1}
+
+
+def test_codes_go_with_their_design_at_once():
+    """Not only when garbage is collected: they are an eighth of X."""
+    design = as_design(np.random.default_rng(0).standard_normal((600, 40)))
+    design.codes(fine=True)
+    design.codes(seed=1)
+    store = weakref.ref(design.store)
+    gc.disable()
+    try:
+        del design
+        assert store() is None
+    finally:
+        gc.enable()

@@ -135,9 +135,10 @@ class Encoder:
         codes = self._codes(block)
         self._spare.append(block.start)
         valid = np.arange(codes.indices.shape[1]) < codes.counts[:, None]
+        order = np.argsort(np.where(valid, codes.indices, self.shape[0]), axis=1)
+        indices, weights = (np.take_along_axis(part, order, axis=1)[valid] for part in codes[:2])
         shift = np.repeat(exponents - self.exponent, codes.counts)
-        values = np.ldexp(codes.values[valid], shift).astype(self.dtype)
-        return codes.indices[valid], values, codes.counts
+        return indices, np.ldexp(weights, shift).astype(self.dtype), codes.counts
 
     def _load(self, rows: np.ndarray, first: int) -> tuple[Block, np.ndarray]:
         """Scale signals by powers of two, so that neither squares nor float32 overflow or vanish."""

@@ -8,6 +8,7 @@ corrects what comes up, the rounding of that included.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
@@ -86,7 +87,7 @@ class CodedX:
     """
 
     def __init__(self, store: TileStore, seed: int | None) -> None:
-        self.store, self.seed = store, seed
+        self.store, self.seed = weakref.proxy(store), seed  # the store keeps its codes: no cycle
         self.keep: Encoding | None = None
         self.facts: list[list[CodeFacts]] = []
         self._panels: PanelCodes | None = None
@@ -182,7 +183,7 @@ class CodedX:
             return self.only.estimate(u, log_delta, cols)
         each = None if log_delta is None else log_delta - log(len(self.facts))  # one chance for each sum
         cols, u = np.arange(self.store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
-        asked = {j: (places, local) for j, places, local in self.store.split(cols, self.store.col_edges)}
+        asked = self.store.columns_by_range(cols)
 
         def args(at: Place) -> tuple[Any, ...] | None:
             return (u[at.rows], each, asked[at.j][1]) if at.j in asked else None

@@ -162,14 +162,13 @@ def edges(ends: list[int], most: int) -> list[int]:
     return out
 
 
-def store_of(recipes: list[list[DenseRecipe]], options: Options, names: list[str] | None = None) -> TileStore:
-    """The recipes as a store; one array in memory where all of X fits in the limit."""
-    flat = [recipe for row in recipes for recipe in row]
-    total = sum(recipe.nbytes for recipe in flat)
-    if not options.limit.holds(total):
-        return FileStore(recipes, options.limit, names, options.codes)  # type: ignore[arg-type]
+def store_of(recipes: list[list[Any]], options: Options, names: list[str] | None = None) -> TileStore:
+    """Recipes of dense tiles as a store; one array in memory where all of X fits in the limit."""
+    if not options.limit.holds(sum(recipe.nbytes for row in recipes for recipe in row)):
+        return FileStore(recipes, options.limit, names, options.codes)
     n, d = sum(row[0].shape[0] for row in recipes), sum(recipe.shape[1] for recipe in recipes[0])
-    X = np.empty((n, d), flat[0].dtype, order="F" if flat[0].by_columns else "C")
+    first = recipes[0][0].blank()
+    X = np.empty((n, d), first.dtype, order="C" if first.fast_axis else "F")
     row = 0
     for line in recipes:
         column = 0
@@ -178,6 +177,6 @@ def store_of(recipes: list[list[DenseRecipe]], options: Options, names: list[str
             recipe.fill(X[row : row + height, column : column + width])
             column += width
         row += line[0].shape[0]
-    made = TileStore([[DenseTile(X, flat[0].by_columns)]])
+    made = TileStore([[DenseTile(X, first.fast_axis == 0)]])
     made.names = names
     return made

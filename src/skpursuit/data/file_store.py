@@ -175,7 +175,7 @@ class FileStore(TileStore):
     def take(self, cols: Indices) -> Floats:
         if not self.by_columns:
             return super().take(cols)
-        asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
+        asked = self.columns_by_range(cols)
         out = np.empty((len(cols), self.shape[0]))
         for place, recipe in zip(self.places, self.recipes):
             if place.j in asked:

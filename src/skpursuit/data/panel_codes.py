@@ -138,7 +138,7 @@ class PanelCodes:
         """Columns as the codes have them, the rows of a float32 array."""
         if self.store.is_one_tile:
             return self.only.decoded(cols)
-        asked = {j: (places, local) for j, places, local in self.store.split(cols, self.store.col_edges)}
+        asked = self.store.columns_by_range(cols)
         out = np.empty((len(cols), self.store.shape[0]), np.float32)
         args = lambda at: asked[at.j][1:] if at.j in asked else None  # noqa: E731
         for place, part in self.store.run("decoded", args, self.keep):

@@ -19,8 +19,7 @@ import numpy as np
 
 from skpursuit._files import FileError
 from skpursuit.data.dense import DenseTile
-from skpursuit.data.file_source import edges, is_folder_of, pieces, tile_shape
-from skpursuit.data.file_store import FileStore
+from skpursuit.data.file_source import edges, is_folder_of, pieces, store_of, tile_shape
 from skpursuit.data.options import Options
 from skpursuit.data.recipes import Recipe, Stamp, check_same, naming, never, stamp_of
 from skpursuit.data.store import TileStore
@@ -132,19 +131,12 @@ def store(X: Any, options: Options) -> TileStore:
     paths = pieces(X, ".parquet") if os.path.isdir(X) else [os.fspath(X)]
     names, dtype = columns_of(paths, options)
     groups = groups_of(paths, names)
-    n, d = groups[-1].start + groups[-1].rows, len(names)
-    whole = n * d * dtype.itemsize
+    n, d = sum(group.rows for group in groups), len(names)
     if n == 0:
         raise FileError(paths[0], "it has no rows", "write some")
     reader = GroupReader(names, dtype)
-    if options.limit.holds(whole):
-        array = np.empty((n, d), dtype, order="F")
-        for group in groups:
-            array[group.start : group.start + group.rows] = reader.read(group)
-        made = TileStore([[DenseTile(array)]])
-        made.names = list(names)
-        return made
-    check_layout(groups, d * dtype.itemsize, options.limit.tile)
+    if not options.limit.holds(n * d * dtype.itemsize):
+        check_layout(groups, d * dtype.itemsize, options.limit.tile)
     held = 2 * max(group.rows for group in groups) * d * dtype.itemsize  # by pyarrow, and as an array
     options.limit.ask(held, force=True)
     tall = tile_shape(n, d, options.limit.tile // dtype.itemsize, False)[0]
@@ -155,7 +147,7 @@ def store(X: Any, options: Options) -> TileStore:
         return ParquetRecipe((hi - lo, d), dtype, lo, inside, reader)
 
     recipes = [[recipe(lo, hi)] for lo, hi in pairwise(edges([*sorted(set(ends) - {0}), n], tall))]
-    return FileStore(recipes, options.limit, list(names), options.codes)
+    return store_of(recipes, options, list(names))
 
 
 def parquet() -> Any:

@@ -274,16 +274,20 @@ class DenseRecipe(Recipe):
         return [(part.array.path, part.array.stamp) for part in self.parts]
 
 
-def npy_array(path: str) -> FileArray:
-    """The array of a `.npy` file by its header; one of one dimension is a column."""
+def npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether in F order, and dtype of the array that an open `.npy` file begins with."""
     from numpy.lib import format as npy
 
+    version = npy.read_magic(file)
+    return (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(file)
+
+
+def npy_array(path: str) -> FileArray:
+    """The array of a `.npy` file by its header; one of one dimension is a column."""
     stamp = stamp_of(path)
     with naming(path), open(path, "rb") as file:
         try:
-            version = npy.read_magic(file)
-            header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            shape, by_columns, dtype = header(file)
+            shape, by_columns, dtype = npy_header(file)
         except ValueError as error:
             raise FileError(path, f"it is no .npy file ({error})", "write it by numpy.save") from None
         offset = file.tell()

@@ -22,7 +22,17 @@ from skpursuit.data.array_source import float_dtype
 from skpursuit.data.file_source import is_folder_of, pieces
 from skpursuit.data.file_store import FileStore
 from skpursuit.data.options import Options
-from skpursuit.data.recipes import FileArray, Recipe, Stamp, check_same, naming, never, npy_array, stamp_of
+from skpursuit.data.recipes import (
+    FileArray,
+    Recipe,
+    Stamp,
+    check_same,
+    naming,
+    never,
+    npy_array,
+    npy_header,
+    stamp_of,
+)
 from skpursuit.data.sparse import SparseTile
 from skpursuit.data.sparse_source import tiles as sparse_tiles
 from skpursuit.data.store import TileStore
@@ -223,10 +233,7 @@ def npz_pieces(X: Any) -> list[PieceRecipe]:
                 with archive.open("shape.npy") as file:
                     n, d = (int(size) for size in np.lib.format.read_array(file))
                 with archive.open("data.npy") as file:
-                    npy = np.lib.format
-                    version = npy.read_magic(file)
-                    header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-                    shape, _, dtype = header(file)
+                    shape, _, dtype = npy_header(file)
         except FileError:
             raise
         except (KeyError, ValueError, EOFError, BadZipFile) as error:

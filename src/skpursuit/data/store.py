@@ -155,6 +155,10 @@ class TileStore:
             places = np.flatnonzero(home == part)
             yield part, places, lines[places] - edges[part]
 
+    def columns_by_range(self, cols: Indices) -> dict[int, tuple[Indices, Indices]]:
+        """Some columns by the range of columns they lie in: (places in `cols`, numbers within the range)."""
+        return {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
+
     # -- verbs of tiles, summed and joined ------------------------------------------------------------
 
     @cached_property
@@ -203,7 +207,7 @@ class TileStore:
         """Columns as the rows of a new float64 array."""
         if self.is_one_tile:
             return self.first.take(cols)
-        asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
+        asked = self.columns_by_range(cols)
         out = np.empty((len(cols), self.shape[0]))
         for place, part in self.run("take", lambda at: asked[at.j][1:] if at.j in asked else None):
             out[asked[place.j][0], place.rows] = part
@@ -215,7 +219,7 @@ class TileStore:
             self.first.add_rows(rows, weights, out, cols)
             return
         asked = np.arange(self.shape[1]) if cols is None else cols
-        there = {j: (places, local) for j, places, local in self.split(asked, self.col_edges)}
+        there = self.columns_by_range(asked)
         here = {i: (places, local) for i, places, local in self.split(rows, self.row_edges)}
 
         def args(place: Place) -> tuple[Any, ...] | None:
@@ -280,7 +284,7 @@ class TileStore:
         With an `anchor` of columns less their entry in that row.
         """
         first = None if anchor is None else self.entries(np.full(len(cols), anchor), cols)
-        asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
+        asked = self.columns_by_range(cols)
 
         def args(at: Place) -> tuple[Any, ...] | None:
             if at.j not in asked:
@@ -296,7 +300,7 @@ class TileStore:
 
     def combined(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
         """Sums of columns, less their centres, times coefficients; made where the tiles are."""
-        asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
+        asked = self.columns_by_range(cols)
 
         def args(at: Place) -> tuple[Any, ...] | None:
             if at.j not in asked:

@@ -24,6 +24,9 @@ from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.solvers import solver_names
 
+FEW = 150  # samples up to which 10 folds pay
+FEW_GUARD = 2.1
+
 
 def _has_probabilities(estimator: Any) -> bool:
     """Whether the loss is one that gives probabilities; raises AttributeError otherwise."""
@@ -178,20 +181,20 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     Parameters
     ----------
     solver : "auto", {"omp", "mp", "cosamp", "grasp", "sp"}, Solver or list of them
-        "auto", for logistic loss: greedy models with several ridges compete on the same folds (see Notes).
+        "auto", for logistic loss: boosted and greedy ridge models compete on the same folds (see Notes).
         Others as in `PursuitRegressorCV`.
     selector, criterion, cv, scoring, fit_intercept, normalize, max_iter, ridge, ridges, scale, selection
         As in `PursuitRegressorCV`; folds are stratified.
     loss : {"logistic", "squared", "huber", "quantile"} or Loss
     max_nonzero_coefs : int, optional
         K. Default as in `PursuitRegressorCV`, but with ``solver="auto"`` ``min(n_features, 2000)``.
-    null_guard : "auto", float or None
-        As in `PursuitRegressorCV`; "auto" is 2.
     cv_repeats : "auto" or int
-        How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means three times for
-        up to 150 samples, twice for up to 500, else once.
+        How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means twice for 150 to
+        500 samples, else once; up to 150 samples, `cv` is 10 by default.
     multi_class, shared_support, class_weight
         As in `PursuitClassifier`; one number of coefficients serves all classes.
+    null_guard : "auto", float or None
+        As in `PursuitRegressorCV`; "auto" is 1.6, 2.1 for up to 150 samples, less below 100.
     n_jobs, random_state, verbose, time_limit
         As in `PursuitRegressorCV`.
 
@@ -209,12 +212,14 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    ``solver="auto"`` scales the features (`scale`) and grows models on all folds together: the features with
-    the largest gradients join, one by one up to 10 and then more at a time, and a few Newton steps with a
-    ridge fit their coefficients. Ridges are tried from 0.1 downwards while the held-out loss falls, else
-    upwards. A path ends once that loss has clearly turned. The model with the smallest loss is taken, and
-    fitted on all samples by the same steps. Folds are drawn in the same way at every fit; a number for
-    `random_state` draws others.
+    ``solver="auto"`` scales the features (`scale`) and grows models on all folds together. Greedy models: the
+    features with the largest gradients join, one by one up to 10 and then more at a time, and a few Newton
+    steps with a ridge fit their coefficients; ridges are tried from 0.1 downwards while the held-out loss
+    falls, else upwards. Boosted models, on dense X of moderate size: the feature with the largest gradient
+    moves by a fifth of a safe step, up to 250 times. A path ends once its loss has clearly turned. The best
+    greedy model is taken if it beats the best boosted one by 1.5 standard errors of the paired difference,
+    else that one, and fitted on all samples by the same steps. Folds are drawn in the same way at every fit;
+    a number for `random_state` draws others.
 
     See Also
     --------
@@ -235,8 +240,12 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     shared_support: bool = False
     class_weight: Any = None
 
-    def _repeats(self, rows: float) -> int:
-        return 3 if rows <= 150 else 2 if rows <= 500 else 1
+    def _strictness(self, rows: float) -> float:
+        """Folds that are drawn once differ more by luck."""
+        return FEW_GUARD if rows <= FEW else super()._strictness(rows)
 
-    def _guard(self) -> float:
-        return 2.0
+    def _draws(self, rows: float, labels: Any) -> tuple[int, int]:
+        """With few samples more folds, so that each leaves nearly all of them to learn from."""
+        if rows <= FEW:
+            return max(5, min(10, int(np.unique(labels, return_counts=True)[1].min()))), 1
+        return 5, 2 if rows <= 500 else 1

@@ -165,7 +165,8 @@ def orthogonal_mp_gram(
     limits = [omp_limits(k, tol, energy) for energy in energies]
     targets = gram_paths(equations, limits, energies)
     warn_if_premature(targets)
-    return _packed(targets, d, return_path, return_n_iter)
+    dtype = np.result_type(as_array("Gram", Gram), as_array("Xy", Xy), np.float32)
+    return _packed(targets, d, return_path, return_n_iter, dtype)
 
 
 def pursue_targets(
@@ -310,10 +311,12 @@ def warn_if_premature(targets: list[FactorPath]) -> None:
         warnings.warn(PREMATURE, RuntimeWarning, stacklevel=3)
 
 
-def _packed(targets: list[FactorPath], d: int, return_path: bool, return_n_iter: bool) -> Any:
+def _packed(
+    targets: list[FactorPath], d: int, return_path: bool, return_n_iter: bool, dtype: Any = np.float64
+) -> Any:
     """Coefficients (d, targets, steps) without axes of length 1: the steps of the shortest path, or one."""
     sizes = [len(path) for path in targets]
-    coef = np.zeros((d, len(targets), min(sizes) if return_path else 1))
+    coef = np.zeros((d, len(targets), min(sizes) if return_path else 1), dtype=dtype)
     for t, path in enumerate(targets):
         for i in range(coef.shape[2]):
             fit = path.fit(i + 1 if return_path else len(path))

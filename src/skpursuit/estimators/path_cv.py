@@ -47,6 +47,7 @@ from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
 from skpursuit.selectors import Selector
 
+GUARD, GUARDED = 1.6, 100  # t against the best constant, and samples from which all of it is asked for
 TALL, LARGE = 50, 2e6  # rows per column and entries of X from which "omp" takes Gram matrices of the folds
 
 
@@ -162,24 +163,28 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             raise ValueError("cv_repeats needs a whole number for cv; a splitter repeats by itself")
         if not counted or (repeats in ("auto", 1) and not self._is_auto()):
             return find()
-        if repeats == "auto":
-            weights = samples.weights
-            repeats = self._repeats(len(labels) if weights is None else effective_rows(weights))
+        rows = len(labels) if samples.weights is None else effective_rows(samples.weights)
+        number, often = self._draws(rows, labels)
+        number, repeats = int(self.cv or number), often if repeats == "auto" else repeats
         kind = StratifiedKFold if is_classifier(self) else KFold
-        number, seed = 5 if self.cv is None else int(self.cv), 0
-        if self.random_state is not None:
-            seed = seed_of(self.random_state)
+        seed = 0 if self.random_state is None else seed_of(self.random_state)
         seeds = [(seed + r) % 2**32 for r in range(repeats)]
         splitters = [kind(number, shuffle=True, random_state=one) for one in seeds]
         return [split for splitter in splitters for split in find(splitter)]
 
-    def _repeats(self, rows: float) -> int:
-        """How often folds are drawn by default: with few samples one drawing is a matter of luck."""
-        return 2 if rows <= 1000 else 1
+    def _draws(self, rows: float, labels: Any) -> tuple[int, int]:
+        """Folds, and how often they are drawn: with few samples one drawing is a matter of luck."""
+        return 5, 2 if rows <= 1000 else 1
 
-    def _guard(self) -> float:
-        """How many standard errors better than nothing a model must be by default."""
-        return 1.6
+    def _guard(self, rows: float) -> float:
+        """How many standard errors better than nothing a model must be: few samples prove little."""
+        if self.null_guard == "auto":
+            return self._strictness(rows) * min(1.0, (rows / GUARDED) ** 2)
+        return float(self.null_guard or 0.0)
+
+    def _strictness(self, rows: float) -> float:
+        """The default of the guard for samples that can prove something."""
+        return GUARD
 
     def _is_auto(self) -> bool:
         return isinstance(self.solver, str) and self.solver == "auto"
@@ -229,8 +234,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             )
         null = arena.null()
         nothing = Candidate(arena, "null", 0.0, 0, null, arena.fold_losses(null))
-        guard = self._guard() if self.null_guard == "auto" else float(self.null_guard or 0.0)
-        choice = choose(candidates, nothing, self.selection, 0.0 if scorer is not None else guard)
+        guard = 0.0 if scorer is not None else self._guard(arena.folds.rows)
+        choice = choose(candidates, nothing, self.selection, guard)
         path = next(path for path in paths if (choice.candidate or best) in path)
         watch.note("the chosen model on all samples")
         with watch.part(None):

@@ -172,7 +172,7 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         mean of the models of all folds, which has more features and often predicts better.
     null_guard : "auto", float or None
         The model must beat the best constant on the rows held out by this many standard errors, or it has no
-        features. "auto" is 1.6, None and 0 are no guard. A scorer is not guarded.
+        features. "auto" is 1.6, less below 100 samples; None and 0 are no guard. A scorer is not guarded.
     cv_repeats : "auto" or int
         How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means twice for up
         to 1000 samples, else once.
@@ -222,10 +222,10 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     ``solver="auto"`` standardises the features and lets three families of models compete on the same folds.
     Boosting moves the best feature by a tenth of its least-squares step, up to 1000 times; greedy models take
     features one by one (several at a time beyond 20) and fit them with a ridge; models with exchanges replace
-    a feature by another while the ridge objective falls. A path ends once its held-out loss has clearly
-    turned. The best model of the last two families is taken if it beats the best boosted one by 1.5 standard
-    errors of the paired difference, else that one. Folds are drawn in the same way at every fit; a number for
-    `random_state` draws others. Several targets share their features.
+    a feature by another while the ridge objective falls ("relaxed" ones drop the ridge then). A path ends
+    once its held-out loss has clearly turned. The best model of the last two families is taken if it beats
+    the best boosted one by 1.5 standard errors of the paired difference, else that one. Folds are drawn in
+    the same way at every fit; a number for `random_state` draws others. Several targets share their features.
 
     See Also
     --------

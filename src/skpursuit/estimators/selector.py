@@ -21,6 +21,7 @@ from skpursuit.data.progress import current
 from skpursuit.estimators.base import LinearBase, Samples, watched
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.classifier import PursuitClassifierCV
+from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig, fit_linear
 from skpursuit.estimators.regressor import PursuitRegressorCV
 from skpursuit.estimators.sklearn_types import BaseEstimator, SelectorMixin
@@ -211,6 +212,20 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
             weights = np.bincount(half, minlength=len(given)) * given
             counts[fit_linear(config, samples.base, targets, weights).columns] += 1
         return counts / self.n_resamples
+
+    @lazy_on_dask
+    def transform(self, X: Any) -> Any:
+        """The features that were chosen.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_chosen), lazy where X is
+        """
+        return super().transform(X)
 
     def _get_support_mask(self) -> Any:
         mask = np.zeros(self.n_features_in_, dtype=bool)

@@ -10,7 +10,6 @@ than the price of float32, and they do not depend on how BLAS orders its sums.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from skpursuit.kernels.batch_select import (
     CROWD,
@@ -18,13 +17,14 @@ from skpursuit.kernels.batch_select import (
     contains,
     correlations,
     dot,
+    kernel,
     products,
     select,
     set_residual,
 )
 from skpursuit.kernels.batch_types import Factor, Work
 
-COMPILED_WITH = "e6b65a2122b1"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "d98597ec8018"  # digest of these files: Numba notes changes of its own file only
 
 PENDING = -1
 DOUBT = 1e-4  # squared share of an atom left over by the others, below which it is computed from the atoms
@@ -33,26 +33,35 @@ REFINEMENTS = 24  # at most: each gains the digits that the factor has, while st
 STALL = 1e-6  # CoSaMP stops at a relative decrease of the squared residual below this
 
 
-@njit(cache=True, nogil=True)
-def _remainder(factor: Any, size: Any, dictionary: Any, vector: Any) -> float:
-    """Turn an atom into what the atoms of the factor leave of it; returns its squared norm.
+@kernel()
+def back_substitute(lower: Any, weights: Any, size: Any) -> None:
+    """Solve ``L^T w = weights`` in place."""
+    for i in range(size - 1, -1, -1):
+        weights[i] /= lower[i, i]
+        for p in range(i):
+            weights[p] -= lower[i, p] * weights[i]
+
+
+@kernel()
+def _remainder(factor: Any, size: Any, dictionary: Any, atom: Any) -> float:
+    """Turn the vector of a new atom into what the atoms of the factor leave of it; returns its squared norm.
 
     A difference of squares tells nothing of an atom that nearly depends on others. Here the remainder itself
     is computed, and the new row of the factor, ``L^T c`` for the weights c of the combination, is corrected
     by what the remainder still has in common with the atoms.
     """
-    lower, new = factor.lower, factor.lower[size]
-    atom, weights, common = vector.copy(), np.zeros(size), np.zeros(size)
+    lower, new, vector = factor.lower, factor.lower[size], factor.vector
+    weights, common, source = factor.spare[0], factor.spare[1], dictionary.atoms[atom]
     for _ in range(3):
         for i in range(size):
             weights[i] = new[i]
-        for i in range(size - 1, -1, -1):
-            weights[i] /= lower[i, i]
-            for p in range(i):
-                weights[p] -= lower[i, p] * weights[i]
-        vector[:] = atom
+        back_substitute(lower, weights, size)
+        for p in range(vector.shape[0]):
+            vector[p] = source[p]
         for i in range(size):
-            vector -= weights[i] * dictionary.atoms[factor.atoms[i]]
+            other = dictionary.atoms[factor.atoms[i]]
+            for p in range(vector.shape[0]):
+                vector[p] -= weights[i] * np.float64(other[p])
         products(dictionary.atoms, factor.atoms, size, vector, common)
         for i in range(size):
             common[i] = (common[i] - dot(lower[i], common, i)) / lower[i, i]
@@ -60,7 +69,7 @@ def _remainder(factor: Any, size: Any, dictionary: Any, vector: Any) -> float:
     return dot(vector, vector, vector.shape[0])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dependence: float) -> bool:
     """Grow the factor by one atom; False, and no change, if the atom depends on those it has."""
     lower, vector, source = factor.lower, factor.vector, dictionary.atoms[atom]
@@ -74,7 +83,7 @@ def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dep
     pivot = square - dot(new, new, size)
     told = dot(new, factor.half, size)
     if pivot < DOUBT * square:
-        pivot, told = _remainder(factor, size, dictionary, vector), 0.0
+        pivot, told = _remainder(factor, size, dictionary, atom), 0.0
     if not pivot > dependence * square:
         return False
     new[size] = np.sqrt(pivot)
@@ -83,10 +92,10 @@ def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dep
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _shrink(factor: Any, size: Any, penalty: float) -> Any:
     """The Cholesky factor of ``L L^T + penalty``, made anew: few atoms are cheaper than a second factor."""
-    lower, out = factor.lower, np.empty((size, size))
+    lower, out = factor.lower, factor.shrunk
     for i in range(size):
         for p in range(i + 1):
             entry = dot(lower[i], lower[p], p + 1) - dot(out[i], out[p], p)
@@ -94,7 +103,7 @@ def _shrink(factor: Any, size: Any, penalty: float) -> Any:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _solve(factor: Any, size: Any, penalty: float) -> None:
     weights, lower = factor.weights, factor.lower
     for i in range(size):
@@ -105,19 +114,16 @@ def _solve(factor: Any, size: Any, penalty: float) -> None:
         lower = _shrink(factor, size, penalty)
         for i in range(size):
             weights[i] = (weights[i] - dot(lower[i], weights, i)) / lower[i, i]
-    for i in range(size - 1, -1, -1):
-        weights[i] /= lower[i, i]
-        for p in range(i):
-            weights[p] -= lower[i, p] * weights[i]
+    back_substitute(lower, weights, size)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _refine(signal: Any, dictionary: Any, factor: Any, size: Any, residual: Any, penalty: float) -> None:
     """Fit what the weights leave of the signal again, where normal equations have lost digits."""
     weights, lower, sharp = factor.weights, factor.lower, True
     for i in range(size):
         sharp = sharp and lower[i, i] ** 2 > SHARP * dictionary.norms[factor.atoms[i]] ** 2
-    step, before = np.zeros(size), np.inf
+    step, before = factor.spare[0], np.inf
     if penalty > 0 and not sharp:
         lower = _shrink(factor, size, penalty)
     for _ in range(0 if sharp else REFINEMENTS):
@@ -126,10 +132,7 @@ def _refine(signal: Any, dictionary: Any, factor: Any, size: Any, residual: Any,
         for i in range(size):
             step[i] -= penalty * weights[i]
             step[i] = (step[i] - dot(lower[i], step, i)) / lower[i, i]
-        for i in range(size - 1, -1, -1):
-            step[i] /= lower[i, i]
-            for p in range(i):
-                step[p] -= lower[i, p] * step[i]
+        back_substitute(lower, step, size)
         length = dot(step, step, size)
         if not length < 0.25 * before:
             break
@@ -138,85 +141,73 @@ def _refine(signal: Any, dictionary: Any, factor: Any, size: Any, residual: Any,
             weights[i] += step[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _emit(codes: Any, signal: Any, factor: Any, size: Any) -> None:
-    """Write one code with its atoms in increasing order."""
-    indices, values = codes.indices[signal], codes.values[signal]
+    """Write one code, its atoms as they were chosen."""
     for i in range(size):
-        p = i
-        while p > 0 and indices[p - 1] > factor.atoms[i]:
-            indices[p] = indices[p - 1]
-            values[p] = values[p - 1]
-            p -= 1
-        indices[p] = factor.atoms[i]
-        values[p] = factor.weights[i]
+        codes.indices[signal, i] = factor.atoms[i]
+        codes.values[signal, i] = factor.weights[i]
     codes.counts[signal] = size
 
 
-@njit(cache=True, nogil=True)
-def _new_factor(n: Any, size: Any) -> Any:
+def _factor(n: int, size: int) -> Factor:
+    """An empty factor. Made here: compiling what allocates takes longer than all of it."""
+    one, square = np.zeros(size), np.zeros((size, size))
     return Factor(
-        np.zeros((size, size)), np.zeros(size), np.zeros(size), np.zeros(size, np.int64), np.zeros(n)
+        square, one, one.copy(), np.zeros(size, np.int64), np.zeros(n), np.zeros((2, size)), square.copy()
     )
 
 
-@njit(cache=True, nogil=True)
-def _scratch(n: Any, d: Any, size: Any) -> Any:
-    tiles = (d + TILE - 1) // TILE
-    room = d + CROWD
+def _work(n: int, d: int) -> Work:
+    tiles, room = -(-d // TILE), d + CROWD
     scores = np.zeros(tiles * TILE, np.float32)
-    work = Work(
-        scores,
-        scores.view(np.int32),
-        np.zeros(tiles, np.int32),
-        np.zeros(n),
-        np.zeros(room, np.int64),
-        np.zeros(room),
-        np.zeros(d, np.int64),
+    peaks, closed = np.zeros(tiles, np.int32), np.zeros(d, np.int64)
+    return Work(
+        scores, scores.view(np.int32), peaks, np.zeros(n), np.zeros(room, np.int64), np.zeros(room), closed
     )
-    return work, _new_factor(n, size)
 
 
-@njit(cache=True, nogil=True)
-def _omp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, work: Any, factor: Any) -> Any:
-    """Code signal ``i``; returns an atom whose Gram row is missing, or -1."""
-    signal, start, energy = block.signals[i], block.start[i], block.energy[i]
-    size, n_closed = np.int64(0), np.int64(0)  # typed, for a literal 0 would compile every callee twice
-    left, norm = energy, np.sqrt(energy)
-    correlations(start, dictionary, factor, size, work)
-    while size < limits.k and left > block.tol[i]:
-        if select(np.int64(1), signal, dictionary, factor, work, limits, (size, n_closed, norm)) == 0:
-            break
-        j = work.picks[0]
-        work.closed[n_closed] = j
-        n_closed += 1
-        if _append(factor, size, j, signal, dictionary, limits.dependence):
-            if size + 1 < limits.k and dictionary.slot[j] < 0:
-                return j
+def omp_block(block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any) -> None:
+    """Orthogonal matching pursuit of every pending signal; missing Gram rows are marked in ``wanted``."""
+    n, d = block.signals.shape[1], block.start.shape[1]
+    _omp_block(block, dictionary, limits, codes, wanted, _work(n, d), _factor(n, limits.k))
+
+
+@kernel()
+def _omp_block(
+    block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any, work: Any, factor: Any
+) -> None:
+    """One function, though long: what is called by something that is called is optimised once more."""
+    for i in range(block.signals.shape[0]):
+        if codes.counts[i] != PENDING:
+            continue
+        signal, start, energy = block.signals[i], block.start[i], block.energy[i]
+        size, n_closed = np.int64(0), np.int64(0)  # typed, for a literal 0 would compile every callee twice
+        left, norm, missing = energy, np.sqrt(energy), False
+        while size < limits.k and left > block.tol[i]:
+            correlations(start, dictionary, factor, size, work)
+            if select(np.int64(1), signal, dictionary, factor, work, limits, (size, n_closed, norm)) == 0:
+                break
+            j = work.picks[0]
+            work.closed[n_closed] = j
+            n_closed += 1
+            if not _append(factor, size, j, signal, dictionary, limits.dependence):
+                continue
+            missing = size + 1 < limits.k and dictionary.slot[j] < 0
+            if missing:
+                wanted[j] = True
+                break
             left -= factor.half[size] ** 2
             size += 1
             _solve(factor, size, limits.penalty)
             if left < 1e-9 * energy or limits.penalty > 0:
                 left = set_residual(signal, dictionary, factor, size, work.residual)
-        if size < limits.k:
-            correlations(start, dictionary, factor, size, work)
-    _refine(signal, dictionary, factor, size, work.residual, limits.penalty)
-    _emit(codes, i, factor, size)
-    return -1
+        if not missing:
+            _refine(signal, dictionary, factor, size, work.residual, limits.penalty)
+            _emit(codes, i, factor, size)
 
 
-@njit(cache=True, nogil=True)
-def omp_block(block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any) -> None:
-    """Orthogonal matching pursuit of every pending signal; missing Gram rows are marked in ``wanted``."""
-    work, factor = _scratch(block.signals.shape[1], block.start.shape[1], limits.k)
-    for i in range(block.signals.shape[0]):
-        if codes.counts[i] == PENDING:
-            missing = _omp(block, i, dictionary, limits, codes, work, factor)
-            if missing >= 0:
-                wanted[missing] = True
-
-
-@njit(cache=True, nogil=True)
+@kernel()
 def _merge(signal: Any, dictionary: Any, limits: Any, room: Any, size: Any, found: Any) -> Any:
     """Least squares on the kept atoms and the picked ones; those that depend on earlier ones are left out."""
     work, factor, kept, _ = room
@@ -231,7 +222,7 @@ def _merge(signal: Any, dictionary: Any, limits: Any, room: Any, size: Any, foun
     return merged
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _prune(factor: Any, merged: Any, norms: Any, floor: float, pruned: Any) -> Any:
     """Move the largest weights to ``pruned``; ties go to the lowest index, and rounding is not kept."""
     size = np.int64(0)
@@ -254,7 +245,7 @@ def _prune(factor: Any, merged: Any, norms: Any, floor: float, pruned: Any) -> A
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _refit(signal: Any, dictionary: Any, limits: Any, factor: Any, size: Any, residual: Any) -> Any:
     """Least squares on the first ``size`` atoms of a factor; it is built anew, in place."""
     fitted = np.int64(0)
@@ -265,7 +256,7 @@ def _refit(signal: Any, dictionary: Any, limits: Any, factor: Any, size: Any, re
     return fitted
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _missing(dictionary: Any, factor: Any, size: Any, wanted: Any) -> bool:
     missing = False
     for i in range(size):
@@ -275,7 +266,7 @@ def _missing(dictionary: Any, factor: Any, size: Any, wanted: Any) -> bool:
     return missing
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _cosamp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any, room: Any) -> None:
     """Code signal ``i``; it stays pending if Gram rows are missing."""
     work, factor, kept, pruned = room
@@ -303,12 +294,15 @@ def _cosamp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, wanted
     _emit(codes, i, kept, size)
 
 
-@njit(cache=True, nogil=True)
 def cosamp_block(block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any) -> None:
     """CoSaMP of every pending signal; missing Gram rows are marked in ``wanted``."""
     n, d = block.signals.shape[1], block.start.shape[1]
-    work, factor = _scratch(n, d, min(3 * limits.k, n, d))
-    room = (work, factor, _new_factor(n, limits.k), _new_factor(n, limits.k))
+    factors = [_factor(n, size) for size in (min(3 * limits.k, n, d), limits.k, limits.k)]
+    _cosamp_block(block, dictionary, limits, codes, wanted, (_work(n, d), *factors))
+
+
+@kernel()
+def _cosamp_block(block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any, room: Any) -> None:
     for i in range(block.signals.shape[0]):
         if codes.counts[i] == PENDING:
             _cosamp(block, i, dictionary, limits, codes, wanted, room)

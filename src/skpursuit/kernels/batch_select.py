@@ -8,6 +8,7 @@ Otherwise the few are ranked by float64 products; where float32 cannot tell at a
 again with the residual itself, and then all atoms are ranked in float64.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,11 @@ CROWD = 32  # a shortlist this much longer than what is wanted means that float3
 # Only the order of sums may change: NaN and infinity keep their meaning.
 _SUM = {"reassoc", "contract"}
 
+# Without Python's errors of division: each would cost a branch, and compile time.
+kernel = partial(njit, cache=True, nogil=True, error_model="numpy")
 
-@njit(cache=True, nogil=True)
+
+@kernel()
 def _peak(bits: Any, tile: Any) -> Any:
     """Largest |score| of one tile. Floats without their sign order as integers do, whose maxima vectorise."""
     part, best = bits[tile * TILE : tile * TILE + TILE], np.int32(0)
@@ -30,13 +34,13 @@ def _peak(bits: Any, tile: Any) -> Any:
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _set_peaks(work: Any) -> None:
     for tile in range(work.peaks.shape[0]):
         work.peaks[tile] = _peak(work.bits, tile)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _largest(work: Any) -> Any:
     """Lowest index of the largest |score|."""
     top, tile = np.int32(0), 0
@@ -50,7 +54,7 @@ def _largest(work: Any) -> Any:
     return j
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _close(work: Any, j: Any) -> None:
     """Consider atom ``j`` no longer."""
     stands = work.bits[j] & UNSIGNED < work.peaks[j // TILE]
@@ -59,7 +63,7 @@ def _close(work: Any, j: Any) -> None:
         work.peaks[j // TILE] = _peak(work.bits, j // TILE)
 
 
-@njit(cache=True, nogil=True, fastmath=_SUM)
+@kernel(fastmath=_SUM)
 def dot(a: Any, b: Any, size: Any) -> Any:
     """Sum of products of the first entries."""
     total = 0.0
@@ -68,7 +72,7 @@ def dot(a: Any, b: Any, size: Any) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_SUM)
+@kernel(fastmath=_SUM)
 def products(atoms: Any, chosen: Any, size: Any, vector: Any, out: Any) -> None:
     """Products of a float64 vector with the chosen atoms, four at a time."""
     for i in range(0, size - 3, 4):
@@ -85,7 +89,7 @@ def products(atoms: Any, chosen: Any, size: Any, vector: Any, out: Any) -> None:
         out[i] = dot(atoms[chosen[i]], vector, vector.shape[0])
 
 
-@njit(cache=True, nogil=True, fastmath=_SUM)
+@kernel(fastmath=_SUM)
 def set_residual(signal: Any, dictionary: Any, factor: Any, size: Any, out: Any) -> Any:
     """``out = y - D_S^T w`` in float64; returns its squared norm."""
     for p in range(signal.shape[0]):
@@ -97,18 +101,18 @@ def set_residual(signal: Any, dictionary: Any, factor: Any, size: Any, out: Any)
     return dot(out, out, out.shape[0])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _term(dictionary: Any, factor: Any, i: Any) -> Any:
     """Weight and Gram row of the ``i``-th atom."""
     return np.float32(factor.weights[i]), dictionary.gram[dictionary.slot[factor.atoms[i]]]
 
 
-@njit(cache=True, nogil=True, fastmath=_SUM)
+@kernel(fastmath=_SUM)
 def correlations(start: Any, dictionary: Any, factor: Any, size: Any, work: Any) -> None:
     """``scores = start - sum_i weights_i G[atom_i]`` in float32, four Gram rows a pass, and their peaks."""
     out, d, i = work.scores, start.shape[0], size % 4
     if size % 2:
-        wa, a = _term(dictionary, factor, 0)
+        wa, a = _term(dictionary, factor, np.int64(0))
         for j in range(d):
             out[j] = start[j] - wa * a[j]
     else:
@@ -130,18 +134,17 @@ def correlations(start: Any, dictionary: Any, factor: Any, size: Any, work: Any)
     _set_peaks(work)
 
 
-@njit(cache=True, nogil=True, fastmath=_SUM)
+@kernel(fastmath=_SUM)
 def _direct(dictionary: Any, residual: Any, out: Any) -> None:
     """Float32 correlations from the residual itself, for a residual too small to be had as a difference."""
-    vector = residual.astype(np.float32)
     for j in range(dictionary.coarse.shape[0]):
         atom, total = dictionary.coarse[j], np.float32(0)
-        for p in range(vector.shape[0]):
-            total += vector[p] * atom[p]
+        for p in range(residual.shape[0]):
+            total += np.float32(residual[p]) * atom[p]
         out[j] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _shortlist(m: Any, margin: float, work: Any, n_closed: Any) -> Any:
     """Atoms that may be among the ``m`` largest scores, each known to ``margin``; -1 if there is a crowd."""
     for i in range(n_closed):
@@ -163,7 +166,7 @@ def _shortlist(m: Any, margin: float, work: Any, n_closed: Any) -> Any:
         _close(work, j)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def contains(atoms: Any, size: Any, atom: Any) -> bool:
     """Whether the first atoms hold this one."""
     for i in range(size):  # noqa: SIM110 (a generator costs compile time)
@@ -172,7 +175,7 @@ def contains(atoms: Any, size: Any, atom: Any) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _everything(work: Any, d: Any, n_closed: Any) -> Any:
     found = np.int64(0)
     for j in range(d):
@@ -182,7 +185,7 @@ def _everything(work: Any, d: Any, n_closed: Any) -> Any:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _settle(m: Any, found: Any, dictionary: Any, work: Any, noise: float, floor: float) -> Any:
     """Rank a shortlist by float64 products; equal to rounding (``noise``) means equal: the lowest index wins.
 
@@ -207,7 +210,7 @@ def _settle(m: Any, found: Any, dictionary: Any, work: Any, noise: float, floor:
     return min(m, found)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def select(m: Any, signal: Any, dictionary: Any, factor: Any, work: Any, limits: Any, n: Any) -> Any:
     """Put the ``m`` atoms of largest |correlation| into ``work.picks``; how many rise above rounding.
 

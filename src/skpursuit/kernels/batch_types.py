@@ -56,7 +56,8 @@ class Codes(NamedTuple):
 class Factor(NamedTuple):
     """Growing Cholesky factor ``L`` of ``G[S, S]``, ``half = L^-1 D_S y`` and ``weights = L^-T half``.
 
-    ``vector`` has room for the newest atom in float64.
+    ``vector`` has room for the newest atom in float64, ``spare`` for two rows of weights, ``shrunk`` for a
+    factor with a penalty.
     """
 
     lower: np.ndarray
@@ -64,6 +65,8 @@ class Factor(NamedTuple):
     weights: np.ndarray
     atoms: np.ndarray
     vector: np.ndarray
+    spare: np.ndarray
+    shrunk: np.ndarray
 
 
 class Work(NamedTuple):

@@ -15,7 +15,7 @@ from typing import ClassVar
 from skpursuit.data.design import Design
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import Estimate
-from skpursuit.numerics.tuning import LONG, NANO, PRICES, RECOMPUTED, TALL
+from skpursuit.numerics.tuning import LONG, NANO, PRICES, RECOMPUTED, SERVES, TALL
 from skpursuit.parameters import check_count, check_flag, check_number
 from skpursuit.selectors.base import (
     NOTHING,
@@ -116,8 +116,10 @@ class Certified(Selector):
         if not design.has_codes:
             return inf
         (n, d), targets = design.shape, expect.targets
-        read = targets * n * d * PRICES.codes
-        if expect.y is not None and not expect.asks_many and codes_pay(design, targets, expect.visits / 2):
+        read, alone = targets * n * d * PRICES.codes, expect.y is not None and not expect.asks_many
+        if alone and targets == 1 and expect.roundings is not None and not self.delta:
+            read = n * d * (PRICES.codes / SERVES + PRICES.path)  # to guess, and to prove
+        elif alone and codes_pay(design, targets, expect.visits / 2):
             read = min(read, n * d * PRICES.ahead + expect.visits / 2 * d * targets * PRICES.axpy)
         build = PRICES.build + PRICES.fine * self._fine(design, expect)
         return codes_seconds(design, expect.steps, build, read, None in design.store.kept.codes)

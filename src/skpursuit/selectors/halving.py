@@ -9,7 +9,7 @@ answer hangs on a column that these leave in doubt is it summed in float64.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, log2
@@ -54,42 +54,34 @@ class SuccessiveHalving(Selector):
         its last round.
     doubling : bool
         Double the budget until two answers agree, reusing what was accumulated.
-    fine : bool
-        Whether a second byte an entry is made beforehand by columns too; set for solvers that ask for many.
     """
 
     order: str = "energy"
     budget: float = 0.2
     finish: float = 1 / 16
     doubling: bool = False
-    fine: bool = False
 
     def __post_init__(self) -> None:
         check_choice("order", self.order, ("energy", "random"))
         check_number("budget", self.budget, "(0, inf)")
         check_number("finish", self.finish, "[0, 1]")
         check_flag("doubling", self.doubling)
-        check_flag("fine", self.fine)
 
     def bind(self, design: Design, expect: Expect) -> Bound:
-        fitted = replace(self, fine=self.fine or expect.asks_many)
         if uses_codes(design):
-            design.codes(fine=fitted.fine, steps=True)
+            design.codes(steps=True)
             design.norms(1)
         else:
             design.prepare("rows")
-        return Bound(fitted, design)
-
-    def identity(self) -> str:
-        return repr(replace(self, fine=False))
+        return Bound(self, design)
 
     def nbytes(self, design: Design) -> int:
         if not uses_codes(design):
             return design.store.layout_bytes("rows")
-        return (3 + self.fine) * design.shape[0] * design.shape[1]
+        return 3 * design.shape[0] * design.shape[1]
 
     def find(self, design: Design, query: Query) -> Selection:
-        race = Race(design, query, self.order_rows(design, query), self.fine)
+        race = Race(design, query, self.order_rows(design, query))
         pulls = self.budget * design.shape[0] * design.shape[1]
         answer = race.run(pulls, self.finish)
         while self.doubling and answer.certificate != "exact":
@@ -150,7 +142,6 @@ class Race:
     design: Design
     query: Query
     rows: Indices
-    fine: bool = False
     coded: bool | None = None
     edges: list[int] = field(default_factory=lambda: [0])
     sums: dict[int, tuple[Floats, Floats | None]] = field(default_factory=dict)
@@ -270,7 +261,7 @@ class Race:
         design, query = self.design, self.query
         if self.coded:
             estimate = Estimate(*design.codes().estimate(query.r, cols=alive))
-            return settle(design, query, estimate, alive, CodeOrigin(self.fine))
+            return settle(design, query, estimate, alive, CodeOrigin())
         estimate = Estimate(self._summed(alive, len(self.rows)), self.rounding[alive])
         return settle(design, query, estimate, alive)
 

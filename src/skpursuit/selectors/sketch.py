@@ -18,7 +18,7 @@ import numpy as np
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, are_columns
 from skpursuit.numerics.blas import one_thread
-from skpursuit.numerics.tuning import FAR_ABOVE, PRICES
+from skpursuit.numerics.tuning import FAR_ABOVE, PRICES, SERVES
 from skpursuit.parameters import check_count
 from skpursuit.problem.score import top
 from skpursuit.selectors.base import NOTHING, Bound, Expect, Memory, Query, Selection, Selector
@@ -26,7 +26,6 @@ from skpursuit.selectors.certified import codes_seconds
 from skpursuit.selectors.exact import Exact
 from skpursuit.selectors.speculation import Speculation
 
-SERVES = 5  # steps that a look at the codes serves
 FIRST = 12  # columns computed exactly, beside those asked for, before asking whether that is enough
 WILD = 3.0  # standard deviations by which a score may have moved without being seen
 

@@ -191,7 +191,8 @@ class Speculation:
         likely = (lambda count: top(scores, count)) if self.design.columns_are_dear else None
         lines = self.design.columns(atoms, likely=likely)
         exact = pursued(lines, Q, r, len(atoms))
-        atoms, lines = atoms[exact.order], lines[exact.order]
+        atoms = atoms[exact.order]
+        lines = np.take(lines, exact.order, axis=0, out=lent((len(atoms), len(r)), np.float64), mode="clip")
         return Guess(atoms, lines, exact.residuals(lines, Q, r), exact.scores) if len(atoms) else None
 
     def _verified(self, query: Query, guess: Guess) -> Path | None:
@@ -324,7 +325,8 @@ class Pursued(NamedTuple):
         weights = np.zeros((steps, steps))
         np.cumsum(self.amounts[:-1, None] * directions[:-1], axis=0, out=weights[1:])
         out = np.matmul(weights, lines, out=lent(lines.shape, np.float64))
-        out -= (weights @ self.shadow) @ Q
+        if len(Q):
+            out -= np.matmul(weights @ self.shadow, Q, out=lent(lines.shape, np.float64))
         return np.subtract(r, out, out=out)
 
 

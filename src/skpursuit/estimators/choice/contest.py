@@ -105,7 +105,9 @@ class Candidate:
         return float(gain.mean() / error) if error else float(np.sign(gain.mean())) * np.inf
 
 
-def follow(arena: Arena, family: str, ridge: float, models: Iterable[tuple[int, Any]]) -> list[Candidate]:
+def follow(
+    arena: Arena, family: str, ridge: float, models: Iterable[tuple[int, Any]], patience: int = PATIENCE
+) -> list[Candidate]:
     """The candidates of a path, up to where its loss has clearly turned."""
     path: list[Candidate] = []
     best, since, watch = None, 0, current()
@@ -119,7 +121,7 @@ def follow(arena: Arena, family: str, ridge: float, models: Iterable[tuple[int, 
             best, since = found, 0
             continue
         since += 1
-        if since >= PATIENCE and best.t_against(found) > TURNED:
+        if since >= patience and best.t_against(found) > TURNED:
             break
     return path
 

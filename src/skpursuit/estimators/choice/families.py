@@ -4,7 +4,8 @@
 least-squares step. It shrinks much as the lasso does, and wins where a signal is dense or weak. `greedy`
 takes the column that lowers the ridge objective most, and fits all taken columns anew; beyond 20 columns it
 takes several at a time, by their gradient. `swap` adds columns in the same way and exchanges a column
-for another while that lowers the objective: it finds the few true columns among correlated ones.
+for another while that lowers the objective: it finds the few true columns among correlated ones. Its ridge
+helps to find them and shrinks them, so `relaxed` fits the same columns without.
 
 Each is a generator of `(size, support, coef)`; support (F, k) may name a column twice or with coefficient 0.
 The schedule depends on the size of the data alone, so a fit on all rows goes the way that was judged.
@@ -28,6 +29,7 @@ GROWTH = 1.3  # of the sizes beyond
 MOST_COLUMNS = 2000
 MOST_SWAPPED = 25
 EXCHANGES = 5  # at one size
+LEAST_RIDGE = 1e-4  # of relaxed models
 JITTER = 1e-8  # keeps supports with equal columns solvable
 LEAST_LEFT = 1e-3  # share of a column outside the support below which it counts as this much
 LEAST_LEFT_SWAP = 1e-2
@@ -142,6 +144,14 @@ class _Left:
         row /= np.sqrt(pivot)[:, None]
         self.rows.append(row)
         self.squares -= row**2
+
+
+def relaxed(folds: SquaredFolds, model: tuple[Indices, Floats]) -> tuple[Indices, Floats]:
+    """The same columns, fitted without a ridge."""
+    support = model[0]
+    matrix, places = folds.blocks(support), np.arange(support.shape[1])
+    matrix[:, places, places] += LEAST_RIDGE * folds.weight[:, None]
+    return support, np.linalg.solve(matrix, folds.xy[np.arange(len(support))[:, None], support])
 
 
 def swap_sizes(rows: float, d: int, most: int) -> int:

@@ -45,6 +45,11 @@ class Folds:
         return self.train.shape[0], self.train.shape[1]
 
     @cached_property
+    def are_complements(self) -> bool:
+        """Whether every fold trains on all that it does not test."""
+        return bool(np.array_equal(self.train + self.test, np.broadcast_to(self.weights, self.train.shape)))
+
+    @cached_property
     def judged(self) -> Floats:
         """How much each row counts in a mean over the tests."""
         return self.test.sum(axis=0)

@@ -13,10 +13,12 @@ import numpy as np
 
 from skpursuit.estimators.choice.contest import Candidate, follow, search_ridges
 from skpursuit.estimators.choice.families import (
+    LEAST_RIDGE,
     MOST_COLUMNS,
     boost,
     greedy,
     greedy_sizes,
+    relaxed,
     swap,
     swap_sizes,
 )
@@ -103,7 +105,11 @@ class SquaredArena:
             families = ["greedy", "swap"]
         for family in families:
             for ridge in ridges:
-                yield self._path(family, ridge)
+                path = self._path(family, ridge)
+                yield path
+                if family == "swap" and ridge > LEAST_RIDGE:
+                    models = ((one.size, relaxed(self.squared, one.model)) for one in path)
+                    yield follow(self, "relaxed", ridge, models)
 
     def _path(self, family: str, ridge: float) -> list[Candidate]:
         return follow(self, family, ridge, self._models(self.squared, family, ridge))
@@ -115,7 +121,8 @@ class SquaredArena:
             models = greedy(folds, ridge, greedy_sizes(self.most), normalised=not self.sparse_x)
         else:
             models = swap(folds, ridge, swap_sizes(self.folds.rows, folds.shape[1], self.most))
-        return ((size, (support, coef)) for size, support, coef in models)
+        found = ((size, (support, coef)) for size, support, coef in models)
+        return ((size, relaxed(folds, model)) for size, model in found) if family == "relaxed" else found
 
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
         """The models of a path, fitted on all rows by the same schedule."""
