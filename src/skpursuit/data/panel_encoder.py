@@ -6,7 +6,7 @@ failed for a column as a whole, the blocks that did it are encoded again with th
 time; where many did (heavy tails, drifts), all of X is, 512 columns of a block at a time. So is X of few
 rows. A single entry beyond the prediction is cut off and costs its column a little, which is measured.
 Columns whose largest entry is far from one are divided by a power of two and encoded again, so that scales
-and errors stay within the range of float32. Threads take ranges of columns.
+and errors stay within the range of float32. Threads take ranges of columns, or of blocks of whole rows.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class PanelEncoder:
         shape = panels, -(-n // 16) * 4, PANEL, QUAD
         self.codes = lent(shape, np.uint8)
         self.fine = lent(shape, np.uint8) if fine else np.empty(0, bool)
-        self.scale = np.zeros((blocks, wide), np.float32)
-        self.error = np.zeros((1 + fine, blocks, wide), np.float32)
-        self.centre, self.squares = np.zeros((2, blocks, wide))
+        self.scale, self.error = (lent((k, blocks, wide), np.float32) for k in (1, 1 + fine))
+        self.scale, (self.centre, self.squares) = self.scale[0], lent((2, blocks, wide), np.float64)
+        for frame in (self.scale, self.centre, self.error, self.squares):
+            frame.fill(0.0)
         self.peak, self.exponent = np.zeros(wide), np.zeros(d, np.intc)
 
     def build(self) -> dict[str, Any]:
@@ -104,9 +105,8 @@ class PanelEncoder:
     def predicted(self, memory: tuple[Floats, int], even: int) -> bool:
         """Encode the columns up to `even` with predicted scales; False where too many would fail."""
         n, blocks = self.X.shape[0], len(self.scale)
-        frame, factor, work, span = self.frames(self.X.dtype)
+        frame, factor, _, span = self.frames(self.X.dtype)
         block, moments = np.empty_like(span), np.empty((3, len(frame)))
-        tail = np.empty((QUAD, len(frame)), self.X.dtype)
         doubt = np.zeros((blocks, even // PANEL), bool)
         sizes = np.diff(np.append(np.arange(0, n, kernel.ROWS), n))
         sampled = 2 * int((-(-sizes // (2 * kernel.SAMPLED))).sum())
@@ -117,10 +117,9 @@ class PanelEncoder:
             kernel.predict(lo, hi, memory[0], span, moments, sampled, *outputs)
 
         def encode(first: int, last: int) -> None:
+            tail, work = np.empty((QUAD, len(frame)), self.X.dtype), np.empty((3, len(frame)), np.float32)
             given = (*memory, n, first, last, frame, factor, self.codes, self.fine, tail, work)
-            outputs = self.scale, self.error, self.squares, doubt
-            entries = self.X.size * (last - first) // blocks
-            over_ranges(kernel.encode_stream, even, kernel.WIDTH, entries, (*given, *outputs))
+            kernel.encode_stream(0, even, *given, self.scale, self.error, self.squares, doubt)
 
         over_ranges(predict, even, kernel.WIDTH, sampled * even, ())
         odd = doubt[0].copy()
@@ -129,7 +128,7 @@ class PanelEncoder:
         encode(0, 1)  # heavy tails show in the first block
         if doubt[0].mean() > FAILED:
             return False
-        encode(1, blocks)
+        over_ranges(lambda lo, hi: encode(lo + 1, hi + 1), blocks - 1, 1, self.X.size, ())  # whole rows
         usual = np.sqrt(sizes / 12.0) @ self.scale[:, :even]
         failed = self.error[0, :, :even].sum(axis=0) > TOLERATED * usual
         doubt &= odd | failed.reshape(-1, PANEL).any(axis=1)
