@@ -276,3 +276,13 @@ def test_names_of_a_display_are_counted_and_may_be_an_array(signal):
         PathDisplay.from_estimator(model, feature_names=["a", "b"])
     with pytest.raises(TypeError, match="PursuitRegressorCV"):
         PathDisplay.from_estimator(PursuitRegressor().fit(X, y))
+
+
+@pytest.mark.parametrize("solver", ["auto", "omp"])
+@pytest.mark.parametrize("scale", [1e-170, 1e200])
+def test_sparse_X_of_extreme_size(solver, scale):
+    X = sparse.random_array((300, 50), density=0.1, rng=np.random.default_rng(0), format="csr")
+    y = X[:, [1, 4]] @ [1.0, 2.0]
+    plain, scaled = (PursuitRegressorCV(solver=solver).fit(X * s, y) for s in (1.0, scale))
+    assert scaled.support_.tolist() == plain.support_.tolist()
+    np.testing.assert_allclose(scaled.coef_ * scale, plain.coef_, rtol=1e-6)

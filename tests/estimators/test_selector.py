@@ -100,3 +100,17 @@ def test_halves_do_not_depend_on_the_order_of_rows_nor_on_how_equal_rows_are_cou
     repeated = chooser.fit(X.repeat(counts, axis=0), y.repeat(counts)).scores_
     weighted = chooser.fit(X[order], y[order], sample_weight=counts[order]).scores_
     np.testing.assert_array_equal(repeated, weighted)
+
+
+@pytest.mark.parametrize("weight", [2.0, 1000.0, 0.5])
+def test_weights_that_are_no_counts_leave_samples_in_one_half(weight):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 40))
+    y = 0.3 * X[:, 0] + 0.2 * X[:, 1] + rng.standard_normal(100)
+    chooser = PursuitSelector(n_features_to_select=5, n_resamples=20, random_state=0)
+    plain = chooser.fit(X, y).scores_
+    np.testing.assert_array_equal(chooser.fit(X, y, np.full(100, weight)).scores_, plain)
+    strata = np.where(np.arange(100) % 2, 1.0, 1000.0)
+    whole = chooser.fit(X, y, strata).scores_
+    np.testing.assert_array_equal(whole, chooser.fit(X, y, strata / 2).scores_)
+    assert whole.max() < 1

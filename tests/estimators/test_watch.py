@@ -24,7 +24,9 @@ FITS = {
     "regressor cv, named": lambda **o: sp.PursuitRegressorCV(solver=["omp", "cosamp"], **o).fit(X, Y),
     "classifier cv": lambda **o: sp.PursuitClassifierCV(**o).fit(X, LABELS),
     "selector": lambda **o: sp.PursuitSelector(n_resamples=4, random_state=0, **o).fit(X, Y),
+    "selector cv": lambda **o: sp.PursuitSelector(n_features_to_select="cv", **o).fit(X, Y),
     "learner": lambda **o: sp.DictionaryLearner(8, 2, random_state=0, **o).fit(X),
+    "learner, further": lambda **o: sp.DictionaryLearner(8, 2, random_state=0, **o).partial_fit(X),
     "coder": lambda **o: sp.PursuitCoder(np.eye(20), 2, **o).transform(X),
 }
 
@@ -119,3 +121,46 @@ def test_a_share_of_the_time():
         with watch.part(None):
             assert progress.current().end is None
         watch.stopped = False
+
+
+@pytest.mark.parametrize(("limits", "who"), [((0, 1e4), "outer"), ((1e4, 0), "inner")])
+def test_a_watch_inside_another_ends_with_it_and_is_heard_through_it(limits, who):
+    def nested():
+        with progress.watching("outer", time_limit=limits[0]) as outer:
+            with progress.watching("inner", time_limit=limits[1]) as inner:
+                inner.note("half of {}", "it")
+                assert inner.over()
+            assert str(outer) == "outer: half of it (0 s)"
+
+    with pytest.warns(ConvergenceWarning, match=f"{who}: stopped by time_limit=0;") as caught:
+        nested()
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("name", ["learner", "learner, further"])
+def test_a_learner_without_time_has_learned_nothing_and_says_so(name):
+    with pytest.warns(ConvergenceWarning):
+        model = FITS[name](time_limit=0)
+    assert (model.n_iter_, model.errors_, model.n_replaced_) == (0, [], 0)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_time_ends_learning_between_batches(monkeypatch, method):
+    """A clock that goes on by a second whenever a batch is taken: the time is over inside of the second."""
+    now, sums, step = [0.0], [], sp.DictionaryLearner._step
+
+    def slow(self, batch):
+        now[0] += 1.0
+        sums.append(step(self, batch))
+        return sums[-1]
+
+    options = {"n_components": 8, "n_nonzero_coefs": 2, "random_state": 0, "batch_size": 20, "max_iter": 2}
+    monkeypatch.setattr(sp.DictionaryLearner, "_step", slow)
+    getattr(sp.DictionaryLearner(**options), method)(X)
+    residual, energy = sum(sums[:2])
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
+    now[0] = 0.0
+    with pytest.warns(ConvergenceWarning):
+        model = getattr(sp.DictionaryLearner(time_limit=1.5, **options), method)(X)
+    assert now == [2.0]
+    assert (model.n_iter_, model.errors_) == (1, [residual / energy])

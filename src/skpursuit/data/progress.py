@@ -4,7 +4,8 @@
 what they do (`note`, which costs next to nothing) and stop when the time is over (`Watch.over`). A call that
 takes longer than two seconds then says what it is doing: a thread of the watch writes the last note to the
 standard error stream, by rich where that is installed, so that a long product or a compiler is not silent
-either. A pass over X on disk counts its bytes (`Meter`) and notes them.
+either. A pass over X on disk counts its bytes (`Meter`) and notes them. A watch inside another ends with it
+at the latest, and what is noted there the outer one says.
 """
 
 from __future__ import annotations
@@ -85,7 +86,12 @@ def watching(title: str, verbose: Any = False, time_limit: float | None = None) 
 
     `verbose` "auto" speaks where somebody looks: in a terminal or a notebook, and not in a worker process.
     """
-    watch, done = Watch(title, time_limit), threading.Event()
+    watch, outer, done = Watch(title, time_limit), current(), threading.Event()
+    if outer is not NOBODY:
+        watch.notes = outer.notes
+    inherits = outer.end is not None and (watch.end is None or outer.end <= watch.end)
+    if inherits:
+        watch.end = outer.end
     token = _current.set(watch)
     if _looked_at() if isinstance(verbose, str) else verbose:
         threading.Thread(target=_speak, args=(watch, done), daemon=True).start()
@@ -94,7 +100,9 @@ def watching(title: str, verbose: Any = False, time_limit: float | None = None) 
     finally:
         _current.reset(token)
         done.set()
-    if watch.stopped:
+    if inherits:
+        outer.stopped |= watch.stopped
+    elif watch.stopped:
         from sklearn.exceptions import ConvergenceWarning
 
         warnings.warn(

@@ -69,7 +69,8 @@ class DictionaryLearner(CodesOut, BaseEstimator):
     verbose : bool, int or "auto"
         Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
     time_limit : float, optional
-        Seconds after which `fit` takes no further batch; signals left in `transform` get codes of zeros.
+        Seconds after which `fit` and `partial_fit` take no further batch; signals left in `transform` get
+        codes of zeros.
 
     Attributes
     ----------
@@ -79,7 +80,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         Squared residuals over squared signals, one number for each pass of `fit` or call of `partial_fit`,
         measured as the signals were coded, so with atoms older than those the pass ended with.
     n_iter_ : int
-        Passes over the signals.
+        Passes over the signals, the last of which `time_limit` may have cut short; 0 if there was no time.
     n_replaced_ : int
         Atoms replaced so far.
     n_features_in_ : int
@@ -120,24 +121,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         y : ignored
         """
         X = self._checked(X)
-        rng = self._start(X)
-        total, done, begun, watch = self.max_iter * len(X), 0, time.perf_counter(), current()
-        for _ in range(self.max_iter):
-            order, sums = rng.permutation(len(X)), np.zeros(2)
-            for at in range(0, len(X), self.batch_size):
-                if watch.over():
-                    break
-                batch = X[np.sort(order[at : at + self.batch_size])]
-                with watch.part(None):
-                    sums += self._step(batch)
-                done += len(batch)
-                watch.note("{} of {} signals", done, total)
-                if self.callback is not None:
-                    self.callback(done, total, seconds_left(begun, done, total))
-            self._end_pass(sums)
-            if watch.over():
-                break
-        return self
+        return self._learn(X, self.max_iter, self._start(X), self.callback)
 
     @watched
     def partial_fit(self, X: Any, y: Any = None) -> DictionaryLearner:
@@ -154,9 +138,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         if first:
             self._start(X)
         X = X.astype(self.components_.dtype, copy=False)
-        starts = range(0, len(X), self.batch_size)
-        self._end_pass(sum((self._step(X[at : at + self.batch_size]) for at in starts), np.zeros(2)))
-        return self
+        return self._learn(X)
 
     @watched
     @lazy_on_dask
@@ -214,14 +196,38 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         code_sparsity(self._sparsity(), self.tol, self.components_.shape)  # warns once, before any work
         return rng
 
+    def _learn(
+        self,
+        X: np.ndarray,
+        passes: int = 1,
+        rng: np.random.Generator | None = None,
+        callback: ProgressCallback | None = None,
+    ) -> DictionaryLearner:
+        """Learn from batches of signals in their order, or with `rng` in a new one for each pass.
+
+        Time may end it between batches and not inside of one: codes that are missing teach nothing.
+        """
+        total, done, begun, watch = passes * len(X), 0, time.perf_counter(), current()
+        for _ in range(passes):
+            order = np.arange(len(X)) if rng is None else rng.permutation(len(X))
+            errors, sums = self.errors_, np.zeros(2)
+            for at in range(0, len(X), self.batch_size):
+                if watch.over():
+                    return self
+                batch = X[np.sort(order[at : at + self.batch_size])]
+                with watch.part(None):
+                    sums += self._step(batch)
+                self.errors_ = [*errors, float(sums[0] / sums[1]) if sums[1] > 0 else 0.0]
+                self.n_iter_, self.n_replaced_ = len(self.errors_), self._statistics.replaced
+                done += len(batch)
+                watch.note("{} of {} signals", done, total)
+                if callback is not None:
+                    callback(done, total, seconds_left(begun, done, total))
+        return self
+
     def _step(self, batch: np.ndarray) -> np.ndarray:
         config = self._config(min(self._sparsity(), len(self.components_)))
         return self._statistics.step(self.components_, batch, config, self.forget)
-
-    def _end_pass(self, sums: np.ndarray) -> None:
-        self.n_iter_ += 1
-        self.n_replaced_ = self._statistics.replaced
-        self.errors_.append(float(sums[0] / sums[1]) if sums[1] > 0 else 0.0)
 
     @property
     def _n_features_out(self) -> int:

@@ -3,9 +3,9 @@
 One run of orthogonal matching pursuit orders features by when they enter, and the first k are taken;
 cross-validation may choose k. With `n_resamples` the run is repeated on random halves of the samples, all on
 one prepared design, and a feature is taken if it was among the first k in a large share of them (stability
-selection). Halves are drawn from the samples in an order that their values fix, and a sample whose weight is
-a whole number is drawn as so many samples: neither the order of the rows nor counting equal rows by weights
-changes what is chosen.
+selection). Halves are drawn from the samples in an order that their values fix, so that the order of the rows
+does not change what is chosen. A weight multiplies the loss of its sample, which is in one half of a pair
+only; but weights that look like counts of equal rows are taken as such, and choose what the rows would.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.selectors import Selector
 
 KEYS = 8  # columns that order rows with equal targets
-MOST_UNITS = 10_000_000
+MOST_EQUAL = 8  # a bootstrap of a million rows hardly counts one more often; weights of classes or strata do
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -86,6 +86,11 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
     ``k**2 / ((2 * threshold - 1) * d)``, if such features are exchangeable and are chosen no more often than
     by chance (Meinshausen and Buehlmann 2010). That is `error_bound_`: lower k or raise the threshold to
     make it small. It holds for a k that was fixed beforehand, and is a guide for one that "cv" chose.
+
+    Weights that are all whole numbers from 1 to 8, with 1 among them, are taken as counts: a sample of weight
+    2 is two equal samples, which may come into different halves. The bound then supposes that they were two
+    observations. Any other weights multiply the loss of samples that stay whole, so multiply weights that
+    look like counts and are not by some number, such as 0.5.
 
     Examples
     --------
@@ -242,13 +247,14 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
 def _units(samples: Samples, targets: Any) -> tuple[Indices, Floats]:
     """What halves are drawn from: rows, ordered by their values, and the weight of a row that is drawn once.
 
-    Weights that are whole numbers count equal rows.
+    Halves of rows are independent whatever the weights mean, and halves of counted rows only if they are
+    counts; so weights must look like counts to be taken for them.
     """
     n, d = samples.base.shape
     weights = np.ones(n) if samples.weights is None else samples.weights
     values = samples.base.columns(np.arange(min(d, KEYS)), keep=False)
     order = np.lexsort((*values, *np.reshape(targets, (n, -1)).T))
-    if np.array_equal(weights, np.rint(weights)) and weights.sum() <= MOST_UNITS:
+    if weights.min() == 1 and weights.max() <= MOST_EQUAL and np.array_equal(weights, np.rint(weights)):
         return np.repeat(order, weights[order].astype(np.intp)), np.ones(n)
     return order, weights
 
