@@ -2,7 +2,6 @@
 
 from unittest import SkipTest
 
-import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -16,7 +15,6 @@ ESTIMATORS = [
     sp.PursuitSelector(),
     sp.PursuitSelector(n_resamples=4),
     sp.PursuitSelector(n_features_to_select="cv"),
-    sp.PursuitCoder(np.eye(3)),
     sp.PursuitRegressor(solver="cosamp"),
     sp.PursuitRegressor(solver="fw", radius=100.0, normalize=True, max_iter=30),
     sp.PursuitRegressor(shared_support=True),

@@ -86,14 +86,18 @@ def watching(title: str, verbose: Any = False, time_limit: float | None = None) 
     `verbose` "auto" speaks where somebody looks: in a terminal or a notebook, and not in a worker process.
     """
     watch, done = Watch(title, time_limit), threading.Event()
+    speaker = threading.Thread(target=_speak, args=(watch, done), daemon=True)
+    speaks = _looked_at() if isinstance(verbose, str) else verbose
     token = _current.set(watch)
-    if _looked_at() if isinstance(verbose, str) else verbose:
-        threading.Thread(target=_speak, args=(watch, done), daemon=True).start()
+    if speaks:
+        speaker.start()
     try:
         yield watch
     finally:
         _current.reset(token)
         done.set()
+        if speaks:
+            speaker.join(OFTEN)  # it gives the cursor back
     if watch.stopped:
         from sklearn.exceptions import ConvergenceWarning
 

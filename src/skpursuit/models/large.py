@@ -15,13 +15,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import accuracy_score, r2_score
 
 from skpursuit.data.parquet_source import is_numeric
 from skpursuit.models.file import LinearModel, linear_model
 from skpursuit.models.fitting import Effect, FitOptions, Outcome, checked, fitted, how, info_of, split_rows
-from skpursuit.tables import Encoding, EncodingOptions, ReadOptions, Table, read_columns, stream_columns
+from skpursuit.tables import (
+    Columns,
+    Encoding,
+    EncodingOptions,
+    ReadOptions,
+    Table,
+    read_columns,
+    stream_columns,
+)
 from skpursuit.tables.encoding import target_of, unknown_names
 from skpursuit.tables.errors import Refused, naming, refuse_all
 from skpursuit.tables.guessing import guess_kinds
@@ -95,10 +104,11 @@ def _read_target(path: Path, said: EncodingOptions, read: ReadOptions) -> tuple[
     """Return a table with all rows of the target but no X, and which rows have one."""
     target = str(said.target)
     with naming(path):
-        head = next(stream_columns(path, read))
-        refuse_all(unknown_names(head, said))
+        types = parquet_types(path)
+        names_alone = Columns.of(path, types, [pyarrow.nulls(1, pyarrow.string())] * len(types))
+        refuse_all(unknown_names(names_alone, said))
         left_out = {target, *(name for name, kind in said.kinds.items() if kind == "drop")}
-        types = {name: kind for name, kind in parquet_types(path).items() if name not in left_out}
+        types = {name: kind for name, kind in types.items() if name not in left_out}
         if other := [name for name, kind in types.items() if not is_numeric(kind)]:
             raise Refused("not numeric", *(part for name in other for part in ("--drop", name)), names=other)
         kinds: list[Kind] = [YesNo(n, "true") if str(t) == "bool" else Number(n) for n, t in types.items()]

@@ -17,26 +17,26 @@ NANO = 1e-9  # seconds
 class Prices:
     """Nanoseconds an entry of X on one thread."""
 
-    byte: float = 0.052  # of a dense product, memory-bound
+    byte: float = 0.051  # of a dense product, memory-bound
     cached_byte: float = 0.025  # the same when X stays in the cache
-    stored: float = 1.8  # of a sparse product, per stored entry
-    several: float = 1.8  # a product with several residuals, in products with one
+    stored: float = 1.5  # of a sparse product, per stored entry
+    several: float = 1.6  # a product with several residuals, in products with one
     each: float = 0.09  # and for each residual
-    build: float = 1.2  # of the codes
-    fine: float = 0.14  # of second bytes made with them
-    codes: float = 0.058  # of an estimate by codes, per residual
+    build: float = 0.84  # of the codes
+    fine: float = 0.28  # of second bytes made with them
+    codes: float = 0.085  # of an estimate by codes, per residual
     ahead: float = 0.024  # of a product of codes made in a group, guesses in vain included
-    path: float = 0.0079  # of a product of codes along a path that was guessed
+    path: float = 0.0085  # of a product of codes along a path that was guessed
     gather: float = 11.0  # of a column that is not contiguous
-    axpy: float = 0.22  # per entry of a Gram column that is added to the gradient
+    axpy: float = 0.23  # per entry of a Gram column that is added to the gradient
     gram_term: float = 2000.0  # nanoseconds for each such column besides, estimated
-    gram_step: float = 13000.0  # nanoseconds a step takes longer than one of exact selection
-    codes_step: float = 98000.0  # the same for certified selection
+    gram_step: float = 5000.0  # nanoseconds a step takes longer than one of exact selection
+    codes_step: float = 150000.0  # the same for certified selection
 
 
 PRICES = Prices()
 CACHE = 2**22  # bytes of X up to which it stays close to the processor
-SPARSE_SHARE = 0.34  # of a sparse product with one residual, for each of several
+SPARSE_SHARE = 0.44  # of a sparse product with one residual, for each of several
 RECOMPUTED = 8  # uncached columns recomputed per selection, by codes or in float32
 LOAD_KERNELS = 0.6  # seconds to import numba and load compiled kernels, when nothing has yet
 SURE = 0.75  # of the price of exact selection, which others must undercut: prices of new memory vary
