@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import OMP, Checkpoint, CoSaMP, GraSP, Status, minimize
+from skpursuit.data.design import Design
 from skpursuit.fit.gram_schmidt import empty_factor
 from skpursuit.problem.losses.multinomial import Multinomial
 
@@ -102,7 +103,8 @@ def test_a_factor_is_rebuilt_to_the_same_bits(weighted, keeps_columns):
     kept = columns if not keeps_columns else factor.columns.rows
     assert set(factor.counts) == ({0, 1, 2} if not keeps_columns else {1, 2})
     numbers = {name: part.copy() for name, part in factor.numbers().items()}
-    again = empty.rebuilt(numbers, len(kept), kept.copy())
+    empty.check_numbers(numbers, len(kept))
+    again = empty.rebuilt(numbers, kept.copy())
     assert again.Q.rows.tobytes() == factor.Q.rows.tobytes()
     assert again.triangle().tobytes() == factor.triangle().tobytes()
     scaled = kept * (np.sqrt(WEIGHTS) if weighted else 1.0)
@@ -128,3 +130,17 @@ def test_two_factors_that_grow_from_one_do_not_share_what_is_new():
     for grown, column in ((one, columns[10]), (other, columns[11])):
         np.testing.assert_array_equal(grown.columns.rows[9], column)
         np.testing.assert_allclose(grown.triangle().T @ grown.Q.rows, grown.columns.rows, atol=1e-11)
+
+
+def test_an_x_that_cannot_be_read_is_not_blamed_on_the_checkpoint(tmp_path, monkeypatch):
+    file = tmp_path / "run.ckpt"
+    minimize(X, Y, OMP(4), "exact", checkpoint=Checkpoint(file), callback=partial(stops_at, 1))
+    before = file.read_bytes()
+
+    def unreadable(*given):
+        raise ValueError("piece 3 of X was cut short")
+
+    monkeypatch.setattr(Design, "columns", unreadable)
+    with pytest.raises(ValueError, match=r"^piece 3 of X was cut short$"):
+        minimize(X, Y, OMP(4), "exact", checkpoint=Checkpoint(file))
+    assert file.read_bytes() == before

@@ -252,3 +252,11 @@ def test_float32_models_of_ordinary_numbers_stay_float32():
     models = [PursuitRegressor(), OrthogonalMatchingPursuit(), OrthogonalMatchingPursuitCV(cv=3)]
     assert minimize(X, y, OMP(3)).coef.dtype == np.float32
     assert all(model.fit(X, y).coef_.dtype == np.float32 for model in models)
+
+
+@pytest.mark.parametrize("selector", ["exact", "gram", "greedy"])
+def test_rows_whose_norms_overflow_are_answered_where_the_columns_fit(selector):
+    X = np.random.default_rng(0).uniform(0.5, 1.0, (2, 50))
+    large, plain = (minimize(X * size, [1.0, 2.0], OMP(2), selector) for size in (1e308, 1.0))
+    assert large.support.tolist() == plain.support.tolist()
+    assert large.status == plain.status

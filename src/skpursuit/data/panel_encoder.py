@@ -168,6 +168,7 @@ class PanelEncoder:
         copy[:] = self.X[:, cols]
         if exponent.any():
             np.ldexp(copy, -exponent, out=copy)
+        copy.flags.writeable = False  # as memory of X: or else the kernel is compiled for both
         self.with_extremes(self.every_block(first, first + wide), copy.ravel(), wide, first)
 
     def encode_odd(self, odd: NDArray[np.bool_]) -> None:

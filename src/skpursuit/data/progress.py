@@ -92,14 +92,18 @@ def watching(title: str, verbose: Any = False, time_limit: float | None = None) 
     inherits = outer.end is not None and (watch.end is None or outer.end <= watch.end)
     if inherits:
         watch.end = outer.end
+    speaker = threading.Thread(target=_speak, args=(watch, done), daemon=True)
+    speaks = _looked_at() if isinstance(verbose, str) else verbose
     token = _current.set(watch)
-    if _looked_at() if isinstance(verbose, str) else verbose:
-        threading.Thread(target=_speak, args=(watch, done), daemon=True).start()
+    if speaks:
+        speaker.start()
     try:
         yield watch
     finally:
         _current.reset(token)
         done.set()
+        if speaks:
+            speaker.join(OFTEN)  # it gives the cursor back
     if inherits:
         outer.stopped |= watch.stopped
     elif watch.stopped:

@@ -485,9 +485,11 @@ class TileStore:
         if self.kept.finite or not self.first.has_entries:
             return
         axis = 0 if (0, 2) in self.kept.norms or not self.first.can_encode else self.first.fast_axis
-        if not np.isfinite(self.norms(axis, 2, reads)).all():
-            norms = self.norms(0, 2, reads)
-            j = int(np.flatnonzero(~np.isfinite(norms))[0])
+        bad = np.flatnonzero(~np.isfinite(self.norms(axis, 2, reads)))
+        if len(bad) and axis == 1:  # the norm of a row may overflow where those of the columns do not
+            bad = np.flatnonzero(~np.isfinite(self.norms(0, 2, reads)))
+        if len(bad):
+            j = int(bad[0])
             if np.isfinite(self.take(np.array([j]))).all():
                 raise ValueError(
                     f"column {j} of X is too large: its norm overflows; divide it by its largest entry"

@@ -32,7 +32,7 @@ from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.selectors import Selector
 
 KEYS = 8  # columns that order rows with equal targets
-MOST_EQUAL = 8  # a bootstrap of a million rows hardly counts one more often; weights of classes or strata do
+MOST_EQUAL = 8  # a bootstrap hardly counts a row more often; weights of classes or strata are often larger
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -177,19 +177,15 @@ class Factor:
         told = {name: getattr(self, name) for name in ("b", "R", "noise", "counts", "passes")}
         return told if self.shrinkage is None else told | {"roots": self.shrinkage.roots}
 
-    def rebuilt(self, numbers: dict[str, Any], k: int, columns: Iterable[Floats]) -> Factor:
-        """The factor of k columns that has these numbers, to the same bits.
-
-        It takes its form (targets, weights, whether columns are kept) from this one. Raises ValueError where
-        the numbers do not belong to so many columns.
-        """
+    def check_numbers(self, numbers: dict[str, Any], k: int) -> None:
+        """Raise ValueError, or KeyError, where the numbers cannot be those of k columns in this form."""
         counts = numbers["counts"]
         whole = counts.dtype.kind == "i" and np.isin(counts, range(MOST_PASSES + 1)).all()
         if not whole or counts.shape != (k,):
             raise ValueError("not a number of passes for each column")
         before, grown = ranks(counts)
-        rank, used, ends = int(grown.sum()), counts * before, np.cumsum(before + grown)
-        shapes = {"b": (rank, *self.b.shape[1:]), "noise": (rank,), "passes": (int(used.sum()),)}
+        rank, ends = int(grown.sum()), np.cumsum(before + grown)
+        shapes = {"b": (rank, *self.b.shape[1:]), "noise": (rank,), "passes": (int(counts @ before),)}
         shapes |= {"R": (int((before + grown).sum()),)}
         shapes |= {} if self.shrinkage is None else {"roots": (rank,)}
         for name, shape in shapes.items():
@@ -198,6 +194,15 @@ class Factor:
                 raise ValueError(f"{name} is not of {shape} numbers")
         if not (numbers["R"][ends[grown] - 1] > 0).all():
             raise ValueError("a remainder has no length")
+
+    def rebuilt(self, numbers: dict[str, Any], columns: Iterable[Floats]) -> Factor:
+        """The factor of these columns that has these numbers, which were checked, to the same bits.
+
+        It takes its form (targets, weights, whether columns are kept) from this one.
+        """
+        counts = numbers["counts"]
+        before, grown = ranks(counts)
+        used, ends = counts * before, np.cumsum(before + grown)
         starts, Q = np.cumsum(used) - used, self.Q.first(0)
         kept = self.columns and self.columns.first(0)
         for at, column in enumerate(columns):

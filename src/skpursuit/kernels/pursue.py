@@ -29,7 +29,8 @@ def pursue(gram: Any, c: Any, sizes: Any, least: float, order: Any, rows: Any, a
         if best < 0 or most < least:
             return t
         row = rows[t]
-        row[:] = gram[best]
+        for a in range(count):  # assigning the slice would compile for two seconds
+            row[a] = gram[best, a]
         for s in range(t):
             share = rows[s, best]
             for a in range(count):

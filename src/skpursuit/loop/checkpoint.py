@@ -160,12 +160,13 @@ def restored(path: Path, saved: Snapshot, first: State, bound: Bound) -> State:
             raise ValueError(refusal.format(fault))
     if first.factor is None:
         return state
-    # One at a time, as the run came to them: an operator may give several columns with other bits.
-    columns = (design.columns(np.array([j]))[0] for j in state.support.tolist())
     try:
-        return replace(state, factor=first.factor.rebuilt(saved.factor, len(state.support), columns))
+        first.factor.check_numbers(saved.factor, len(state.support))
     except (KeyError, ValueError) as error:
         raise ValueError(refusal.format(f"the factor of its fit is damaged ({error})")) from None
+    # One at a time, as the run came to them: an operator may give several columns with other bits.
+    columns = (design.columns(np.array([j]))[0] for j in state.support.tolist())
+    return replace(state, factor=first.factor.rebuilt(saved.factor, columns))
 
 
 def _form(value: np.ndarray) -> tuple[Any, ...]:

@@ -50,5 +50,9 @@ def _taken(nbytes: int) -> NDArray[np.uint8]:
 
 def _give_back(memory: NDArray[np.uint8]) -> None:
     _kept[memory.ctypes.data] = memory
-    while sum(piece.size for piece in _kept.copy().values()) > KEPT:
-        _kept.pop(next(iter(_kept.copy())), None)
+    surplus = sum(piece.size for piece in _kept.copy().values()) - KEPT
+    for key, piece in _kept.copy().items():
+        if surplus <= 0:
+            return
+        surplus -= piece.size
+        _kept.pop(key, None)

@@ -62,7 +62,8 @@ class Sketch(Selector):
 
     def answer(self, bound: Bound, query: Query, memory: Memory) -> Selection:
         guesses = memory.get("guesses", NO_COLUMNS)
-        guesses = guesses[~np.isin(guesses, query.exclude)]
+        while len(guesses) and (query.exclude == guesses[0]).any():
+            guesses = guesses[1:]
         if bound.speculation is not None and len(guesses) == 0:
             guesses = bound.speculation.guess(query)
         if len(guesses):
