@@ -237,7 +237,7 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     >>> X, y, w = datasets.make_sparse_signal(200, 400, 5, snr=20.0, random_state=0)
     >>> model = PursuitRegressorCV().fit(X, y)
     >>> model.n_nonzero_coefs_, model.choice_["family"]
-    (5, 'swap')
+    (6, 'relaxed')
     """
 
     loss: str | Loss = "squared"
