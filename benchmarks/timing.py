@@ -26,6 +26,7 @@ def best_times(
     Before each run memory is touched and freed again, so that it is the machine's own. Give
     `time.perf_counter` to compare numbers of threads.
     """
+    threadpool_limits(THREADS)  # of a BLAS that was loaded since, scipy's for one
     best = dict.fromkeys(functions, float("inf"))
     for _ in range(repeats):
         for name, function in functions.items():

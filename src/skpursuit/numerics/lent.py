@@ -8,6 +8,7 @@ that size.
 
 from __future__ import annotations
 
+import math
 import weakref
 from typing import Any
 
@@ -30,7 +31,7 @@ class _Loan:
 
 def lent(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """A new array with any contents, as `numpy.empty` gives it, which begins with a cache line."""
-    nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
     if nbytes < LEAST:
         return np.empty(shape, dtype)
     memory = _taken(nbytes + LINE)
