@@ -92,10 +92,10 @@ WANTED = {
     "20000x20000": 13.0,
 }
 FLOORS = {
-    "gaussian, C order": 5.5,
-    "gaussian, F order": 5.5,
-    "gaussian, prepared": 8.0,
-    "gaussian, scikit-learn": 7.5,
+    "gaussian, C order": 6.5,
+    "gaussian, F order": 6.5,
+    "gaussian, prepared": 9.0,
+    "gaussian, scikit-learn": 8.5,
 }
 CHECKED = ("gaussian",)
 
