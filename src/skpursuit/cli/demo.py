@@ -1,4 +1,9 @@
-"""``skpursuit demo`` and ``skpursuit bench``: one toy problem by every selector, and how fast X is read."""
+"""``skpursuit demo`` and ``skpursuit bench``: one toy problem by every selector, and how fast X is read.
+
+Both fit the same generated problem with each selector, as the studies measure it (`experiments.toy`), and
+print one row for each beside exact selection by BLAS. The demo draws them and says what to try next; bench
+adds how fast this machine reads X, and is for somebody who wonders why a fit is slow.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The contest of solvers by name: each runs on every fold, for each ridge, and all its sizes compete."""
+"""The contest of solvers by name: each runs on every fold, for each ridge, and all its sizes compete.
+
+This is the plain way, for every solver and loss: a fit for each fold, whose path gives a model of each size,
+and a score of each on the rows that were held out. The families of `solver="auto"` have ways of their own
+(`squared.py`, `classes.py`); `contest.py` chooses among the candidates of either.
+"""
 
 from __future__ import annotations
 
