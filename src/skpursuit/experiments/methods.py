@@ -1,6 +1,6 @@
 """The ways of finding the top entries that the experiments compare; ``studies.toml`` declares them.
 
-A method is a selector with a name, a colour and a place in figures. Those of the paper are declared as data;
+A method is a selector with its settings and the label that readers see. The paper's are declared as data;
 one's own comes from a file (``mine.py:LUCB``), whose digest the settings of a study keep, and then stands
 beside them in the grid, on the page and in the race.
 """
