@@ -166,7 +166,10 @@ def test_time_ends_learning_between_batches(monkeypatch, method):
     assert (model.n_iter_, model.errors_) == (1, [residual / energy])
 
 
-@pytest.mark.parametrize("name", ["OMPCV", "regressor cv", "regressor cv, named", "classifier cv", "selector"])
+COUNTING = ("OMPCV", "regressor cv", "regressor cv, named", "classifier cv", "selector")
+
+
+@pytest.mark.parametrize("name", COUNTING)
 def test_a_call_around_others_hears_how_far_they_are(name, monkeypatch):
     heard, count = [], progress.Watch.count
 
