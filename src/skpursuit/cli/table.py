@@ -229,7 +229,7 @@ def _said(given: dict[str, Any]) -> EncodingOptions:
 def _fit(file: Path, table: Table, given: dict[str, Any], meter: Meter) -> Outcome:
     from skpursuit.models.fitting import fit_table
 
-    with _fitting(file):
+    with _fitting(file), meter.watching():
         return fit_table(table, _fit_options(given, meter))
 
 
@@ -276,7 +276,7 @@ def _fit_large(path: Path, read: ReadOptions, given: dict[str, Any], meter: Mete
         ):
             if given[name]:
                 raise Refused("kinds of large tables", option=of_memory)
-    with _fitting(path), _source(path, given) as source:
+    with _fitting(path), meter.watching(), _source(path, given) as source:
         return fit_large(path, _said(given), _fit_options(given, meter), source, read)
 
 

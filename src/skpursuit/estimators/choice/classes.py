@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from skpursuit.estimators.choice.contest import Candidate, follow, search_ridges
+from skpursuit.estimators.choice.contest import Candidate, expect_paths, follow, search_ridges
 from skpursuit.estimators.choice.families import MOST_COLUMNS, best_columns
 from skpursuit.estimators.choice.folds import Folds
 from skpursuit.estimators.choice.squared_folds import ScaledData
@@ -268,6 +268,8 @@ class ClassArena:
 
     def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
         """The boosted path, and those of some ridges; `ridges` is "auto" or a list of those to try."""
+        many = 4 if isinstance(ridges, str) else len(ridges)
+        expect_paths(*(["boost"] if self.boosts else []), *["greedy"] * many)
         if self.boosts:
             yield follow(self, "boost", 0.0, self._boosted(self.folds), patience=len(BOOST_RECORDS))
         if isinstance(ridges, str):
