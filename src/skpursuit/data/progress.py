@@ -118,10 +118,10 @@ def watching(title: str, verbose: Any = False, time_limit: float | None = None) 
     inherits = outer.end is not None and (watch.end is None or outer.end <= watch.end)
     if inherits:
         watch.end = outer.end
-    speaker = threading.Thread(target=_speak, args=(watch, done), daemon=True)
     speaks = outer is NOBODY and _looked_at() if isinstance(verbose, str) else verbose
     token = _current.set(watch)
     if speaks:
+        speaker = threading.Thread(target=_speak, args=(watch, done), daemon=True)
         speaker.start()
     try:
         yield watch

@@ -26,7 +26,7 @@ from skpursuit.kernels.batch_select import (
 )
 from skpursuit.kernels.batch_types import Factor, Work
 
-COMPILED_WITH = "d0370c5404df"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "5f4e069f0164"  # digest of these files: Numba notes changes of its own file only
 
 PENDING = -1
 DOUBT = 1e-4  # squared share of an atom left over by the others, below which it is computed from the atoms
@@ -115,7 +115,7 @@ def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dep
 
 @kernel()
 def _shrink(factor: Any, size: Any, penalty: float) -> None:
-    """Put the Cholesky factor of ``L L^T + penalty`` into ``shrunk``, made anew: few atoms are cheaper than a second factor."""
+    """Make ``shrunk``, the Cholesky factor of ``L L^T + penalty``; anew, which is cheap for few atoms."""
     lower, out = factor.lower, factor.shrunk
     for i in range(size):
         for p in range(i + 1):
@@ -228,7 +228,7 @@ def _omp_block(
 
 @kernel()
 def _fit(signal: Any, dictionary: Any, limits: Any, factor: Any, chosen: Any, residual: Any) -> Any:
-    """Least squares on the chosen atoms (an array and a number); those that depend on earlier ones are left out."""
+    """Least squares on the chosen atoms (an array and a number), without those that depend on earlier ones."""
     atoms, count = chosen
     size = np.int64(0)
     for i in range(count):

@@ -20,9 +20,9 @@ CROWD = 32  # a shortlist this much longer than what is wanted means that float3
 # Only the order of sums may change: NaN and infinity keep their meaning.
 _SUM = {"reassoc", "contract"}
 
-# A first use waits for the compiler, so it is given little to do: no errors of division, no counts of references
-# (nothing here allocates or returns an array), no way in from Python but for the two entries. A function called
-# in one place is inlined as source: as a function it would be optimised alone and again in each of its callers.
+# A first use waits for the compiler, so it is given little to do: no errors of division, no counts of
+# references (nothing here allocates or returns an array), no way in from Python but for the entries. What is
+# called in one place is inlined as source: a function is optimised alone, and again in each of its callers.
 entry = partial(njit, cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
 kernel = partial(entry, cache=False, no_cpython_wrapper=True)
 inlined = partial(entry, cache=False, inline="always")
