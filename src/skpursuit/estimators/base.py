@@ -76,7 +76,7 @@ def some_rows(X: Any, rows: Indices) -> Any:
 
 
 def _are_plain(X: Any, y: Any) -> bool:
-    """Whether scikit-learn's checks, which take as long as a small fit, would find nothing to say or to do."""
+    """Whether scikit-learn's checks, which take as long as a small fit, would find nothing to do."""
     return (
         type(X) is type(y) is np.ndarray
         and (X.ndim, y.ndim) == (2, 1)

@@ -228,7 +228,7 @@ def _omp_block(
 
 @kernel()
 def _fit(signal: Any, dictionary: Any, limits: Any, factor: Any, chosen: Any, residual: Any) -> Any:
-    """Least squares on the chosen atoms (an array and a number), without those that depend on earlier ones."""
+    """Least squares on the chosen atoms (an array and a number) but those that depend on earlier ones."""
     atoms, count = chosen
     size = np.int64(0)
     for i in range(count):
