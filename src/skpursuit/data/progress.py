@@ -16,7 +16,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from copy import copy
 from multiprocessing import parent_process
@@ -110,7 +110,7 @@ def watching(title: str, verbose: Any = False, time_limit: float | None = None) 
     `verbose` "auto" speaks where somebody looks: in a terminal or a notebook, and not in a worker process. A
     call that this one is part of speaks for both.
     """
-    watch, outer, done = Watch(title, time_limit), current(), threading.Event()
+    watch, outer = Watch(title, time_limit), current()
     if outer is not NOBODY:
         watch.notes = outer.notes
         watch.note("working")
@@ -118,19 +118,14 @@ def watching(title: str, verbose: Any = False, time_limit: float | None = None) 
     inherits = outer.end is not None and (watch.end is None or outer.end <= watch.end)
     if inherits:
         watch.end = outer.end
-    speaker = threading.Thread(target=_speak, args=(watch, done), daemon=True)
     speaks = outer is NOBODY and _looked_at() if isinstance(verbose, str) else verbose
     token = _current.set(watch)
-    if speaks:
-        speaker.start()
     try:
-        yield watch
+        with _spoken(watch) if speaks else nullcontext():
+            yield watch
     finally:
         _current.reset(token)
         watch.counts.clear()
-        done.set()
-        if speaks:
-            speaker.join(OFTEN)  # it gives the cursor back
     if inherits:
         outer.stopped |= watch.stopped
     elif watch.stopped:
@@ -141,6 +136,19 @@ def watching(title: str, verbose: Any = False, time_limit: float | None = None) 
             ConvergenceWarning,
             stacklevel=4,
         )
+
+
+@contextmanager
+def _spoken(watch: Watch) -> Iterator[None]:
+    """Let another thread write what a watch says."""
+    done = threading.Event()
+    speaker = threading.Thread(target=_speak, args=(watch, done), daemon=True)
+    speaker.start()
+    try:
+        yield
+    finally:
+        done.set()
+        speaker.join(OFTEN)  # it gives the cursor back
 
 
 def _in_notebook() -> bool:

@@ -453,7 +453,7 @@ def _narrowed(
     """
     few = max(FEW if codes.fine else MANY, query.k)
     guesses, guessed = NO_COLUMNS, close.g[:0]
-    if query.k == 1 or len(close.names) <= few:
+    if query.k == 1 or (query.ordered and len(close.names) <= few):
         guesses = top(close.scores, query.k)
         names = close.names[guesses]
         guessed = design.dots(names, query.r, likely)
