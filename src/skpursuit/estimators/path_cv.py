@@ -33,11 +33,10 @@ from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows,
 from skpursuit.estimators.checks import check_optional_flag, check_parameters, check_path_solvers
 from skpursuit.estimators.choice.classes import ClassArena
 from skpursuit.estimators.choice.contest import Arena, Candidate, Choice, choose, least_loss
-from skpursuit.estimators.choice.data import scaled_data
-from skpursuit.estimators.choice.folds import Folds, effective_rows
 from skpursuit.estimators.choice.solvers import SolverArena
 from skpursuit.estimators.choice.squared import SquaredArena
-from skpursuit.estimators.folds import SplitterRoutingMixin
+from skpursuit.estimators.choice.squared_folds import ScaledData
+from skpursuit.estimators.folds import Folds, SplitterRoutingMixin, effective_rows
 from skpursuit.estimators.linear_fit import LinearFit, predictions
 from skpursuit.estimators.path import CoefficientPath, information
 from skpursuit.estimators.standardized import column_spreads
@@ -198,7 +197,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         plain = isinstance(self.selector, str) and self.selector == "auto"
         if self._is_auto() and plain and samples.X is not None:
             most = None if self.max_nonzero_coefs is None else self._limit(samples)
-            scaled = scaled_data(samples, targets[0], config.scale, self.fit_intercept)
+            scaled = ScaledData.of(samples, targets[0], config.scale, self.fit_intercept)
             if config.loss.quadratic and len(targets) == 1:
                 return SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)
             if config.loss.gives_probability:
@@ -207,7 +206,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         grams, most = None, self._limit(samples)
         n, d = samples.base.shape
         if plain and config.loss.quadratic and samples.X is not None and n >= TALL * d and n * d >= LARGE:
-            scaled = scaled_data(samples, targets[0], config.scale, self.fit_intercept)
+            scaled = ScaledData.of(samples, targets[0], config.scale, self.fit_intercept)
             grams = SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)
         ours = self.max_nonzero_coefs is None and most < samples.base.shape[1]
         return SolverArena(samples.base, configs, targets, folds, most, ours, self.n_jobs, grams)

@@ -24,8 +24,8 @@ from scipy.sparse import csr_array, issparse
 
 from skpursuit.estimators.choice.contest import Candidate, expect_paths, follow, search_ridges
 from skpursuit.estimators.choice.families import MOST_COLUMNS, best_columns
-from skpursuit.estimators.choice.folds import Folds
 from skpursuit.estimators.choice.squared_folds import ScaledData
+from skpursuit.estimators.folds import Folds
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.problem.losses import Loss

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from skpursuit.data.progress import current
-from skpursuit.estimators.choice.folds import Folds
+from skpursuit.estimators.folds import Folds
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.numerics.arrays import Floats
 

@@ -18,8 +18,8 @@ from skpursuit.data import Design
 from skpursuit.data.progress import Watch, current
 from skpursuit.estimators.choice.contest import Candidate
 from skpursuit.estimators.choice.families import greedy
-from skpursuit.estimators.choice.folds import Folds
 from skpursuit.estimators.choice.squared import SquaredArena
+from skpursuit.estimators.folds import Folds
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, predictions
 from skpursuit.estimators.path import CoefficientPath
 from skpursuit.estimators.shifted_loss import best_constant

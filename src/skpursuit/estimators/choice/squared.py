@@ -22,8 +22,8 @@ from skpursuit.estimators.choice.families import (
     swap,
     swap_sizes,
 )
-from skpursuit.estimators.choice.folds import Folds
 from skpursuit.estimators.choice.squared_folds import ScaledData, SquaredFolds, squared_folds
+from skpursuit.estimators.folds import Folds
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.numerics.arrays import Floats, Indices
 
