@@ -134,13 +134,13 @@ class PanelCodes:
             losses[place.cols] += part
         return losses * (1.0 + self.terms * EPS)
 
-    def decoded(self, cols: Indices) -> Floats:
-        """Columns as the codes have them, the rows of a float32 array."""
+    def decoded(self, cols: Indices, fine: bool = False) -> Floats:
+        """Columns as one byte has them, or both, the rows of a float32 array."""
         if self.store.is_one_tile:
-            return self.only.decoded(cols)
+            return self.only.decoded(cols, fine)
         asked = self.store.columns_by_range(cols)
         out = np.empty((len(cols), self.store.shape[0]), np.float32)
-        args = lambda at: asked[at.j][1:] if at.j in asked else None  # noqa: E731
+        args = lambda at: (*asked[at.j][1:], fine) if at.j in asked else None  # noqa: E731
         for place, part in self.store.run("decoded", args, self.keep):
             out[asked[place.j][0], place.rows] = part
         return out
