@@ -179,7 +179,7 @@ class ColumnPursuit(SmallPursuit):
         k = min(k, n, d)
         self.columns, self.residual, self.energy = columns, y, float(y @ y)
         self.g, self.noise_floor = columns @ y, noise_floor
-        self.sizes = np.sqrt(np.vecdot(columns, columns))
+        self.sizes = np.sqrt(np.einsum("ij,ij->i", columns, columns))
         self.noise = 4 * (n + 2) * EPS * float(self.sizes.max()) * float(np.sqrt(self.energy))
         self.Q, self.L, self.half, self.shares = np.empty((k, n)), np.zeros((k, k)), np.zeros(k), np.zeros(k)
 
@@ -187,7 +187,7 @@ class ColumnPursuit(SmallPursuit):
         size, floor = len(self.support), float(self.noise_floor[j])
         if size == len(self.Q):
             return False
-        x, length = self.columns[j], float(self.sizes[j])
+        x, length = np.ascontiguousarray(self.columns[j]), float(self.sizes[j])
         tiny = smallest_remainder(len(x), length, floor)
         direction, row, _ = orthogonalise(self.Q[:size], x, length, tiny, self.shares[:size])
         if direction is None:
