@@ -54,7 +54,8 @@ def test_a_look_hands_the_memory_on():
 @pytest.mark.parametrize("constraint", [L1Ball(2.0), Simplex(2.0)], ids=repr)
 @pytest.mark.parametrize(("variant", "lazy"), WAYS)
 def test_moves_lead_from_each_point_to_the_next(variant, lazy, constraint, selector):
-    run = make_run(X, Y, FrankWolfe(constraint, 40, variant=variant, lazy=lazy), selector, "squared")
+    solver = FrankWolfe(constraint, 40, variant=variant, lazy=lazy)
+    run = make_run(as_design(X), Y, solver, selector, "squared")
     points: list[State] = [run.state]
     run.watch = points.append
     run.go()

@@ -20,6 +20,7 @@ from skpursuit import (
     Status,
     StoGradMP,
     StoIHT,
+    as_design,
     minimize,
 )
 from skpursuit.loop.consistency import TOLERANCE
@@ -92,7 +93,7 @@ def test_objective_and_predictions_are_those_of_the_coefficients(seed):
     weights = rng.integers(1, 4, n).astype(float) if rng.random() < 0.3 else None
     for solver, loss in cases(rng, d)[seed % 10 :: 10]:
         y = targets(rng, n, loss)
-        run = make_run(source, y, solver, "exact", loss, weights, seed)
+        run = make_run(as_design(source), y, solver, "exact", loss, weights, seed)
         run.go()
         result, state = run.result(), run.state
         w = np.zeros(result.coef.shape)

@@ -17,6 +17,7 @@ from skpursuit import (
     PursuitRegressor,
     Status,
     StoIHT,
+    as_design,
     minimize,
 )
 from skpursuit.fit.dependence import depend, dependent_columns
@@ -86,7 +87,7 @@ def test_all_columns_that_depend_are_found_and_no_others(seed):
     X = np.hstack([kept, inside, outside, np.zeros((n, 1))])
     weights = rng.uniform(0.5, 2.0, n) if seed % 2 else None
     loss = "huber" if seed % 2 else "squared"
-    run = make_run(X, rng.standard_normal(n), OMP(k, forced=range(k)), "exact", loss, weights)
+    run = make_run(as_design(X), rng.standard_normal(n), OMP(k, forced=range(k)), "exact", loss, weights)
     found = dependent_columns(run.problem, run.state)
     assert found.tolist() == [*range(k, k + 15), k + 30]
 
@@ -147,7 +148,7 @@ def test_by_default_no_more_coefficients_than_rows_or_columns(n, d):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
     for solver in (OMP(), CoSaMP(), GraSP(), StoIHT()):
-        run = make_run(X, y, solver, "exact", "squared")
+        run = make_run(as_design(X), y, solver, "exact", "squared")
         assert solver.sparsity(run.problem) <= min(n, d)
     for name in ("omp", "mp", "cosamp", "grasp"):
         for tol in (None, 1e-30):

@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 from skpursuit import PursuitClassifierCV, PursuitRegressorCV
 from skpursuit.estimators.choice import families, squared_folds
 from skpursuit.estimators.choice.classes import Growth
-from skpursuit.estimators.choice.folds import Folds
+from skpursuit.estimators.folds import Folds
 from skpursuit.problem.losses import Logistic, Multinomial
 
 

@@ -92,7 +92,7 @@ def spoken(monkeypatch, name, tty=False, **options):
 def test_verbose_says_what_is_done(monkeypatch, name):
     text = spoken(monkeypatch, name, verbose=True)
     assert text.startswith(type(FITS[name]()).__name__ + ": ")
-    assert text.endswith(" s)\n")
+    assert text.endswith((" s)\n", " s left)\n"))
 
 
 def test_a_terminal_has_one_line(monkeypatch):
@@ -164,3 +164,32 @@ def test_time_ends_learning_between_batches(monkeypatch, method):
         model = getattr(sp.DictionaryLearner(time_limit=1.5, **options), method)(X)
     assert now == [2.0]
     assert (model.n_iter_, model.errors_) == (1, [residual / energy])
+
+
+COUNTING = ("OMPCV", "regressor cv", "regressor cv, named", "classifier cv", "selector")
+
+
+@pytest.mark.parametrize("name", COUNTING)
+def test_a_call_around_others_hears_how_far_they_are(name, monkeypatch):
+    heard, count = [], progress.Watch.count
+
+    def listening(self, parts=1.0):
+        count(self, parts)
+        heard.append(watch.share)
+
+    monkeypatch.setattr(progress.Watch, "count", listening)
+    with progress.watching("all of it") as watch:
+        FITS[name]()
+    assert len(heard) >= 4
+    assert heard == sorted(heard)
+    assert 0.5 < heard[-1] <= 0.99
+    assert watch.share is None
+
+
+def test_what_a_call_counts_itself_is_not_changed_by_those_inside():
+    with progress.watching("all of it") as watch:
+        watch.expect(4)
+        watch.count()
+        FITS["regressor cv"]()
+        assert watch.share == 0.25
+        assert "about" in str(watch)

@@ -224,12 +224,12 @@ class Codes:
         self.design.reads.add(*self.coded.cost("estimate_cost", real))
         return self._corrected(r, real, cols, self.coded.estimate(self._down(r), log_delta, real))
 
-    def refine(self, r: Floats, cols: Indices) -> Bounded:
-        """(g, bound) for the entries at `cols`, from two bytes an entry."""
-        real = self.design._real(np.asarray(cols))
+    def refine(self, r: Floats, cols: Indices | None = None) -> Bounded:
+        """(g, bound) with |g - V^T r| <= bound, or at `cols`, from two bytes an entry."""
+        real = None if cols is None else self.design._real(np.asarray(cols))
         self.design.reads.add(*self.panels.fine_cost)
         g, bound = self.panels.estimate(self._down(r), fine=True)
-        return self._corrected(r, real, cols, (g[real], bound[real]))
+        return self._corrected(r, real, cols, (g, bound) if real is None else (g[real], bound[real]))
 
     def rows(self, r: Floats, parts: list[Indices]) -> Bounded:
         """(g, bound) of the sums over the rows up to the end of each part, from two bytes an entry."""

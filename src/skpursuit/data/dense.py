@@ -112,7 +112,7 @@ class DenseTile(Tile):
             out = sums[0].T
             for part in sums[1:]:
                 out += part.T
-        return np.ldexp(out, exponent) if np.any(exponent) else out
+        return out if self.dtype == np.float64 else np.ldexp(out, exponent)
 
     def _piece(self, residuals: int) -> tuple[int, int]:
         """Rows and columns of the pieces of a product, whole lines in memory; threads play no part in them.

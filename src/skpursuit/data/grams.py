@@ -36,21 +36,22 @@ def gram_column(design: Design, j: int, guesses: Callable[[int], Indices]) -> Fl
     of a column do not depend on the others.
     """
     n, d = design.shape
+    design.reads.stored_bytes += 8 * d
+    if design.kept.gram is not None:
+        return design.kept.gram[j]
     cache = design.kept.gram_columns
     held = cache.get(j)
-    design.reads.stored_bytes += 8 * d
-    pays = len(cache.held) + 1 >= d // GRAM_SHARE and d**2 * 8 <= cache.limit
-    if design.kept.gram is not None or (held is None and pays):
+    if held is not None:
+        return held
+    if len(cache.held) + 1 >= d // GRAM_SHARE and d**2 * 8 <= cache.limit:  # all of it pays
         return gram_matrix(design)[j]
-    if held is None:
-        new = dict.fromkeys([j, *(i for i in guesses(GRAM_WIDTH).tolist() if i not in cache.held)])
-        block = np.array(list(new)[:GRAM_WIDTH], dtype=np.intp)
-        columns = np.zeros((GRAM_WIDTH, n))
-        columns[: len(block)] = design.columns(block, likely=guesses if design.columns_are_dear else None)
-        products = np.ascontiguousarray(design.product(columns.T).T[: len(block)])
-        cache.put(block.tolist(), products)
-        held = products[0]
-    return held
+    new = dict.fromkeys([j, *(i for i in guesses(GRAM_WIDTH).tolist() if i not in cache.held)])
+    block = np.array(list(new)[:GRAM_WIDTH], dtype=np.intp)
+    columns = np.zeros((GRAM_WIDTH, n))
+    columns[: len(block)] = design.columns(block, likely=guesses if design.columns_are_dear else None)
+    products = np.ascontiguousarray(design.product(columns.T).T[: len(block)])
+    cache.put(block.tolist(), products)
+    return products[0]
 
 
 def squares_fit(design: Design) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,8 @@ class Moments:
         """Of the columns less their means, or as they are, for moments with anchors of zero."""
         d, sums, total = len(self.anchor), self.products[-1, :-1], self.weight
         means = sums / total if centred else np.zeros_like(sums)
-        products = self.products[:d, :-1] - np.multiply.outer(sums[:d], means)
+        products = np.multiply.outer(sums[:d], means)
+        np.subtract(self.products[:d, :-1], products, out=products)  # fresh memory is slow
         centre, offset = self.anchor + means[:d], self.offset + means[d:]
         floor = self.mean_unit * sqrt(total) * np.abs(centre)
         return NormalEquations(products[:, :d], products[:, d:], floor, centre, offset)
@@ -114,7 +116,7 @@ def moments(
     step = max(MOMENT_ROWS, MOMENT_BLOCK // width)
     by_columns = design.store.first.fast_axis == 0
     buffer = np.empty((width, step)).T if by_columns else np.empty((step, width))
-    products = np.zeros((width, width))
+    products: Any = 0.0
     for start in range(0, count, step):
         some = slice(start, min(start + step, count)) if rows is None else rows[start : start + step]
         X = _block(design, some)

@@ -4,8 +4,9 @@
 what they do (`note`, which costs next to nothing) and stop when the time is over (`Watch.over`). A call that
 takes longer than two seconds then says what it is doing: a thread of the watch writes the last note to the
 standard error stream, by rich where that is installed, so that a long product or a compiler is not silent
-either. A pass over X on disk counts its bytes (`Meter`) and notes them. A watch inside another ends with it
-at the latest, and what is noted there the outer one says.
+either. Loops that know their length count (`expect`, `count`), which gives an estimate of the time left. A
+pass over X on disk counts its bytes (`Meter`) and notes them. A watch inside another ends with it at the
+latest, and what is noted there, or counted where the outer one does not, the outer one says.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from copy import copy
 from multiprocessing import parent_process
@@ -40,6 +41,21 @@ class Watch:
         self.title, self.began, self.stopped = title, time.perf_counter(), False
         self.end = None if time_limit is None else self.began + time_limit
         self.notes: list[Any] = ["working"]
+        self.counts: list[float] = []  # parts of the work that are done, and about how many there are
+
+    def expect(self, parts: float) -> None:
+        """Begin to count parts of the work, of which there are about so many."""
+        self.counts[:] = 0.0, parts
+
+    def count(self, parts: float = 1.0) -> None:
+        """Add parts that are done; nothing where none are expected."""
+        if self.counts:
+            self.counts[0] += parts
+
+    @property
+    def share(self) -> float | None:
+        """About how much of the work is done, None where nobody counts."""
+        return min(0.99, self.counts[0] / max(1.0, self.counts[1])) if self.counts else None
 
     def note(self, doing: str, *values: Any) -> None:
         """Remember what is being done, as a format and its values."""
@@ -66,9 +82,16 @@ class Watch:
             _current.reset(token)
             self.stopped |= inner.stopped
 
+    @property
+    def doing(self) -> str:
+        """The last note."""
+        words, *values = self.notes
+        return str(words.format(*values))
+
     def __str__(self) -> str:
-        doing, *values = self.notes
-        return f"{self.title}: {doing.format(*values)} ({time.perf_counter() - self.began:.0f} s)"
+        spent, share = time.perf_counter() - self.began, self.share
+        left = f", about {spent * (1 - share) / share:.0f} s left" if share else ""
+        return f"{self.title}: {self.doing} ({spent:.0f} s{left})"
 
 
 NOBODY = Watch()  # calls outside of any watch
@@ -84,26 +107,25 @@ def current() -> Watch:
 def watching(title: str, verbose: Any = False, time_limit: float | None = None) -> Iterator[Watch]:
     """Open a watch that speaks if `verbose`, and warns at the end if the time limit has stopped something.
 
-    `verbose` "auto" speaks where somebody looks: in a terminal or a notebook, and not in a worker process.
+    `verbose` "auto" speaks where somebody looks: in a terminal or a notebook, and not in a worker process. A
+    call that this one is part of speaks for both.
     """
-    watch, outer, done = Watch(title, time_limit), current(), threading.Event()
+    watch, outer = Watch(title, time_limit), current()
     if outer is not NOBODY:
         watch.notes = outer.notes
+        watch.note("working")
+        watch.counts = watch.counts if outer.counts else outer.counts
     inherits = outer.end is not None and (watch.end is None or outer.end <= watch.end)
     if inherits:
         watch.end = outer.end
-    speaker = threading.Thread(target=_speak, args=(watch, done), daemon=True)
-    speaks = _looked_at() if isinstance(verbose, str) else verbose
+    speaks = outer is NOBODY and _looked_at() if isinstance(verbose, str) else verbose
     token = _current.set(watch)
-    if speaks:
-        speaker.start()
     try:
-        yield watch
+        with _spoken(watch) if speaks else nullcontext():
+            yield watch
     finally:
         _current.reset(token)
-        done.set()
-        if speaks:
-            speaker.join(OFTEN)  # it gives the cursor back
+        watch.counts.clear()
     if inherits:
         outer.stopped |= watch.stopped
     elif watch.stopped:
@@ -114,6 +136,19 @@ def watching(title: str, verbose: Any = False, time_limit: float | None = None) 
             ConvergenceWarning,
             stacklevel=4,
         )
+
+
+@contextmanager
+def _spoken(watch: Watch) -> Iterator[None]:
+    """Let another thread write what a watch says."""
+    done = threading.Event()
+    speaker = threading.Thread(target=_speak, args=(watch, done), daemon=True)
+    speaker.start()
+    try:
+        yield
+    finally:
+        done.set()
+        speaker.join(OFTEN)  # it gives the cursor back
 
 
 def _in_notebook() -> bool:

@@ -240,6 +240,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
             by_gram = way is Way.GRAM and has_moments(base) and squares_fit(base)
             grams = GramData(base, y, weights, self.fit_intercept) if by_gram else None
             watch, left = current(), range(len(splits), 0, -1)
+            watch.expect(len(splits))
             errors = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
                 delayed(self._errors)(base, y, weights, (*split, grams), most, (watch, folds))
                 for split, folds in zip(splits, left)
@@ -276,6 +277,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         watch.note("{} folds left", left)
         with watch.part(1 / left):
             path, centre, offset = self._fold_path(base, y, weights, split, most)
+        watch.count()
         if path.premature:
             warnings.warn(PREMATURE, RuntimeWarning, stacklevel=2)
         sizes = range(min(1, len(path)), len(path) + 1)

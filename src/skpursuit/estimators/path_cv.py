@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
@@ -32,11 +33,10 @@ from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows,
 from skpursuit.estimators.checks import check_optional_flag, check_parameters, check_path_solvers
 from skpursuit.estimators.choice.classes import ClassArena
 from skpursuit.estimators.choice.contest import Arena, Candidate, Choice, choose, least_loss
-from skpursuit.estimators.choice.data import scaled_data
-from skpursuit.estimators.choice.folds import Folds, effective_rows
 from skpursuit.estimators.choice.solvers import SolverArena
 from skpursuit.estimators.choice.squared import SquaredArena
-from skpursuit.estimators.folds import SplitterRoutingMixin
+from skpursuit.estimators.choice.squared_folds import ScaledData
+from skpursuit.estimators.folds import Folds, SplitterRoutingMixin, effective_rows
 from skpursuit.estimators.linear_fit import LinearFit, predictions
 from skpursuit.estimators.path import CoefficientPath, information
 from skpursuit.estimators.standardized import column_spreads
@@ -48,6 +48,7 @@ from skpursuit.problem.state import Status
 from skpursuit.selectors import Selector
 
 GUARD, GUARDED = 1.6, 100  # t against the best constant, and samples from which all of it is asked for
+HeldOut = list[tuple[Any, list[Any]]]  # for each fold the targets, and what each model of a path predicts
 TALL, LARGE = 50, 2e6  # rows per column and entries of X from which "omp" takes Gram matrices of the folds
 
 
@@ -196,7 +197,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         plain = isinstance(self.selector, str) and self.selector == "auto"
         if self._is_auto() and plain and samples.X is not None:
             most = None if self.max_nonzero_coefs is None else self._limit(samples)
-            scaled = scaled_data(samples, targets[0], config.scale, self.fit_intercept)
+            scaled = ScaledData.of(samples, targets[0], config.scale, self.fit_intercept)
             if config.loss.quadratic and len(targets) == 1:
                 return SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)
             if config.loss.gives_probability:
@@ -205,7 +206,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         grams, most = None, self._limit(samples)
         n, d = samples.base.shape
         if plain and config.loss.quadratic and samples.X is not None and n >= TALL * d and n * d >= LARGE:
-            scaled = scaled_data(samples, targets[0], config.scale, self.fit_intercept)
+            scaled = ScaledData.of(samples, targets[0], config.scale, self.fit_intercept)
             grams = SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)
         ours = self.max_nonzero_coefs is None and most < samples.base.shape[1]
         return SolverArena(samples.base, configs, targets, folds, most, ours, self.n_jobs, grams)
@@ -243,6 +244,22 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         self._keep_choice(choice, arena, path, fits, data, nothing)
         self._keep_scales(data.samples)
         self._keep_losses(candidates)
+        compared = path[: len(fits)] if choice.candidate else [nothing]
+        place = path.index(choice.candidate) if choice.candidate else 0
+        self._after_choice(place, lambda: self._held_out(data, arena, compared))
+
+    def _after_choice(self, place: int, held_out: Callable[[], HeldOut]) -> None:
+        """For classes made of this one: the place of the choice on its path, and predictions of the folds."""
+
+    def _held_out(self, data: PathData, arena: Arena, path: list[Candidate]) -> HeldOut:
+        """What the models of a path predict for rows that they have not seen, of classes the chances."""
+        models = [arena.fits(one.model) for one in path]
+        found: HeldOut = []
+        for f, (_, test) in enumerate(data.splits):
+            known = self._knowing(data, [fold[f] for fold in models], test)
+            method = "predict_proba" if is_classifier(self) else "predict"
+            found.append((data.labels[test], [np.array(getattr(one, method)(None)) for one in known]))
+        return found
 
     def _keep_choice(
         self,
@@ -328,17 +345,21 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         self, data: PathData, models: list[list[LinearFit]], test: Indices, scorer: Any
     ) -> list[float]:
         """Scores on the test part of models of one fold, each a list of fits for all problems."""
-        base = data.samples.base.for_run(private=True)
-        fitted = (self._fitted(fits, data) for fits in models)
         X = None
-        if isinstance(self.scoring, str):
-            tables = [predictions(base, list(fits), test) for fits in zip(*models)]
-            fitted = (_predicting(model, list(z)) for model, *z in zip(fitted, *tables))
+        if isinstance(self.scoring, str):  # such a scorer looks at nothing but predictions
+            fitted = self._knowing(data, models, test)
         else:
-            X = data.given_rows(test)
+            X, fitted = data.given_rows(test), (self._fitted(fits, data) for fits in models)
         weights = None if data.samples.weights is None else data.samples.weights[test]
         given = {"sample_weight": weights} if weights is not None and _takes_weights(scorer) else {}
         return [float(scorer(model, X, data.labels[test], **given)) for model in fitted]
+
+    def _knowing(self, data: PathData, models: list[list[LinearFit]], test: Indices) -> Iterator[Any]:
+        """Copies of this estimator that know what each of the models predicts for the test part."""
+        base = data.samples.base.for_run(private=True)
+        tables = [predictions(base, list(fits), test) for fits in zip(*models)]
+        for fits, *z in zip(models, *tables):
+            yield _predicting(self._fitted(fits, data), list(z))
 
     def _fitted(self, fits: list[LinearFit], data: PathData) -> Any:
         """A copy of this estimator with these coefficients."""

@@ -207,6 +207,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         if n < 4:
             raise ValueError(f"n_resamples needs at least 4 samples, got n_samples = {n}")
         rng, counts, watch = np.random.default_rng(config.random_state), np.zeros(d), current()
+        watch.expect(self.n_resamples)
         for done in range(self.n_resamples):
             if done and watch.over():
                 return counts / done
@@ -216,6 +217,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
             half = units[order[: n // 2] if done % 2 == 0 else order[n // 2 : 2 * (n // 2)]]
             weights = np.bincount(half, minlength=len(given)) * given
             counts[fit_linear(config, samples.base, targets, weights).columns] += 1
+            watch.count()
         return counts / self.n_resamples
 
     @lazy_on_dask

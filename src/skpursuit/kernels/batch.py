@@ -17,6 +17,8 @@ from skpursuit.kernels.batch_select import (
     contains,
     correlations,
     dot,
+    entry,
+    inlined,
     kernel,
     products,
     select,
@@ -24,7 +26,7 @@ from skpursuit.kernels.batch_select import (
 )
 from skpursuit.kernels.batch_types import Factor, Work
 
-COMPILED_WITH = "d98597ec8018"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "5f4e069f0164"  # digest of these files: Numba notes changes of its own file only
 
 PENDING = -1
 DOUBT = 1e-4  # squared share of an atom left over by the others, below which it is computed from the atoms
@@ -43,33 +45,52 @@ def back_substitute(lower: Any, weights: Any, size: Any) -> None:
 
 
 @kernel()
+def _polish(target: Any, dictionary: Any, factor: Any, fit: Any, rounds: Any, penalty: float) -> None:
+    """Fit what the weights leave of a target again, where normal equations have lost digits.
+
+    ``fit`` is (Cholesky factor, weights, their number, room for the residual). It ends when steps no longer
+    get shorter: each gains the digits that the factor has.
+    """
+    lower, weights, size, residual = fit
+    step, before = factor.spare[1], np.inf
+    for _ in range(rounds):
+        set_residual(target, dictionary.atoms, factor.atoms, weights, size, residual)
+        products(dictionary.atoms, factor.atoms, size, residual, step)
+        for i in range(size):
+            step[i] -= penalty * weights[i]
+            step[i] = (step[i] - dot(lower[i], step, i)) / lower[i, i]
+        back_substitute(lower, step, size)
+        length = dot(step, step, size)
+        if not length < 0.25 * before:
+            break
+        before = length
+        for i in range(size):
+            weights[i] += step[i]
+
+
+@inlined()
 def _remainder(factor: Any, size: Any, dictionary: Any, atom: Any) -> float:
     """Turn the vector of a new atom into what the atoms of the factor leave of it; returns its squared norm.
 
-    A difference of squares tells nothing of an atom that nearly depends on others. Here the remainder itself
-    is computed, and the new row of the factor, ``L^T c`` for the weights c of the combination, is corrected
-    by what the remainder still has in common with the atoms.
+    A difference of squares tells nothing of an atom that nearly depends on others. Here the combination of
+    the others is fitted again, the remainder itself is computed, and the new row of the factor is ``L^T w``
+    for the weights of the combination.
     """
-    lower, new, vector = factor.lower, factor.lower[size], factor.vector
-    weights, common, source = factor.spare[0], factor.spare[1], dictionary.atoms[atom]
-    for _ in range(3):
-        for i in range(size):
-            weights[i] = new[i]
-        back_substitute(lower, weights, size)
-        for p in range(vector.shape[0]):
-            vector[p] = source[p]
-        for i in range(size):
-            other = dictionary.atoms[factor.atoms[i]]
-            for p in range(vector.shape[0]):
-                vector[p] -= weights[i] * np.float64(other[p])
-        products(dictionary.atoms, factor.atoms, size, vector, common)
-        for i in range(size):
-            common[i] = (common[i] - dot(lower[i], common, i)) / lower[i, i]
-            new[i] += common[i]
-    return dot(vector, vector, vector.shape[0])
+    lower, new, weights = factor.lower, factor.lower[size], factor.spare[0]
+    for i in range(size):
+        weights[i] = new[i]
+    back_substitute(lower, weights, size)
+    _polish(
+        dictionary.atoms[atom], dictionary, factor, (lower, weights, size, factor.vector), np.int64(3), 0.0
+    )
+    for i in range(size):
+        new[i] = 0.0
+        for p in range(i, size):
+            new[i] += lower[p, i] * weights[p]
+    return set_residual(dictionary.atoms[atom], dictionary.atoms, factor.atoms, weights, size, factor.vector)
 
 
-@kernel()
+@inlined()
 def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dependence: float) -> bool:
     """Grow the factor by one atom; False, and no change, if the atom depends on those it has."""
     lower, vector, source = factor.lower, factor.vector, dictionary.atoms[atom]
@@ -93,17 +114,16 @@ def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dep
 
 
 @kernel()
-def _shrink(factor: Any, size: Any, penalty: float) -> Any:
-    """The Cholesky factor of ``L L^T + penalty``, made anew: few atoms are cheaper than a second factor."""
+def _shrink(factor: Any, size: Any, penalty: float) -> None:
+    """Make ``shrunk``, the Cholesky factor of ``L L^T + penalty``; anew, which is cheap for few atoms."""
     lower, out = factor.lower, factor.shrunk
     for i in range(size):
         for p in range(i + 1):
             entry = dot(lower[i], lower[p], p + 1) - dot(out[i], out[p], p)
             out[i, p] = np.sqrt(entry + penalty) if p == i else entry / out[p, p]
-    return out
 
 
-@kernel()
+@inlined()
 def _solve(factor: Any, size: Any, penalty: float) -> None:
     weights, lower = factor.weights, factor.lower
     for i in range(size):
@@ -111,37 +131,34 @@ def _solve(factor: Any, size: Any, penalty: float) -> None:
     if penalty > 0:
         for i in range(size - 1, -1, -1):
             weights[i] = dot(lower[i], weights, i + 1)
-        lower = _shrink(factor, size, penalty)
+        _shrink(factor, size, penalty)
+        lower = factor.shrunk
         for i in range(size):
             weights[i] = (weights[i] - dot(lower[i], weights, i)) / lower[i, i]
     back_substitute(lower, weights, size)
 
 
-@kernel()
+@inlined()
 def _refine(signal: Any, dictionary: Any, factor: Any, size: Any, residual: Any, penalty: float) -> None:
-    """Fit what the weights leave of the signal again, where normal equations have lost digits."""
-    weights, lower, sharp = factor.weights, factor.lower, True
+    """Give the weights the digits that normal equations have lost, if they have."""
+    lower, sharp = factor.lower, True
     for i in range(size):
         sharp = sharp and lower[i, i] ** 2 > SHARP * dictionary.norms[factor.atoms[i]] ** 2
-    step, before = factor.spare[0], np.inf
-    if penalty > 0 and not sharp:
-        lower = _shrink(factor, size, penalty)
-    for _ in range(0 if sharp else REFINEMENTS):
-        set_residual(signal, dictionary, factor, size, residual)
-        products(dictionary.atoms, factor.atoms, size, residual, step)
-        for i in range(size):
-            step[i] -= penalty * weights[i]
-            step[i] = (step[i] - dot(lower[i], step, i)) / lower[i, i]
-        back_substitute(lower, step, size)
-        length = dot(step, step, size)
-        if not length < 0.25 * before:
-            break
-        before = length
-        for i in range(size):
-            weights[i] += step[i]
+    if not sharp:
+        if penalty > 0:
+            _shrink(factor, size, penalty)
+            lower = factor.shrunk
+        _polish(
+            signal,
+            dictionary,
+            factor,
+            (lower, factor.weights, size, residual),
+            np.int64(REFINEMENTS),
+            penalty,
+        )
 
 
-@kernel()
+@inlined()
 def _emit(codes: Any, signal: Any, factor: Any, size: Any) -> None:
     """Write one code, its atoms as they were chosen."""
     for i in range(size):
@@ -173,7 +190,7 @@ def omp_block(block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any)
     _omp_block(block, dictionary, limits, codes, wanted, _work(n, d), _factor(n, limits.k))
 
 
-@kernel()
+@entry()
 def _omp_block(
     block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any, work: Any, factor: Any
 ) -> None:
@@ -201,28 +218,42 @@ def _omp_block(
             size += 1
             _solve(factor, size, limits.penalty)
             if left < 1e-9 * energy or limits.penalty > 0:
-                left = set_residual(signal, dictionary, factor, size, work.residual)
+                left = set_residual(
+                    signal, dictionary.atoms, factor.atoms, factor.weights, size, work.residual
+                )
         if not missing:
             _refine(signal, dictionary, factor, size, work.residual, limits.penalty)
             _emit(codes, i, factor, size)
 
 
 @kernel()
-def _merge(signal: Any, dictionary: Any, limits: Any, room: Any, size: Any, found: Any) -> Any:
-    """Least squares on the kept atoms and the picked ones; those that depend on earlier ones are left out."""
-    work, factor, kept, _ = room
-    merged = np.int64(0)
+def _fit(signal: Any, dictionary: Any, limits: Any, factor: Any, chosen: Any, residual: Any) -> Any:
+    """Least squares on the chosen atoms (an array and a number) but those that depend on earlier ones."""
+    atoms, count = chosen
+    size = np.int64(0)
+    for i in range(count):
+        if size < factor.half.shape[0]:
+            size += _append(factor, size, atoms[i], signal, dictionary, limits.dependence)
+    _solve(factor, size, limits.penalty)
+    _refine(signal, dictionary, factor, size, residual, limits.penalty)
+    return size
+
+
+@inlined()
+def _join(kept: Any, size: Any, work: Any, found: Any) -> Any:
+    """Put the kept atoms, and the picked ones that are not kept, into ``work.closed``; how many there are."""
+    count = np.int64(0)
     for i in range(size):
-        merged += _append(factor, merged, kept.atoms[i], signal, dictionary, limits.dependence)
+        work.closed[count] = kept.atoms[i]
+        count += 1
     for i in range(found):
-        if merged < factor.half.shape[0] and not contains(kept.atoms, size, work.picks[i]):
-            merged += _append(factor, merged, work.picks[i], signal, dictionary, limits.dependence)
-    _solve(factor, merged, limits.penalty)
-    _refine(signal, dictionary, factor, merged, work.residual, limits.penalty)
-    return merged
+        if not contains(kept.atoms, size, work.picks[i]):
+            work.closed[count] = work.picks[i]
+            count += 1
+    return count
 
 
-@kernel()
+@inlined()
 def _prune(factor: Any, merged: Any, norms: Any, floor: float, pruned: Any) -> Any:
     """Move the largest weights to ``pruned``; ties go to the lowest index, and rounding is not kept."""
     size = np.int64(0)
@@ -245,18 +276,7 @@ def _prune(factor: Any, merged: Any, norms: Any, floor: float, pruned: Any) -> A
     return size
 
 
-@kernel()
-def _refit(signal: Any, dictionary: Any, limits: Any, factor: Any, size: Any, residual: Any) -> Any:
-    """Least squares on the first ``size`` atoms of a factor; it is built anew, in place."""
-    fitted = np.int64(0)
-    for i in range(size):
-        fitted += _append(factor, fitted, factor.atoms[i], signal, dictionary, limits.dependence)
-    _solve(factor, fitted, limits.penalty)
-    _refine(signal, dictionary, factor, fitted, residual, limits.penalty)
-    return fitted
-
-
-@kernel()
+@inlined()
 def _missing(dictionary: Any, factor: Any, size: Any, wanted: Any) -> bool:
     missing = False
     for i in range(size):
@@ -266,7 +286,7 @@ def _missing(dictionary: Any, factor: Any, size: Any, wanted: Any) -> bool:
     return missing
 
 
-@kernel()
+@inlined()
 def _cosamp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any, room: Any) -> None:
     """Code signal ``i``; it stays pending if Gram rows are missing."""
     work, factor, kept, pruned = room
@@ -280,11 +300,12 @@ def _cosamp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, wanted
             return
         correlations(block.start[i], dictionary, kept, size, work)
         found = select(2 * limits.k, signal, dictionary, kept, work, limits, (size, none, np.sqrt(energy)))
-        merged = _merge(signal, dictionary, limits, room, size, found)
+        joined = _join(kept, size, work, found)
+        merged = _fit(signal, dictionary, limits, factor, (work.closed, joined), work.residual)
         now = _prune(factor, merged, dictionary.norms, limits.floor * np.sqrt(energy), pruned)
         if limits.refit:
-            now = _refit(signal, dictionary, limits, pruned, now, work.residual)
-        new = set_residual(signal, dictionary, pruned, now, work.residual)
+            now = _fit(signal, dictionary, limits, pruned, (pruned.atoms, now), work.residual)
+        new = set_residual(signal, dictionary.atoms, pruned.atoms, pruned.weights, now, work.residual)
         value = new + limits.penalty * dot(pruned.weights, pruned.weights, now)
         if not value < best * (1 - STALL):
             break
@@ -301,7 +322,7 @@ def cosamp_block(block: Any, dictionary: Any, limits: Any, codes: Any, wanted: A
     _cosamp_block(block, dictionary, limits, codes, wanted, (_work(n, d), *factors))
 
 
-@kernel()
+@entry()
 def _cosamp_block(block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any, room: Any) -> None:
     for i in range(block.signals.shape[0]):
         if codes.counts[i] == PENDING:

@@ -4,8 +4,7 @@ A pursuit looks for the largest of all scores at every step, and then for the ne
 closes. So the largest of every 64 scores (a tile) is kept: to find the top costs d / 64 comparisons and one
 tile, and to close an atom one tile more. Proposals are taken from the top until the next is certainly smaller
 than the m-th, by a margin that bounds the rounding of float32. If just m are left, they are the answer.
-Otherwise the few are ranked by float64 products; where float32 cannot tell at all (a crowd), it is asked
-again with the residual itself, and then all atoms are ranked in float64.
+Otherwise the few are ranked by float64 products; where float32 cannot tell at all (a crowd), all atoms are.
 """
 
 from functools import partial
@@ -21,8 +20,12 @@ CROWD = 32  # a shortlist this much longer than what is wanted means that float3
 # Only the order of sums may change: NaN and infinity keep their meaning.
 _SUM = {"reassoc", "contract"}
 
-# Without Python's errors of division: each would cost a branch, and compile time.
-kernel = partial(njit, cache=True, nogil=True, error_model="numpy")
+# A first use waits for the compiler, so it is given little to do: no errors of division, no counts of
+# references (nothing here allocates or returns an array), no way in from Python but for the entries. What is
+# called in one place is inlined as source: a function is optimised alone, and again in each of its callers.
+entry = partial(njit, cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
+kernel = partial(entry, cache=False, no_cpython_wrapper=True)
+inlined = partial(entry, cache=False, inline="always")
 
 
 @kernel()
@@ -34,7 +37,7 @@ def _peak(bits: Any, tile: Any) -> Any:
     return best
 
 
-@kernel()
+@inlined()
 def _set_peaks(work: Any) -> None:
     for tile in range(work.peaks.shape[0]):
         work.peaks[tile] = _peak(work.bits, tile)
@@ -90,61 +93,46 @@ def products(atoms: Any, chosen: Any, size: Any, vector: Any, out: Any) -> None:
 
 
 @kernel(fastmath=_SUM)
-def set_residual(signal: Any, dictionary: Any, factor: Any, size: Any, out: Any) -> Any:
+def set_residual(signal: Any, atoms: Any, chosen: Any, weights: Any, size: Any, out: Any) -> Any:
     """``out = y - D_S^T w`` in float64; returns its squared norm."""
     for p in range(signal.shape[0]):
         out[p] = signal[p]
     for i in range(size):
-        atom, weight = dictionary.atoms[factor.atoms[i]], factor.weights[i]
+        atom, weight = atoms[chosen[i]], weights[i]
         for p in range(signal.shape[0]):
             out[p] -= weight * np.float64(atom[p])
     return dot(out, out, out.shape[0])
-
-
-@kernel()
-def _term(dictionary: Any, factor: Any, i: Any) -> Any:
-    """Weight and Gram row of the ``i``-th atom."""
-    return np.float32(factor.weights[i]), dictionary.gram[dictionary.slot[factor.atoms[i]]]
 
 
 @kernel(fastmath=_SUM)
 def correlations(start: Any, dictionary: Any, factor: Any, size: Any, work: Any) -> None:
     """``scores = start - sum_i weights_i G[atom_i]`` in float32, four Gram rows a pass, and their peaks."""
     out, d, i = work.scores, start.shape[0], size % 4
+    gram, slot, atoms, weights = dictionary.gram, dictionary.slot, factor.atoms, factor.weights
     if size % 2:
-        wa, a = _term(dictionary, factor, np.int64(0))
+        wa, a = np.float32(weights[0]), gram[slot[atoms[0]]]
         for j in range(d):
             out[j] = start[j] - wa * a[j]
     else:
         for j in range(d):
             out[j] = start[j]
     if i >= 2:
-        wa, a = _term(dictionary, factor, i - 2)
-        wb, b = _term(dictionary, factor, i - 1)
+        wa, a = np.float32(weights[i - 2]), gram[slot[atoms[i - 2]]]
+        wb, b = np.float32(weights[i - 1]), gram[slot[atoms[i - 1]]]
         for j in range(d):
             out[j] -= wa * a[j] + wb * b[j]
     while i < size:
-        wa, a = _term(dictionary, factor, i)
-        wb, b = _term(dictionary, factor, i + 1)
-        wc, c = _term(dictionary, factor, i + 2)
-        we, e = _term(dictionary, factor, i + 3)
+        wa, a = np.float32(weights[i]), gram[slot[atoms[i]]]
+        wb, b = np.float32(weights[i + 1]), gram[slot[atoms[i + 1]]]
+        wc, c = np.float32(weights[i + 2]), gram[slot[atoms[i + 2]]]
+        we, e = np.float32(weights[i + 3]), gram[slot[atoms[i + 3]]]
         for j in range(d):
             out[j] -= (wa * a[j] + wb * b[j]) + (wc * c[j] + we * e[j])
         i += 4
     _set_peaks(work)
 
 
-@kernel(fastmath=_SUM)
-def _direct(dictionary: Any, residual: Any, out: Any) -> None:
-    """Float32 correlations from the residual itself, for a residual too small to be had as a difference."""
-    for j in range(dictionary.coarse.shape[0]):
-        atom, total = dictionary.coarse[j], np.float32(0)
-        for p in range(residual.shape[0]):
-            total += np.float32(residual[p]) * atom[p]
-        out[j] = total
-
-
-@kernel()
+@inlined()
 def _shortlist(m: Any, margin: float, work: Any, n_closed: Any) -> Any:
     """Atoms that may be among the ``m`` largest scores, each known to ``margin``; -1 if there is a crowd."""
     for i in range(n_closed):
@@ -175,7 +163,7 @@ def contains(atoms: Any, size: Any, atom: Any) -> bool:
     return False
 
 
-@kernel()
+@inlined()
 def _everything(work: Any, d: Any, n_closed: Any) -> Any:
     found = np.int64(0)
     for j in range(d):
@@ -185,7 +173,7 @@ def _everything(work: Any, d: Any, n_closed: Any) -> Any:
     return found
 
 
-@kernel()
+@inlined()
 def _settle(m: Any, found: Any, dictionary: Any, work: Any, noise: float, floor: float) -> Any:
     """Rank a shortlist by float64 products; equal to rounding (``noise``) means equal: the lowest index wins.
 
@@ -210,7 +198,7 @@ def _settle(m: Any, found: Any, dictionary: Any, work: Any, noise: float, floor:
     return min(m, found)
 
 
-@kernel()
+@inlined()
 def select(m: Any, signal: Any, dictionary: Any, factor: Any, work: Any, limits: Any, n: Any) -> Any:
     """Put the ``m`` atoms of largest |correlation| into ``work.picks``; how many rise above rounding.
 
@@ -221,13 +209,9 @@ def select(m: Any, signal: Any, dictionary: Any, factor: Any, work: Any, limits:
     for i in range(size):
         margin += abs(factor.weights[i]) * dictionary.norms[factor.atoms[i]]
     found = _shortlist(m, limits.coarse * margin, work, n_closed)
-    if found == m:
-        return m
-    left = set_residual(signal, dictionary, factor, size, work.residual)
-    if found < 0:
-        _direct(dictionary, work.residual, work.scores)
-        _set_peaks(work)
-        found = _shortlist(m, limits.coarse * np.sqrt(left), work, n_closed)
-    if found < 0:
-        found = _everything(work, dictionary.norms.shape[0], n_closed)
-    return _settle(m, found, dictionary, work, limits.fine * margin, limits.floor * margin)
+    if found != m:
+        if found < 0:
+            found = _everything(work, dictionary.norms.shape[0], n_closed)
+        set_residual(signal, dictionary.atoms, factor.atoms, factor.weights, size, work.residual)
+        found = _settle(m, found, dictionary, work, limits.fine * margin, limits.floor * margin)
+    return found

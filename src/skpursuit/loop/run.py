@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from skpursuit.data import check_finite, make_design, with_target
+from skpursuit.data import Design, check_finite, make_design, with_target
 from skpursuit.data.progress import current, watching
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
@@ -104,12 +104,12 @@ def minimize(
     if not (checkpoint is None or isinstance(checkpoint, Checkpoint)):
         checkpoint = Checkpoint(checkpoint)
     X, y = with_target(X, y)
-    X = make_design(X, check=False)
-    X.store.listener = getattr(callback, "progress", None)
+    design = make_design(X, check=False)
+    design.store.listener = getattr(callback, "progress", None)
     if checkpoint is not None:
-        X.store.keep_codes_beside(checkpoint.path)
+        design.store.keep_codes_beside(checkpoint.path)
     with watching("minimize", verbose):
-        run = make_run(X, y, solver, selector, loss, sample_weight, random_state)
+        run = make_run(design, y, solver, selector, loss, sample_weight, random_state)
         run.callback, run.time_limit = callback, time_limit
         if checkpoint is not None:
             run.resume(checkpoint, seeded=isinstance(random_state, (int, np.integer)))
@@ -119,7 +119,7 @@ def minimize(
 
 @one_thread()
 def make_run(
-    X: Any,
+    design: Design,
     y: Any,
     solver: str | Solver,
     selector: str | Selector,
@@ -129,8 +129,7 @@ def make_run(
 ) -> Run:
     """A run that is checked and ready to go; parameters as in `minimize`."""
     solver, chosen, seed = as_solver(solver), as_selector(selector), seed_of(random_state)
-    X, y = with_target(X, y)
-    base = make_design(X, check=False).for_run()
+    base = design.for_run()
     problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     expect = solver.expect(problem)
     if not base.store.in_memory:  # columns of the support, and residuals that are guessed

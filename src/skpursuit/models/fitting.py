@@ -9,7 +9,6 @@ gives one honest score on the rest.
 from __future__ import annotations
 
 import contextlib
-import copy
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
@@ -34,20 +32,23 @@ from skpursuit.selectors import NAMES
 from skpursuit.solvers import solver_names
 from skpursuit.tables import Table
 from skpursuit.tables.errors import Refused, naming
+from skpursuit.tables.spelling import TRUTH
 
 FEWEST_ROWS = 10
 FEWEST_OF_A_CLASS = 4
+RARE_ROWS = 0.05  # share of the rows up to which those of rarer classes are left out
 FEWEST_HELD_OUT = 2  # R2 of one row is not defined
 FOLDS = 5
 LARGEST_TARGET = 1e75  # the spread of squared errors takes fourth powers, which overflow beyond
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995)  # of residuals, kept
 BOOTSTRAPS = 50
 ALL_FEATURES_CELLS = 2e7  # of X, up to which a model of all features is fitted to compare with
-#: How the features of a model came together, by the family that the estimator names.
+#: What was done to the features of a model, by the family that the estimator names.
 FAMILIES = {
-    "boost": "in many small steps (boosting), which keeps effects small",
-    "greedy": "one after the other",
-    "swap": "one after the other, with exchanges",
+    "boost": "added in many small steps (boosting), which keeps effects small",
+    "greedy": "added one at a time",
+    "swap": "added one at a time, and exchanged where another one did better",
+    "relaxed": "added one at a time, and exchanged where another one did better",
 }
 
 
@@ -69,8 +70,8 @@ class FitOptions:
     #: whether scores of all sizes are needed though k is given, because somebody draws them
     drawn: bool = True
     reported: bool = False  # whether bootstrap intervals and a model of all features are needed
-    #: told what is being done, as (words, share done)
-    progress: Callable[[str, float], None] = lambda words, share: None
+    #: told what is being done, as (words, share done); None: whatever the estimator counts
+    progress: Callable[[str, float | None], None] = lambda words, share: None
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Outcome:
     everything: float | None  # that of a model of all features; None where none was fitted
     #: numbers of features that were tried, with their cross-validated scores; empty where k was given
     sizes: Sequence[Size]
-    how: str  # how the features came together, in words
+    how: str  # how the features were found, in words
     effects: list[Effect]  # the features of the model, the most important first
     path: Any  # the estimator whose path can be drawn
     features: tuple[str, ...]  # names of all columns of the path's X
@@ -123,6 +124,20 @@ def task_of(y: np.ndarray) -> str:
     return "classification" if y.dtype.kind not in "fiub" or len(np.unique(y)) == 2 else "regression"
 
 
+def without_rare(table: Table, options: FitOptions) -> tuple[Table, dict[str, int]]:
+    """Leave out rows of classes that are too rare to learn, where they are few; tell how many of each."""
+    y = np.asarray(table.y)
+    if (task_of(y) if options.task == "auto" else options.task) == "regression":
+        return table, {}
+    labels, places, counts = np.unique(y, return_inverse=True, return_counts=True)
+    few = counts < FEWEST_OF_A_CLASS
+    if not few.any() or counts[few].sum() > RARE_ROWS * len(y) or (~few).sum() < 2:
+        return table, {}
+    keep = ~few[places]
+    rare = dict(zip(map(str, labels[few].tolist()), counts[few].tolist()))
+    return replace(table, X=take_rows(table.X, np.flatnonzero(keep)), y=y[keep]), rare
+
+
 def losses_of(task: str) -> list[str]:
     """The losses that can fit a task, its own first: classes need one that gives their probabilities."""
     classes = task == "classification"
@@ -132,13 +147,17 @@ def losses_of(task: str) -> list[str]:
 
 def fit_table(table: Table, options: FitOptions) -> Outcome:
     """Fit a sparse model to a table and judge it; TableError if it has too few rows, or a class has."""
+    table, rare = without_rare(table, options)
     y = np.asarray(table.y)
     with naming(table.path):
         options = checked(y, table.X.shape[1], options)
         train, test = split_rows(y, options)
-    regression = options.task == "regression"
+    regression, labels = options.task == "regression", np.unique(y)
+    if not regression and len(labels) == 2 and TRUTH.get(str(labels[0]).casefold()):
+        labels = labels[::-1]  # effects are those on yes, whatever the order of letters
+        y = (y == labels[1]).astype(int)
     X_train, X_test = take_rows(table.X, train), take_rows(table.X, test)
-    options.progress("fitting", 0.0)
+    options.progress(f"fitting to {1 - options.test_share:.0%} of the rows", None)
     score = fitted(X_train, y[train], options).score(X_test, y[test])
     if not np.isfinite(score):
         with naming(table.path):
@@ -150,10 +169,12 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     final = judged.path if options.k is None else fitted(table.X, y, options)
     actual, predicted = judged.at(judged.chosen)
     info = info_of(final, options, actual, predicted) | {"rows": len(y), "held_out_rows": len(test)}
-    info["held_out_score"] = float(score)
+    info |= {"held_out_score": float(score), "rare_classes": rare}
     classes = None if regression else final.classes_
     return Outcome(
-        model=linear_model(table, final.coef_, final.intercept_, classes, info),
+        model=linear_model(
+            table, final.coef_, final.intercept_, None if regression else labels.tolist(), info
+        ),
         task=options.task,
         score=float(score),
         baseline=float(baseline),
@@ -163,7 +184,7 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
         effects=_effects(table, y, final.coef_, replace(options, ridge=info["ridge"] or None)),
         path=judged.path,
         features=table.features,
-        actual=actual,
+        actual=labels[actual] if y.dtype.kind == "i" else actual,
         predicted=predicted,
         chosen=options.k is None,
         at_limit=judged.at_limit,
@@ -190,9 +211,12 @@ def info_of(final: Any, options: FitOptions, actual: np.ndarray, predicted: np.n
 
 
 def how(info: dict[str, Any]) -> str:
-    """Say how the features of a model came together."""
-    ridge = f", with a ridge of {info['ridge']:.3g}" if info["ridge"] else ""
-    return FAMILIES.get(info["family"], f"by the solver {info['family']}") + ridge
+    """Say how the features of a model were found, and how much a ridge shrinks what they do."""
+    found = FAMILIES.get(info["family"], f"found by the solver {info['family']}")
+    if not info["ridge"] or info["family"] == "relaxed":
+        return found
+    much = "hardly" if info["ridge"] < 0.01 else "a little" if info["ridge"] < 0.2 else "clearly"
+    return f"{found}; their effects are {much} shrunk towards zero"
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
@@ -254,25 +278,8 @@ class _Recording:
     recorded: Sequence[tuple[np.ndarray, list[np.ndarray]]] = ()  # for each fold the targets, and predictions
     chosen = 0  # the place of the chosen model among the predictions
 
-    def _keep_choice(self, choice: Any, arena: Any, path: Any, fits: Any, data: Any, nothing: Any) -> None:
-        estimator: Any = super()
-        estimator._keep_choice(choice, arena, path, fits, data, nothing)
-        models = path[: len(fits)] if choice.candidate else [nothing]
-        self.chosen = path.index(choice.candidate) if choice.candidate else 0
-        folds = [arena.fits(one.model) for one in models]
-        judge: Any = copy.copy(self)
-        judge.scoring = ""  # a scorer by name looks at nothing but predictions, which are quick to make
-        method = "predict_proba" if is_classifier(self) else "predict"
-        self.recorded = []
-        for f, (_, test) in enumerate(data.splits):
-            found: list[np.ndarray] = []
-
-            def keep(model: Any, X: Any, y: np.ndarray, found: list[np.ndarray] = found) -> float:
-                found.append(np.array(getattr(model, method)(X)))
-                return 0.0
-
-            judge._scores_of_fold(data, [fold[f] for fold in folds], test, keep)
-            self.recorded.append((data.labels[test], found))
+    def _after_choice(self, place: int, held_out: Callable[[], Any]) -> None:
+        self.chosen, self.recorded = place, held_out()
 
 
 @dataclass
@@ -312,7 +319,7 @@ class _Judged:
 
 def _judge(X: Any, y: np.ndarray, options: FitOptions) -> _Judged:
     """Cross-validate models up to a limit; only that of k features where it is given and nothing is drawn."""
-    options.progress("cross-validation", 0.0)
+    options.progress("cross-validation on all rows", None)
     if options.k is not None and not options.drawn:
         method = "predict_proba" if options.task == "classification" else "predict"
         with quiet():
@@ -415,7 +422,8 @@ def _bootstrap(table: Table, y: np.ndarray, options: FitOptions) -> np.ndarray:
     drawing = np.random.RandomState(options.seed)
     found: list[np.ndarray] = []
     while len(found) < BOOTSTRAPS:
-        options.progress("bootstrap", len(found) / BOOTSTRAPS)
+        done = len(found)
+        options.progress(f"refit {done + 1} of {BOOTSTRAPS} to rows drawn anew", done / BOOTSTRAPS)
         rows = resample(np.arange(len(y)), stratify=classes, random_state=drawing)
         if np.unique(classes[np.unique(rows)], return_counts=True)[1].min() > 1:  # to learn from and to test
             weights = np.bincount(rows, minlength=len(y)).astype(float)

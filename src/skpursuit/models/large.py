@@ -55,7 +55,7 @@ def fit_large(
         solver = "omp" if options.solver == "auto" else options.solver
         options = checked(y[keep], len(table.features), replace(options, solver=solver))
         train, test = (np.flatnonzero(keep)[rows] for rows in split_rows(y[keep], options))
-    options.progress("fitting", 0.0)
+    options.progress("fitting", None)
     names, weights = [kind.name for kind in table.encoding.columns], np.zeros(len(y))
     weights[train] = 1.0
     try:
@@ -65,7 +65,7 @@ def fit_large(
     except ValueError as error:  # of a column that X knows by its number
         said_better = re.sub(r"column (\d+)", lambda found: f"column {names[int(found[1])]!r}", str(error))
         raise ValueError(said_better) from None
-    options.progress("judging", 0.5)
+    options.progress("judging", None)
     classes = None if options.task == "regression" else final.classes_
     guesses, _ = _streamed(path, linear_model(table, trial.coef_, trial.intercept_, classes), read, keep)
     _, moments = _streamed(path, linear_model(table, final.coef_, final.intercept_, classes), read, keep)
@@ -73,7 +73,7 @@ def fit_large(
     constant = (DummyRegressor() if classes is None else DummyClassifier()).fit(y[train, None], y[train])
     score = r2_score if classes is None else accuracy_score
     info = info_of(final, options, y[test], guesses[test])
-    info |= {"rows": int(keep.sum()), "held_out_rows": len(test)}
+    info |= {"rows": int(keep.sum()), "held_out_rows": len(test), "rare_classes": {}}
     info["held_out_score"] = float(score(y[test], said_classes))
     filled = tuple(
         replace(kind, fill=moments.get(kind.name, (None,))[0]) if isinstance(kind, Number) else kind

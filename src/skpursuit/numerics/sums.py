@@ -10,6 +10,7 @@ import numpy as np
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
 
+TOGETHER = 16  # lines that are multiplied by one call
 EPS = float(np.finfo(np.float64).eps)
 SMALLEST_SQUARE = 1e-280  # sums of squares below this have lost digits
 PIECE = 512  # rows of the pieces whose sums are added one after the other, wherever X is cut
@@ -37,7 +38,20 @@ def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
     """
     if r.ndim == 2:
         return np.stack([fixed_order_dot(lines, np.ascontiguousarray(r_m)) for r_m in r.T], axis=1)
-    return np.array([dot(line, r) for line in lines])
+    if len(lines) <= 2:
+        return np.array([dot(line, r) for line in lines])
+    parts = [np.array(lines[i : i + TOGETHER]) for i in range(0, len(lines), TOGETHER)]
+    return np.concatenate([_dots(part, r) for part in parts])
+
+
+def _dots(lines: Floats, r: Floats) -> Floats:
+    """`dot` of each row of an array with r."""
+    whole = len(r) - len(r) % PIECE
+    ends = np.vecdot(lines[:, whole:], r[whole:])
+    if whole == 0:
+        return ends
+    sums = np.vecdot(lines[:, :whole].reshape(len(lines), -1, PIECE), r[:whole].reshape(-1, PIECE))
+    return sums.cumsum(axis=1)[:, -1] + ends
 
 
 def dot(a: Floats, b: Floats) -> float:

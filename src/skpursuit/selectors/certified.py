@@ -17,19 +17,11 @@ from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.tuning import LONG, NANO, PRICES, RECOMPUTED, SERVES, TALL
 from skpursuit.parameters import check_count, check_flag, check_number
-from skpursuit.selectors.base import (
-    NOTHING,
-    Bound,
-    CodeOrigin,
-    Expect,
-    Memory,
-    Query,
-    Selection,
-    Selector,
-    settle,
-)
+from skpursuit.selectors.base import Bound, Selector
 from skpursuit.selectors.column_sums import CodeSums, codes_pay
 from skpursuit.selectors.exact import Exact
+from skpursuit.selectors.query import NOTHING, Expect, Memory, Query, Selection
+from skpursuit.selectors.settle import CodeOrigin, settle
 from skpursuit.selectors.speculation import Speculation
 
 
@@ -104,13 +96,15 @@ class Certified(Selector):
         if found is not None:
             return found
         known = None if bound.sums is None else bound.sums.gradient(query, memory)
-        if known is None:
-            log_delta = log(self.delta / (self.events or design.shape[1])) if self.delta else None
+        if known is not None:
+            return settle(design, query, known.estimate, codes=codes)
+        if self.delta:
+            log_delta = log(self.delta / (self.events or design.shape[1]))
             estimate = Estimate(*design.codes(codes.seed).estimate(query.r, log_delta))
-        else:
-            estimate = known.estimate
-        answer = settle(design, query, estimate, codes=codes)
-        return answer._replace(certificate="delta") if self.delta else answer
+            return settle(design, query, estimate, codes=codes)._replace(certificate="delta")
+        if query.k > 1 and self.fine:  # one byte would leave many columns in doubt
+            return settle(design, query, Estimate(*design.codes(fine=True).refine(query.r)))
+        return settle(design, query, Estimate(*design.codes().estimate(query.r)), codes=codes)
 
     def price(self, design: Design, expect: Expect) -> float:
         if not design.has_codes:

@@ -36,7 +36,8 @@ from skpursuit.numerics.sums import scaled_norm, scaled_norms
 from skpursuit.numerics.threads import over_ranges
 from skpursuit.numerics.tuning import ABOVE, FEW_STEPS, GUESSES, MOST_DOUBTS, PATIENCE, POOL
 from skpursuit.problem.score import Absolute, top
-from skpursuit.selectors.base import Expect, Query, Selection, settle
+from skpursuit.selectors.query import Expect, Query, Selection
+from skpursuit.selectors.settle import settle
 
 if TYPE_CHECKING:  # what it imports takes a second to load
     from skpursuit.data.panels import Represented

@@ -24,7 +24,7 @@ from skpursuit.parameters import check_count, check_flag, check_indices, check_s
 from skpursuit.problem import sparsity
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, Status
-from skpursuit.selectors.base import Expect, Query, Selection
+from skpursuit.selectors.query import Expect, Query, Selection
 
 EPS = float(np.finfo(np.float64).eps)
 NUMBERS: dict[str, Callable[..., None]] = {

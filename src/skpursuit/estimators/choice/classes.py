@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from skpursuit.estimators.choice.contest import Candidate, follow, search_ridges
+from skpursuit.estimators.choice.contest import Candidate, expect_paths, follow, search_ridges
 from skpursuit.estimators.choice.families import MOST_COLUMNS, best_columns
-from skpursuit.estimators.choice.folds import Folds
 from skpursuit.estimators.choice.squared_folds import ScaledData
+from skpursuit.estimators.folds import Folds
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.problem.losses import Loss
@@ -268,6 +268,8 @@ class ClassArena:
 
     def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
         """The boosted path, and those of some ridges; `ridges` is "auto" or a list of those to try."""
+        many = 4 if isinstance(ridges, str) else len(ridges)
+        expect_paths(*(["boost"] if self.boosts else []), *["greedy"] * many)
         if self.boosts:
             yield follow(self, "boost", 0.0, self._boosted(self.folds), patience=len(BOOST_RECORDS))
         if isinstance(ridges, str):

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from skpursuit.data.progress import current
-from skpursuit.estimators.choice.folds import Folds
+from skpursuit.estimators.folds import Folds
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.numerics.arrays import Floats
 
@@ -24,6 +24,9 @@ PATIENCE = 8  # sizes without a new best before a path may end
 TURNED = 1.0  # standard errors by which the loss must have risen by then
 CLEARLY_SPARSE = 1.5  # t by which a model with few columns must beat the boosted one
 SPARSE_WITHIN = 1.0  # standard errors that `selection="sparse"` gives away
+#: For estimates of the time left: models of a usual path, and what they cost, by family.
+USUAL = {"boost": (35, 3.0)}
+USUAL_PATH = (17, 1.0)
 
 
 class Arena(Protocol):
@@ -105,6 +108,11 @@ class Candidate:
         return float(gain.mean() / error) if error else float(np.sign(gain.mean())) * np.inf
 
 
+def expect_paths(*families: str) -> None:
+    """Tell the watch how much work the paths of some families are, about."""
+    current().expect(sum(models * cost for models, cost in (USUAL.get(f, USUAL_PATH) for f in families)))
+
+
 def follow(
     arena: Arena, family: str, ridge: float, models: Iterable[tuple[int, Any]], patience: int = PATIENCE
 ) -> list[Candidate]:
@@ -115,6 +123,7 @@ def follow(
         watch.note("{} models with ridge {:g}, size {}", family, ridge, size)
         found = Candidate(arena, family, ridge, size, model, arena.fold_losses(model))
         path.append(found)
+        watch.count(USUAL.get(family, USUAL_PATH)[1])
         if watch.over():
             break
         if best is None or found.loss < best.loss:

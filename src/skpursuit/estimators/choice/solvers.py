@@ -18,8 +18,8 @@ from skpursuit.data import Design
 from skpursuit.data.progress import Watch, current
 from skpursuit.estimators.choice.contest import Candidate
 from skpursuit.estimators.choice.families import greedy
-from skpursuit.estimators.choice.folds import Folds
 from skpursuit.estimators.choice.squared import SquaredArena
+from skpursuit.estimators.folds import Folds
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, predictions
 from skpursuit.estimators.path import CoefficientPath
 from skpursuit.estimators.shifted_loss import best_constant
@@ -84,6 +84,7 @@ class SolverArena:
             for k, z in enumerate(path.predict(base, rows, length)):
                 losses[k] += self._losses(y[rows], z)
         models = [[path.at(k + 1) for path in paths] for k in range(length)]
+        watch.count()
         return models, (losses @ weights).tolist()
 
     def _losses(self, y: Any, z: Floats) -> Floats:
@@ -92,6 +93,8 @@ class SolverArena:
 
     def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
         """The path of every solver and ridge; "auto" is the ridge that the solver has by default."""
+        many = 1 if isinstance(ridges, str) else len(ridges)
+        current().expect(len(self.configs) * many * len(self.tests))
         for config in self.configs:
             for ridge in [config.ridge] if isinstance(ridges, str) else ridges:
                 yield self._path(replace(config, ridge=ridge))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.estimators.choice.contest import Candidate, follow, search_ridges
+from skpursuit.estimators.choice.contest import Candidate, expect_paths, follow, search_ridges
 from skpursuit.estimators.choice.families import (
     LEAST_RIDGE,
     MOST_COLUMNS,
@@ -22,8 +22,8 @@ from skpursuit.estimators.choice.families import (
     swap,
     swap_sizes,
 )
-from skpursuit.estimators.choice.folds import Folds
 from skpursuit.estimators.choice.squared_folds import ScaledData, SquaredFolds, squared_folds
+from skpursuit.estimators.folds import Folds
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.numerics.arrays import Floats, Indices
 
@@ -97,6 +97,8 @@ class SquaredArena:
 
     def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
         """Paths of all families; `ridges` is "auto" or a list of those to try."""
+        few = ["greedy"] * 5 if isinstance(ridges, str) else ["greedy"] * 3 * len(ridges)
+        expect_paths("boost", *few)
         yield self._path("boost", 0.0)
         if isinstance(ridges, str):
             yield from search_ridges(lambda ridge: self._path("greedy", ridge), RIDGE, SMALLER, LARGER)

@@ -12,13 +12,17 @@ Shapes: F folds, n rows, d columns, m targets. A model of all folds is `support`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csc_array, diags_array, issparse
 
-from skpursuit.estimators.choice.folds import Folds
+from skpursuit.data import check_finite
+from skpursuit.estimators.base import Samples
+from skpursuit.estimators.folds import Folds
+from skpursuit.estimators.standardized import column_scale
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.tuning import SMALL_BLOCK
 
 MOST_GRAM = 4e7  # entries of all Gram matrices together
 WIDE = 600  # columns up to which Gram matrices pay though there are fewer rows
@@ -38,6 +42,24 @@ class ScaledData(NamedTuple):
     scale: Floats
     fit_intercept: bool
     offset: Floats
+
+    @classmethod
+    def of(cls, samples: Samples, y: Any, scale: str, fit_intercept: bool) -> Self:
+        """The data of an estimator: rows that count, scaled columns, targets as a table less their means.
+
+        A large sparse X is not centred, because it would not be sparse any more; each fold does it in
+        formulas, which cost digits. A small one is made dense.
+        """
+        check_finite(samples.base)
+        X, weights = samples.X if samples.kept.all() else samples.X[samples.kept], samples.weights
+        if issparse(X) and X.shape[0] * X.shape[1] <= SMALL_BLOCK:
+            X = X.toarray()
+        table = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        means, offset = np.zeros(X.shape[1]), np.zeros(table.shape[1])
+        if fit_intercept:
+            means, offset = samples.base.means(weights), np.average(table, axis=0, weights=weights)
+        factors = column_scale(samples.base, means, weights, scale)
+        return cls(X, table - offset, 0 * means if issparse(X) else means, factors, fit_intercept, offset)
 
     @property
     def is_sparse(self) -> bool:
