@@ -184,11 +184,11 @@ class FileStore(TileStore):
     def take(self, cols: Indices) -> Floats:
         if not self.by_columns:
             return super().take(cols)
-        asked = self.columns_by_range(cols)
         out = np.empty((len(cols), self.shape[0]))
-        for place, recipe in zip(self.places, self.recipes):
-            if place.j in asked:
-                places, local = asked[place.j]
+        for j, places, local in self.split(cols, self.col_edges):
+            for place, recipe in zip(
+                self.places[j :: len(self.grid[0])], self.recipes[j :: len(self.grid[0])]
+            ):
                 out[places, place.rows] = recipe.take(local)
                 self.loaded_bytes += recipe.file_bytes * len(local) // recipe.shape[1]
         return out

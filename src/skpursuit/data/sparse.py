@@ -132,6 +132,8 @@ class SparseTile(Tile):
     def sums(self, weights: Floats) -> Floats:
         sums = np.asarray(self.transposed @ weights, dtype=np.float64)
         full = np.flatnonzero(2 * self.stored("columns") > self.shape[0])
+        if len(full):
+            self.prepare("columns")
         step = max(1, GATHERED_ENTRIES // self.shape[0])
         for start in range(0, len(full), step):  # those whose mean may be large beside what it leaves
             some = full[start : start + step]
