@@ -336,12 +336,12 @@ class Codes:
 
         return finish
 
-    def decoded(self, cols: Indices) -> Floats:
-        """Columns of the view as the codes have them: the rows of a float32 array, without bounds."""
-        entries, nbytes = self.panels.cost
+    def decoded(self, cols: Indices, fine: bool = False) -> Floats:
+        """Columns of the view as one byte has them, or both: rows of a float32 array, without bounds."""
+        entries, nbytes = self.panels.fine_cost if fine else self.panels.cost
         share = len(cols) / max(1, self.design.store.shape[1])
         self.design.reads.add(int(entries * share), int(nbytes * share))
-        return self.view.columns(self.panels.decoded(cols), cols)
+        return self.view.columns(self.panels.decoded(cols, fine), cols)
 
     @property
     def has_fine(self) -> bool:

@@ -134,12 +134,13 @@ class PanelCodes:
             losses[place.cols] += part
         return losses * (1.0 + self.terms * EPS)
 
-    def decoded(self, cols: Indices) -> Floats:
-        """Columns as the codes have them, the rows of a float32 array."""
+    def decoded(self, cols: Indices, fine: bool = False) -> Floats:
+        """Columns as one byte has them, or both, the rows of a float32 array."""
         if self.store.is_one_tile:
-            return self.only.decoded(cols)
+            return self.only.decoded(cols, fine)
         out = np.empty((len(cols), self.store.shape[0]), np.float32)
-        for place, places, part in self.store.run_columns("decoded", cols, keep=self.keep):
+        args = lambda at, places: (fine,)  # noqa: E731
+        for place, places, part in self.store.run_columns("decoded", cols, args, self.keep):
             out[places, place.rows] = part
         return out
 
