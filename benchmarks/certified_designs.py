@@ -15,7 +15,7 @@ from timing import best_times  # limits BLAS and the kernels to one thread
 from skpursuit import OMP, Certified, as_design, datasets, minimize
 from skpursuit.experiments.loaders import DataError, find_audio
 from skpursuit.selectors import Bound, Query, Selection
-from skpursuit.selectors.base import Memory
+from skpursuit.selectors.query import Memory
 
 K = 50
 DATA = Path(os.environ.get("SKPURSUIT_DATA", Path(__file__).parents[2] / "shared" / "data"))

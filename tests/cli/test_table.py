@@ -410,3 +410,30 @@ def test_what_is_said_of_the_choice_is_what_the_library_chooses(tmp_path, classe
         assert said in text
     sizes = {one["k"]: one["score"] for one in found["path"]}
     assert sizes[found["k"]] > (0.7 if classes else 0.8)
+
+
+def test_effects_are_those_on_yes_in_any_language(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    labels = np.where(x + 0.3 * rng.normal(size=200) > 0, "ja", "nein")
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    path.write_text("x,z,y\n" + "".join(f"{v:.3f},{i % 7},{y}\n" for i, (v, y) in enumerate(zip(x, labels))))
+    found = json.loads(invoke("fit", path, "--target", "y", "--out", model, "--json").stdout)
+    assert found["classes"] == ["nein", "ja"]
+    assert found["features"]["x"][0] > 0
+    rows = json.loads(invoke("predict", model, path, "--json").stdout)
+    assert np.mean([row["prediction"] == label for row, label in zip(rows, labels)]) > 0.85
+    assert all((row["p(ja)"] > 0.5) == (row["prediction"] == "ja") for row in rows)
+
+
+def test_a_few_rows_of_rare_classes_are_left_out_and_told(tmp_path):
+    classes = [*"abc" * 40, "typo", "odd", "odd"]
+    rows = "".join(f"{ord(c[0]) % 7}.{i % 10},{i % 5},{c}\n" for i, c in enumerate(classes))
+    path, page = tmp_path / "t.csv", tmp_path / "p.html"
+    path.write_text("x,z,y\n" + rows)
+    done = invoke("fit", path, "--target", "y", "--report", page)
+    assert done.exit_code == 0, done.output
+    assert "2 rows of class 'odd' left out" in done.stdout
+    assert "1 row of class “typo” is left out" in page.read_text()
+    path.write_text("x,z,y\n" + "".join(rows.splitlines(True)[-13:]))
+    assert "class 'typo' has 1 row(s)" in invoke("fit", path, "--target", "y").stderr

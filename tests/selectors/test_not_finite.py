@@ -13,7 +13,7 @@ from skpursuit.estimators.gram_omp import gram_omp
 from skpursuit.numerics.finite import NotFinite, kth_largest
 from skpursuit.problem.score import Group, top, top_set
 from skpursuit.selectors import NAMES, Absolute, Query, Signed, as_selector
-from skpursuit.selectors.base import candidates, sorted_out
+from skpursuit.selectors.settle import candidates, sorted_out
 from tests.support import data
 
 SELECTORS = [name for name in NAMES if name != "gram"]  # which answers for solvers alone

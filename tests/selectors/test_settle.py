@@ -7,7 +7,7 @@ import pytest
 
 from skpursuit import Certified, Exact, Gram, as_design
 from skpursuit.numerics.estimate import Estimate
-from skpursuit.selectors.base import CodeOrigin, settle
+from skpursuit.selectors.settle import CodeOrigin, settle
 
 from ..support.asking import Absolute, Group, Signed, ask, query_of, random_question
 from ..support.data import codes, counted, reads, view

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpursuit import OMP, Certified, Checkpoint, Exact, MatchingPursuit, as_design, datasets, minimize
-from skpursuit.kernels.pursue import overlooked, pursue
+from skpursuit.kernels.pursue import pursue
 from skpursuit.selectors import speculation
 from skpursuit.selectors.speculation import Frames, Speculation
 
@@ -247,11 +247,11 @@ def test_no_column_that_could_win_is_overlooked(family):
 
 
 def test_numbers_that_are_not_finite_are_never_ruled_out():
-    g = np.zeros((2, 3), np.float32)
-    g[1, 1] = np.nan
-    ones, first = np.ones((2, 1), np.float32), np.full(3, 2)
-    frame = np.zeros((1, 3), np.float32)
-    overlooked(0, 3, g, ones, frame, frame[0], ones, frame, np.ones(2, np.float32), first)
+    design = as_design(np.eye(3))
+    frames = Frames(design)
+    followed = frames.codes.following(np.zeros((2, 3)))()
+    g = np.array([[0.0, 0.0, 0.0], [0.0, np.nan, 0.0]], np.float32)
+    first = frames.overlooked(followed._replace(g=g), np.zeros(2), np.ones(2))
     assert first.tolist() == [2, 1, 2]
 
 

@@ -1,7 +1,11 @@
 """Tables as a sceptical analyst brings them: each must be read as it is, and every planted cell rightly."""
 
+import bz2
 import datetime
+import gzip
 import json
+import lzma
+import zipfile
 
 import numpy as np
 import openpyxl
@@ -531,3 +535,73 @@ def test_codes_with_a_leading_zero_are_categories_though_some_end_in_a_letter(tm
     described = read_table(tmp_path / "t.csv", EncodingOptions("y")).described()
     assert described[0]["taken for"] == "category, 3 levels"
     assert described[1]["taken for"].startswith("left out: an identifier")
+
+
+def packed(path, text):
+    """Write a text as the name of a file says."""
+    openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("inside.tsv" if "," not in text else "inside.csv", text)
+    else:
+        with openers[path.suffix](path, "wt", encoding="utf-8") as file:
+            file.write(text)
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.tsv.bz2", "t.txt.xz", "t.zip", "t.csv.zip"])
+def test_packed_tables_are_unpacked(tmp_path, name):
+    comma = "\t" if "tsv" in name else ","
+    packed(tmp_path / name, lines(["size", "price"], SIZE, PRICE, comma=comma))
+    table = read_table(tmp_path / name, EncodingOptions("price"))
+    np.testing.assert_array_equal(table.X[:, 0], SIZE)
+    whole = (tmp_path / name).read_bytes()
+    for end in (3, 30, len(whole) // 2, len(whole) - 9):
+        (tmp_path / name).write_bytes(whole[:end])
+        with pytest.raises(TableError, match=r"damaged or cut off|NUL bytes|header"):
+            read_table(tmp_path / name, EncodingOptions("price"))
+
+
+def test_svmlight_may_be_packed_too(tmp_path):
+    packed(tmp_path / "t.svm.gz", "".join(f"{i % 2} 1:{i}.5 3:{i % 5}\n" for i in range(30)))
+    table = read_table(tmp_path / "t.svm.gz", EncodingOptions())
+    assert table.X.shape == (30, 2)
+    assert table.X[3, 0] == 3.5
+
+
+def test_groups_of_columns_are_named_in_a_line_of_their_own(tmp_path):
+    told, text = [], "Region,Sales,,Costs,,Result\n,2022,2023,2022,2023,\n"
+    text += "".join(f"{'NS'[i % 2]},{i}.5,{i % 7}.25,{i % 3},{i % 5},{i % 11}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text("Budget,,,,,\n" + text)
+    table = read_table(tmp_path / "t.csv", EncodingOptions("Result"), ReadOptions(told=told.append))
+    assert table.features == ("Region=S", "Sales 2022", "Sales 2023", "Costs 2022", "Costs 2023")
+    assert table.X.shape == (40, 5)
+    assert "two lines" in told[0]
+
+
+def test_a_column_without_a_name_is_no_group(tmp_path):
+    rows = "".join(f"{'' if i % 4 == 0 else 'ab'[i % 2]},{i}.5,{i % 7},{i % 5}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text("kind,size,,y\n" + rows)
+    table = read_table(tmp_path / "t.csv", EncodingOptions("y"))
+    assert table.X.shape[0] == 40
+    assert "column 3" in table.features
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "feature", "value"),
+    [
+        (["1h 05m", "2h 30m", "45m"], "duration", "x (hours)", 13 / 12),
+        (["3 min 20 s", "4 min 00 s", "59 s"], "duration", "x (hours)", 200 / 3600),
+        (["2 days 4 h", "1 day 0 h", "3 h"], "duration", "x (hours)", 52),
+        (["5 m", "12 m", "7 m"], "number, m", "x", 5),
+        (["2021Q2", "2021 Q3", "2022-Q1"], "date", "x (month)", 4),
+        (["Q2 2021", "Q3/2021", "Q1 2022"], "date", "x (month)", 4),
+        (["$ 1.234", "$ 12.345", "$ 999"], "number, $", "x", 1234),
+        (["1,234 €", "12,345 €", "999 €"], "number, €", "x", 1234),
+    ],
+)
+def test_spans_quarters_and_whole_prices(tmp_path, cells, kind, feature, value):
+    (tmp_path / "t.csv").write_text(lines(["x", "y"], pick(*cells), range(N), comma="|"), encoding="utf-8")
+    table = read_table(tmp_path / "t.csv", EncodingOptions("y"))
+    assert table.described()[0]["taken for"] == kind
+    assert table.X[0, table.features.index(feature)] == pytest.approx(value)
+    assert not any("weekday" in name for name in table.features)

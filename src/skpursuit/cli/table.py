@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from skpursuit.tables import EncodingOptions, ReadOptions, Table
 
 FORMATS = ("csv", "tsv", "parquet", "xlsx", "npz", "svmlight", "arff")
-SAID = ("number", "category", "yesno", "date", "dmy", "mdy", "ymd", "time", "drop")
+SAID = ("number", "category", "yesno", "date", "dmy", "mdy", "ymd", "time", "duration", "drop")
 SHOWN = 30  # features, and columns, of a table on the terminal
 FILE = click.Path(path_type=Path, allow_dash=True)
 COUNT, SHARE = click.IntRange(min=1), click.FloatRange(0.0, 0.9, min_open=True)
@@ -96,7 +96,7 @@ def opened(file: Path, read: dict[str, Any], out: Output) -> Iterator[tuple[Path
         def progress(bytes_read: int) -> None:
             nonlocal done
             done += bytes_read
-            meter("reading", done / size)
+            meter("reading", done / size if done <= size else None)  # a file that is packed holds more
 
         progress(0)
         told = lambda text: out.note(f"{name}: {text}")  # noqa: E731
@@ -451,8 +451,10 @@ def _predicted(
             refuse_all(columns.unknown(name, "id") for name in ids if name not in columns.raw)
         table = fitted.encoding.apply(columns)
         for name, found in table.found.items():
-            met[name, "hold categories the model does not know"] += found.unseen
-            met[name, "hold no value of their kind, and are filled"] += found.missing + found.strays
+            met[name, "hold categories that are rare or new to the model"] += found.unseen
+            met[name, "hold no usable value and are treated as missing ones were in the fit"] += (
+                found.missing + found.strays
+            )
         beside = [columns.raw[name].to_pylist() for name in ids]
         predictions = fitted.predictions(table, interval)
         yield [*ids, *predictions], list(zip(*beside, *predictions.values()))

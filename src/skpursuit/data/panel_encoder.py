@@ -1,12 +1,15 @@
 """How panels of codes are made: one pass over X where that can be, two where it must be.
 
 In F order a block of four columns stays in the first cache while its extremes are found and it is encoded. In
-C order X is streamed once, with scales that are predicted from a sample of its rows. Where the prediction
-failed for a column as a whole, the blocks that did it are encoded again with their extremes, a panel at a
-time; where many did (heavy tails, drifts), all of X is, 512 columns of a block at a time. So is X of few
-rows. A single entry beyond the prediction is cut off and costs its column a little, which is measured.
-Columns whose largest entry is far from one are divided by a power of two and encoded again, so that scales
-and errors stay within the range of float32. Threads take ranges of columns, or of blocks of whole rows.
+C order X is streamed once, with scales that are predicted from every 32nd row. The range that the sample has
+in a block of 512 rows tells how far entries reach: for a bell-shaped column well beyond the sample. Where the
+range of the whole sample is hardly wider (uniform, binary columns) they end just beyond it; where it is much
+wider the column drifts. Where the prediction failed for a column as a whole, the blocks that did it are
+encoded again with their extremes, a panel at a time; where many did (heavy tails, drifts), all of X is, some
+columns of a block at a time. So is X of few rows. A single entry beyond the prediction is cut off and costs
+its column a little, which is measured. Columns whose largest entry is far from one are divided by a power of
+two and encoded again, so that scales and errors stay within the range of float32. Threads take blocks, or in
+F order ranges of columns.
 """
 
 from __future__ import annotations
@@ -18,14 +21,25 @@ from numpy.typing import NDArray
 
 from skpursuit.kernels import panels as kernel
 from skpursuit.kernels.panel_vectors import PANEL, QUAD
+from skpursuit.kernels.panels import LOW_SCALE, ROWS
 from skpursuit.kernels.rows import flat_rows
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.lent import lent
 from skpursuit.numerics.threads import over_ranges
 
-PREDICTED_ROWS = 4 * kernel.ROWS  # fewer rows are not worth a sample
-TOLERATED = 1.5  # times the usual loss of a column up to which it may be due to entries that were cut off
+WIDTH = 1024  # columns of a block whose extremes are found before it is encoded, while it is in the cache
+STREAMED = 2**16  # columns of a block that one call of the kernel streams
+SAMPLED = 32  # every so many rows are in the sample: 16 of a block
+PREDICTED_ROWS = 4 * ROWS  # fewer rows are not worth a sample
+BELL = 1.15  # times the range of a block's sample, from which that of all is as of a bell-shaped column
+SPREAD = 1.22  # times that range, on both sides, up to which entries have codes then: 4.3 standard deviations
+STEADY = 0.4  # least share of a column's range that the samples of a block span, if it does not drift
+TWICE = 4.0  # times the square that rounding loses, from which entries of a block were cut off
+TOLERATED = 2.0  # times that square, up to which a column as a whole is good enough
 FAILED = 0.25  # share of panels whose prediction fails from which all are encoded with their extremes
+PEAKS = 2.0**-20, 2.0**60  # columns whose largest entry is not in between are encoded in other units
+
+Item = tuple[int, int, int]  # a block, its first column, and the number of columns
 
 
 class PanelEncoder:
@@ -34,127 +48,160 @@ class PanelEncoder:
     def __init__(self, X: Floats, fine: bool = False) -> None:
         n, d = X.shape
         self.X = X
-        panels, blocks = -(-d // PANEL), -(-n // kernel.ROWS)
+        panels, blocks = -(-d // PANEL), -(-n // ROWS)
         wide = panels * PANEL
         shape = panels, -(-n // 16) * 4, PANEL, QUAD
         self.codes = lent(shape, np.uint8)
         self.fine = lent(shape, np.uint8) if fine else np.empty(0, bool)
-        self.scale, self.error = (lent((k, blocks, wide), np.float32) for k in (1, 1 + fine))
-        self.scale, (self.centre, self.squares) = self.scale[0], lent((2, blocks, wide), np.float64)
-        for frame in (self.scale, self.centre, self.error, self.squares):
+        self.scale, self.factor = (lent((blocks, wide), np.float32) for _ in range(2))
+        self.centre, self.peak = (lent((blocks, wide), np.float64) for _ in range(2))
+        self.sums = lent((2 + fine, blocks, wide), np.float32)  # see `kernel.encode_block`
+        for frame in (self.scale, self.factor, self.centre, self.peak, self.sums):
             frame.fill(0.0)
-        self.peak, self.exponent = np.zeros(wide), np.zeros(d, np.intc)
+        self.exponent = np.zeros(d, np.intc)
+        self.rows = np.diff(np.append(np.arange(0, n, ROWS), n))  # of the blocks
 
     def build(self) -> dict[str, Any]:
         """The arrays of the codes, by name."""
         if self.X.size:
             self.encode_all()
-        if not np.isfinite(self.peak).all():
+        d, peak = self.X.shape[1], self.peak.max(axis=0, initial=0.0)
+        if not np.isfinite(peak).all():
             raise ValueError("matrix is not finite")
-        low, high = kernel.PEAKS
-        odd = (self.peak > 0.0) & ((self.peak < low) | (self.peak > high))
+        odd = (peak > 0.0) & ((peak < PEAKS[0]) | (peak > PEAKS[1]))
         if odd.any():
-            self.encode_odd(odd)
-        if not np.isfinite(self.error).all():  # a NaN is in no extremum, but in the sum of squares
+            self.encode_odd(odd[:d], peak[:d])
+        error = self.errors()
+        if not np.isfinite(error).all():  # a NaN is in no extremum, but in the sum of squares
             raise ValueError("matrix is not finite")
-        d = self.X.shape[1]
-        norms = np.sqrt(self.squares.sum(axis=0))[:d] * (1.0 + 2.0**-40)
+        if odd.any():  # entries that other units may have pushed below the smallest number
+            flat = odd & (self.scale == 0.0)
+            self.scale[flat] = LOW_SCALE
+            error[:, flat] += 2.0**-100
+        squares = self.scale[:, :d].astype(np.float64) ** 2
+        norms = np.sqrt((squares * self.sums[1, :, :d]).sum(axis=0)) * (1.0 + 2.0**-40)
         if self.fine.size:  # a second byte is up to half of a unit of the first
-            norms += 0.5 * np.sqrt(kernel.ROWS * (self.scale[:, :d].astype(np.float64) ** 2).sum(axis=0))
-        used = (self.scale.any(axis=0) | self.centre.any(axis=0))[:d]
-        peak = float(np.ldexp(low, self.exponent[used].max())) if used.any() else 0.0
-        frames = {"scale": self.scale, "centre": self.centre, "error": self.error, "norms": norms}
+            norms += 0.5 * np.sqrt(ROWS * squares.sum(axis=0))
+        used = peak[:d] > 0.0
+        least = float(np.ldexp(PEAKS[0], self.exponent[used].max())) if used.any() else 0.0
+        frames = {"scale": self.scale, "centre": self.centre, "error": error, "norms": norms}
         codes = {"codes": self.codes, "fine": self.fine.view(np.uint8)}
-        return codes | frames | {"exponent": self.exponent, "peak": peak}
+        return codes | frames | {"exponent": self.exponent, "peak": least}
+
+    @np.errstate(all="ignore")
+    def errors(self) -> NDArray[np.float32]:
+        """(1 or 2, blocks, columns): bounds of what one byte and both lose, wide enough for float32 here."""
+        error = np.sqrt(self.sums[::2], out=lent((len(self.sums) - 1, *self.scale.shape), np.float32))
+        error[1:] += np.float32(2.0**-19) * error[0]
+        error *= np.float32(1.0 + 2.0**-13)
+        error += np.sqrt(self.rows, dtype=np.float32)[:, None] * np.float32(2.0**-14 * (1.0 + 2.0**-10))
+        error *= self.scale
+        return error
 
     def encode_all(self) -> None:
         """Encode X as it lies in memory."""
-        (n, d), by_columns, memory = self.X.shape, flat_rows(self.X.T), flat_rows(self.X)
+        (n, d), by_columns = self.X.shape, flat_rows(self.X.T)
         if by_columns is not None:
             self.by_columns(*by_columns)
             return
-        even = 0 if memory is None else d - d % PANEL
-        if memory is not None and even and (n < PREDICTED_ROWS or not self.predicted(memory, even)):
-            self.with_extremes(self.every_block(0, even), *memory)
-        for first in range(even, d, kernel.WIDTH):
-            self.encode_copy(first, min(first + kernel.WIDTH, d))
+        even = 0 if flat_rows(self.X) is None else d - d % PANEL
+        if even and (n < PREDICTED_ROWS or not self.predicted(even)):
+            self.encode(self.every_block(0, even, WIDTH), self.X, extremes=True)
+        for first in range(even, d, WIDTH):
+            self.encode_copy(first, min(first + WIDTH, d))
 
     def by_columns(self, flat: Floats, stride: int) -> None:
         """Encode all columns, which are `stride` entries apart."""
-        (n, d), frames = self.X.shape, self.frames(flat.dtype)
-        outputs = self.scale, self.centre, self.error, self.squares, self.peak
+        frames = self.scale, self.centre, self.factor, self.peak, self.sums
 
         def task(lo: int, hi: int) -> None:
-            copy = np.empty(QUAD * kernel.ROWS, flat.dtype)
-            args: tuple[Any, ...] = (flat, stride, n, d, self.codes, self.fine, copy, *frames, *outputs)
-            kernel.encode_by_columns(lo, hi, *args)
+            copy, span = np.empty(QUAD * ROWS, flat.dtype), np.empty((2, QUAD), flat.dtype)
+            held = copy.view()
+            held.flags.writeable = False  # as memory of X: one compiled kernel for both
+            args: tuple[Any, ...] = (*self.X.shape, copy, held, span, *frames, self.codes, self.fine)
+            kernel.encode_by_columns(lo, hi, flat, stride, *args)
 
-        over_ranges(task, len(self.peak), PANEL, self.X.size, ())
+        over_ranges(task, self.scale.shape[1], PANEL, self.X.size, ())
 
-    def frames(self, dtype: Any) -> tuple[NDArray[Any], ...]:
-        """Scratch, an entry for each column: centres, factors, sums of squares and extremes."""
-        wide = len(self.peak)
-        single = np.float32
-        return (
-            np.empty(wide, dtype),
-            np.empty(wide, single),
-            np.empty((3, wide), single),
-            np.empty((2, wide), dtype),
-        )
+    def every_block(self, first: int, last: int, width: int) -> list[Item]:
+        """All blocks of the columns from first to last, by block."""
+        starts = range(first, last, width)
+        return [(b, j, min(width, last - j)) for b in range(len(self.rows)) for j in starts]
 
-    def predicted(self, memory: tuple[Floats, int], even: int) -> bool:
+    def predicted(self, even: int) -> bool:
         """Encode the columns up to `even` with predicted scales; False where too many would fail."""
-        n, blocks = self.X.shape[0], len(self.scale)
-        frame, factor, _, span = self.frames(self.X.dtype)
-        block, moments = np.empty_like(span), np.empty((3, len(frame)))
-        doubt = np.zeros((blocks, even // PANEL), bool)
-        sizes = np.diff(np.append(np.arange(0, n, kernel.ROWS), n))
-        sampled = 2 * int((-(-sizes // (2 * kernel.SAMPLED))).sum())
-
-        def predict(lo: int, hi: int) -> None:
-            kernel.sample_span(lo, hi, *memory, n, span, block, moments)
-            outputs = frame, factor, self.scale, self.centre, self.peak, doubt
-            kernel.predict(lo, hi, memory[0], span, moments, sampled, *outputs)
-
-        def encode(first: int, last: int) -> None:
-            tail, work = np.empty((QUAD, len(frame)), self.X.dtype), np.empty((3, len(frame)), np.float32)
-            given = (*memory, n, first, last, frame, factor, self.codes, self.fine, tail, work)
-            kernel.encode_stream(0, even, *given, self.scale, self.error, self.squares, doubt)
-
-        over_ranges(predict, even, kernel.WIDTH, sampled * even, ())
-        odd = doubt[0].copy()
-        if odd.mean() > FAILED:
+        odd, items = self.predict(even), self.every_block(0, even, STREAMED)
+        first = items[: len(items) // len(self.rows)]
+        loss, limits = self.sums[0, :, :even], self.rows[:, None].astype(np.float32) * (TWICE / 12.0)
+        self.encode(first, self.X)
+        if len(panels_of(odd | ~(loss[:1] <= limits[:1]))) > FAILED * (even // PANEL):  # tails show at once
             return False
-        encode(0, 1)  # heavy tails show in the first block
-        if doubt[0].mean() > FAILED:
+        self.encode(items[len(first) :], self.X)
+        failed = ~(loss.sum(axis=0) <= TOLERATED * limits.sum())
+        listed = panels_of(odd | (failed & ~(loss <= limits)))
+        if len(listed) > FAILED * loss.size / PANEL:
             return False
-        over_ranges(lambda lo, hi: encode(lo + 1, hi + 1), blocks - 1, 1, self.X.size, ())  # whole rows
-        usual = np.sqrt(sizes / 12.0) @ self.scale[:, :even]
-        failed = self.error[0, :, :even].sum(axis=0) > TOLERATED * usual
-        doubt &= odd | failed.reshape(-1, PANEL).any(axis=1)
-        if doubt.mean() > FAILED:
-            return False
-        again = np.argwhere(doubt)
-        listed = np.column_stack([again[:, 0], again[:, 1] * PANEL, np.full(len(again), PANEL)])
-        self.with_extremes(listed, *memory)
+        self.encode(listed, self.X, extremes=True)
         return True
 
-    def every_block(self, first: int, last: int) -> NDArray[np.intp]:
-        """All blocks of the columns from first to last."""
-        starts = range(first, last, kernel.WIDTH)
-        blocks = range(len(self.scale))
-        return np.array([(b, j, min(kernel.WIDTH, last - j)) for b in blocks for j in starts], np.intp)
+    @np.errstate(all="ignore")
+    def predict(self, even: int) -> NDArray[np.bool_]:
+        """Frames of the columns up to `even` from a sample of rows; those that drift or have odd sizes.
 
-    def with_extremes(self, listed: NDArray[np.intp], flat: Floats, stride: int, shift: int = 0) -> None:
-        """Encode some blocks with their own extremes, from memory whose rows are `stride` entries apart."""
-        if not len(listed):
-            return
-        frames = self.frames(flat.dtype)
-        tail = np.empty((QUAD, len(self.peak)), flat.dtype)
-        outputs = self.scale, self.centre, self.error, self.squares, self.peak
-        args = (listed, flat, stride, self.X.shape[0], shift, self.codes, self.fine, tail, *frames, *outputs)
-        entries = int(listed[:, 2].sum()) * kernel.ROWS
-        over_ranges(kernel.encode_blocks, len(self.peak), kernel.WIDTH, entries, args)
+        Scales are such that the extremes of the sample, and values that cut the range between them into 2, 3,
+        4, 6 or 12 equal parts, have codes without error.
+        """
+        span = lent((2, len(self.rows), even), self.X.dtype)
+        for b, (low, high) in enumerate(zip(*span)):
+            rows = self.X[b * ROWS : (b + 1) * ROWS : SAMPLED, :even]
+            rows.min(axis=0, out=low)
+            rows.max(axis=0, out=high)
+        peak = np.maximum(-span[0], span[1], out=self.peak[:, :even]).max(axis=0)
+        full = self.X.shape[0] // ROWS
+        below, above = span[:, :full].mean(axis=1, dtype=np.float64)
+        low, high = span[0].min(axis=0).astype(np.float64), span[1].max(axis=0).astype(np.float64)
+        wide, usual = high - low, above - below
+        bell = wide > BELL * usual
+        c = 0.5 * np.where(bell, below + above, low + high)
+        reach = np.maximum(high - c, c - low)
+        reach = np.where(bell, np.maximum(SPREAD * usual, 1.05 * reach), 1.1 * reach)
+        steps = 12.0 * np.maximum(np.floor(wide / reach * (127.0 / 12.0)), 1.0)
+        s = np.fmax((wide / steps).astype(np.float32), np.float32(LOW_SCALE))
+        self.centre[:, :even] = (low + np.rint((c - low) / s) * s).astype(self.X.dtype)
+        self.scale[:, :even], self.factor[:, :even] = s, 1.0 / s
+        ordinary = ((PEAKS[0] < peak) & (peak < PEAKS[1] / 16.0)) | (peak == 0.0)
+        return ~(ordinary & (usual >= STEADY * wide))
+
+    def encode(self, items: list[Item], X: Floats, shift: int = 0, extremes: bool = False) -> None:
+        """Encode some blocks in the frames that they have, or in those of their extremes.
+
+        Column j of the codes is column j - shift of X, whose columns are adjacent in memory.
+        """
+        memory = flat_rows(X)
+        assert memory is not None
+        flat, stride = memory
+        outputs = self.centre, self.factor, self.sums, self.codes, self.fine
+
+        def task(lo: int, hi: int) -> None:
+            for b, first, count in items[lo:hi]:
+                at = b * ROWS * stride + first - shift
+                if extremes:
+                    span = np.empty((2, count), X.dtype)
+                    kernel.extremes_of_rows(flat, at, stride, self.rows[b], *span)
+                    self.frame(b, slice(first, first + count), *span)
+                kernel.encode_block(b, first, count, flat, at, stride, len(X), *outputs)
+
+        over_ranges(task, len(items), 1, ROWS * sum(count for _, _, count in items), ())
+
+    @np.errstate(all="ignore")
+    def frame(self, b: int, at: slice, low: Floats, high: Floats) -> None:
+        """From the extremes, the centre and scale of some columns of a block; 0 for constant ones."""
+        c = 0.5 * (low + high).astype(np.float64)  # numbers of the type of X
+        half = np.maximum(high - c, c - low)
+        s = np.maximum((half * ((1.0 + 2.0**-20) / 127.0)).astype(np.float32), np.float32(LOW_SCALE))
+        self.centre[b, at], self.peak[b, at], self.sums[:, b, at] = c, np.maximum(-low, high), 0.0
+        self.scale[b, at] = np.where(half > 0.0, s, 0.0)
+        self.factor[b, at] = np.where(half > 0.0, 1.0 / s, 0.0)
 
     def encode_copy(self, first: int, last: int) -> None:
         """Encode some columns, from the first of a panel on, from a copy of them in C order.
@@ -168,16 +215,17 @@ class PanelEncoder:
         copy[:] = self.X[:, cols]
         if exponent.any():
             np.ldexp(copy, -exponent, out=copy)
-        copy.flags.writeable = False  # as memory of X: or else the kernel is compiled for both
-        self.with_extremes(self.every_block(first, first + wide), copy.ravel(), wide, first)
+        self.encode(self.every_block(first, first + wide, WIDTH), copy, first, extremes=True)
 
-    def encode_odd(self, odd: NDArray[np.bool_]) -> None:
+    def encode_odd(self, odd: NDArray[np.bool_], peak: Floats) -> None:
         """Encode panels with columns whose largest entries are far from one again, in other units."""
-        d = self.X.shape[1]
-        self.exponent[odd[:d]] = np.frexp(self.peak[:d][odd[:d]])[1]
+        self.exponent[odd] = np.frexp(peak[odd])[1]
         for panel in np.unique(np.flatnonzero(odd) // PANEL).tolist():
-            self.encode_copy(panel * PANEL, min((panel + 1) * PANEL, d))
-        # Entries that the scaling may have pushed below the smallest number are covered by a tiny error.
-        flat = odd & (self.scale == 0.0)
-        self.scale[flat] = kernel.LOW_SCALE
-        self.error[:, flat] += 2.0**-100
+            self.encode_copy(panel * PANEL, min((panel + 1) * PANEL, len(odd)))
+
+
+def panels_of(found: NDArray[np.bool_]) -> list[Item]:
+    """The panels of blocks in which a column is marked."""
+    b, column = np.nonzero(found)
+    pairs = np.unique(np.stack([b, column // PANEL * PANEL], axis=1), axis=0)
+    return [(block, first, PANEL) for block, first in pairs.tolist()]

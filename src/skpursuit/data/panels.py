@@ -37,7 +37,7 @@ from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.estimate import LEAST
 from skpursuit.numerics.lent import lent
 from skpursuit.numerics.scaling import VANISHED_SQUARES
-from skpursuit.numerics.threads import begin, over_ranges
+from skpursuit.numerics.threads import begin
 
 SLAB = 4 * PANEL  # ranges of columns given to a thread start at multiples of this
 
@@ -103,7 +103,7 @@ class PanelTile:
     scale : (blocks, columns padded to 16)
     error : (1 or 2, blocks, columns padded to 16); bounds of the 2-norm of what one byte loses in a block,
         and of what both lose
-    centre : (blocks, columns padded to 16), or (1, columns) where it is the same in all blocks
+    centre : (blocks, columns padded to 16)
     norms : (columns,) upper bounds of the 2-norms of scale * code, with second bytes where there are some
     exponent : (columns,) int; the codes are those of the column divided by two to this power
     peak : a number with peak <= the largest |entry| <= 2^80 peak
@@ -214,12 +214,17 @@ class PanelTile:
         Running ones with `before`; the first vector stands twice in these cuts if `before` is of no entries.
         """
         d, first = self.shape[1], int(before is not None and not before.size)
-        totals = np.ascontiguousarray(cuts.sums[first:, 0])
-        out = lent((len(totals), d), dtype)
-        start = np.empty(0) if before is None else before
-        args = (before is not None, products, first, cuts.each, start, self.centre, totals, unit, out)
-        over_ranges(kernel.add_up, d, kernel.STRIP, out.size * (len(self.scale) + cuts.each) // 4, args)
-        return out
+        totals = cuts.sums[first:, 0]
+        g = np.matmul(totals, self.centre[:, :d], out=lent((len(totals), d), np.float64))
+        if before is None:
+            for k in range(cuts.each):
+                g += products[k : len(totals) * cuts.each : cuts.each, :d]
+        else:
+            total = products[0, :d].astype(np.float64) if first else before / unit
+            for row, more in zip(g, products[first:, :d]):
+                total += more
+                row += total
+        return np.multiply(g, unit, out=g if dtype == g.dtype else lent(g.shape, dtype), casting="same_kind")
 
     # -- products ---------------------------------------------------------------------------------------
 
@@ -343,12 +348,23 @@ class PanelTile:
         """(1 or 2, blocks, columns): bounds of the 2-norm of what one byte and both lose in a block."""
         return self.error[:, :, : self.shape[1]] * self._powers
 
-    def decoded(self, cols: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Columns as the codes have them, the rows of an array; without bounds."""
-        out = lent((len(cols), self.shape[0]), np.float32)
-        args = (self.codes, self.scale, self.centre, np.asarray(cols, np.intp), out)
-        over_ranges(kernel.decode, len(cols), 1, out.size, args)
-        return out if not self.exponent[cols].any() else out * self._powers[cols, None].astype(np.float32)
+    def decoded(self, cols: NDArray[np.integer], fine: bool = False) -> NDArray[np.float32]:
+        """Columns as one byte has them, or both, the rows of an array; without bounds."""
+        cols, n = np.asarray(cols), self.shape[0]
+        out = lent((len(cols), len(self.scale), ROWS), np.float32)
+        lines, rest = np.split(out.reshape(len(cols), -1), [n], axis=1)
+        lines[:], rest[:] = self._bytes(self.codes, cols), 0.0
+        if fine:
+            lines += (self._bytes(self.fine, cols) - np.float32(128.0)) * np.float32(1.0 / FINE)
+        scale = self.scale[:, cols].T[..., None]
+        out *= scale
+        out += self.centre[:, cols].T[..., None].astype(np.float32) - np.float32(128.0) * scale
+        return lines if not self.exponent[cols].any() else lines * self._powers[cols, None].astype(np.float32)
+
+    def _bytes(self, codes: NDArray[np.uint8], cols: NDArray[np.integer]) -> NDArray[np.uint8]:
+        """The bytes of some columns, the rows of an array."""
+        quads = codes.view(np.uint32)[cols // PANEL, :, cols % PANEL, 0]
+        return quads.view(np.uint8)[:, : self.shape[0]]
 
 
 def block_norms(r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

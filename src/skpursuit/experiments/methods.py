@@ -22,8 +22,10 @@ import skpursuit
 from skpursuit._files import FileError
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.selectors import Query, Selection, Selector, as_selector
-from skpursuit.selectors.base import Bound, Expect, settle
+from skpursuit.selectors.base import Bound
 from skpursuit.selectors.greedy import empty_sums
+from skpursuit.selectors.query import Expect
+from skpursuit.selectors.settle import settle
 
 DECLARED = tomllib.loads(files(__package__).joinpath("studies.toml").read_text(encoding="utf-8"))
 METHODS: dict[str, dict[str, Any]] = DECLARED["methods"]

@@ -8,7 +8,7 @@ from skpursuit.kernels.encode_vectors import WIDTH, encode_codes, transpose
 from skpursuit.kernels.quantized import ROWS
 from skpursuit.kernels.vectors import GROUP, prefetch
 
-COMPILED_WITH = "4fcc2885cb14"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "1038296e51a4"  # digest of these files: Numba notes changes of its own file only
 
 LOW_SCALE = 2.0**-80  # smallest scale of a column that is not constant: its error is still a normal float32
 STRIP = 32  # rows encoded before they are stored by columns

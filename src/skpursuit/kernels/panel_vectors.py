@@ -4,12 +4,14 @@
 Only `multiply_panel` knows particular instructions, and only where it is asked for them.
 """
 
+from functools import partial
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from skpursuit.kernels.vectors import fetch, load
+from skpursuit.kernels.vectors import fetch, folded, load
 
 PANEL = 16  # columns whose codes lie together
 QUAD = 4  # rows whose codes of one column lie together
@@ -21,6 +23,7 @@ FETCH = 512  # bytes of a row that are asked for ahead
 
 I64, I32 = ir.IntType(64), ir.IntType(32)
 SINGLE, WHOLE = ir.VectorType(ir.FloatType(), PANEL), ir.VectorType(I32, PANEL)
+DOUBLE = ir.VectorType(ir.DoubleType(), PANEL)
 FAST = ("contract",)
 
 
@@ -46,6 +49,11 @@ def _store(builder, value, base, at):
     builder.store(value, builder.bitcast(builder.gep(base, [at]), value.type.as_pointer()), align=1)
 
 
+def _like(builder, v, kind):
+    """Numbers in float64 in the precision of another vector."""
+    return v if v.type == kind else builder.fptrunc(v, kind)
+
+
 def _rounded(builder, t):
     """Numbers cut to codes: (float32 whose low byte is the code plus 128, code).
 
@@ -63,9 +71,7 @@ def _encoded(builder, entries, centre, factor, fine):
 
     The second byte has what the first leaves, in units of 1 / FINE; both differences are exact.
     """
-    u = builder.fsub(entries, centre)
-    u = u if u.type == SINGLE else builder.fptrunc(u, SINGLE)
-    t = builder.fmul(u, factor)
+    t = builder.fmul(_like(builder, builder.fsub(entries, centre), SINGLE), factor)
     shifted, code = _rounded(builder, t)
     left = builder.fsub(t, code)
     if not fine:
@@ -85,30 +91,34 @@ def _add_square(builder, total, v):
 
 
 @intrinsic
-def encode_rows(_context, x, at, stride, count, frame, factor, work, column, codes, fine, place, step):
+def encode_rows(
+    _context, x, at, stride, left, count, frame, factor, work, column, apart, codes, fine, place, step
+):
     """Encode four rows of `count` columns, a multiple of PANEL, from x[at], rows being `stride` apart.
 
-    With t = (x - frame) * factor a code is t, cut to -127 ... 127 and rounded, plus 128. Bytes of the first
-    panel go to codes[place:], those of the next `step` further, and second bytes to the same places of
-    `fine`, if that is an array of bytes. Squares of t - code are added to work[0, column:], those of the
-    codes to work[1, column:], those of what both bytes leave to work[2, column:]; frames and factors begin at
-    `column` too.
+    Where fewer than four are `left` the last of them is repeated. With t = (x - frame) * factor a code is t,
+    cut to -127 ... 127 and rounded, plus 128. Bytes of the first panel go to codes[place:], those of the next
+    `step` further, and second bytes to the same places of `fine`, if that is an array of bytes. Squares of
+    t - code are added to work[column:], those of the codes `apart` further, those of what both bytes leave
+    again `apart` further; frames and factors begin at `column` too.
     """
 
     def codegen(context, builder, signature, args):
-        x, at, stride, count, frame, factor, work, column, codes, fine, place, step = _data(
+        x, at, stride, left, count, frame, factor, work, column, apart, codes, fine, place, step = _data(
             context, builder, signature, args
         )
-        planes = _planes(codes, fine, signature, 9)
+        planes = _planes(codes, fine, signature, 11)
         own = ir.VectorType(x.type.pointee, PANEL)
-        rows = [builder.gep(x, [builder.add(at, builder.mul(stride, I64(k)))]) for k in range(QUAD)]
-        shape = context.make_array(signature.args[6])(context, builder, args[6]).shape
-        width = builder.extract_value(shape, 1)
+        last = builder.sub(left, I64(1))
+        rows = []
+        for k in range(QUAD):
+            row = builder.select(builder.icmp_signed("<", I64(k), last), I64(k), last)
+            rows.append(builder.gep(x, [builder.add(at, builder.mul(stride, row))]))
         line = 64 // (signature.args[0].dtype.bitwidth // 8)
         with cgutils.for_range_slice(builder, I64(0), count, I64(PANEL)) as (j, _):
             col = builder.add(column, j)
-            places = [builder.add(col, builder.mul(width, I64(p))) for p in range(1 + len(planes))]
-            c, f = load(builder, frame, col, own), load(builder, factor, col, SINGLE)
+            places = [builder.add(col, builder.mul(apart, I64(p))) for p in range(1 + len(planes))]
+            c, f = _like(builder, load(builder, frame, col, DOUBLE), own), load(builder, factor, col, SINGLE)
             sums = [load(builder, work, to, SINGLE) for to in places]
             words = [None] * len(planes)
             for k, row in enumerate(rows):
@@ -129,11 +139,13 @@ def encode_rows(_context, x, at, stride, count, frame, factor, work, column, cod
         return context.get_dummy_value()
 
     n = types.intp
-    return types.void(x, n, n, n, frame, factor, work, n, codes, fine, n, n), codegen
+    return types.void(x, n, n, n, n, frame, factor, work, n, n, codes, fine, n, n), codegen
 
 
 @intrinsic
-def encode_lines(_context, x, at, stride, count, frame, factor, work, column, codes, fine, place, ahead):
+def encode_lines(
+    _context, x, at, stride, count, frame, factor, work, column, apart, codes, fine, place, ahead
+):
     """Encode `count` rows, a multiple of 16, of four columns from x[at], columns being `stride` apart.
 
     As `encode_rows`; each column's rows lie together. Bytes go to codes[place:], quads of rows SLOT apart.
@@ -141,14 +153,16 @@ def encode_lines(_context, x, at, stride, count, frame, factor, work, column, co
     """
 
     def codegen(context, builder, signature, args):
-        x, at, stride, count, frame, factor, work, column, codes, fine, place, ahead = _data(
+        x, at, stride, count, frame, factor, work, column, apart, codes, fine, place, ahead = _data(
             context, builder, signature, args
         )
-        planes = _planes(codes, fine, signature, 9)
+        planes = _planes(codes, fine, signature, 10)
         own, bytes_ = ir.VectorType(x.type.pointee, PANEL), ir.VectorType(ir.IntType(8), PANEL)
         lines = [builder.gep(x, [builder.add(at, builder.mul(stride, I64(k)))]) for k in range(QUAD)]
         columns = [builder.add(column, I64(k)) for k in range(QUAD)]
-        frames = [_splat(builder, builder.load(builder.gep(frame, [col]))) for col in columns]
+        frames = [
+            _like(builder, _splat(builder, builder.load(builder.gep(frame, [col]))), own) for col in columns
+        ]
         factors = [_splat(builder, builder.load(builder.gep(factor, [col]))) for col in columns]
         sums = [[cgutils.alloca_once(builder, SINGLE) for _ in range(QUAD)] for _ in range(1 + len(planes))]
         for four in sums:
@@ -171,23 +185,15 @@ def encode_lines(_context, x, at, stride, count, frame, factor, work, column, co
             for plane, four in zip(planes, words):
                 for k, quad in enumerate(_transposed(builder, four, quarter)):
                     _store(builder, quad, plane, builder.add(first, I64(k * SLOT)))
-        shape = context.make_array(signature.args[6])(context, builder, args[6]).shape
-        width = builder.extract_value(shape, 1)
         for part, four in enumerate(sums):
             for k, held in enumerate(four):
-                v = builder.load(held)
-                while v.type.count > 1:
-                    half = v.type.count // 2
-                    kind = ir.VectorType(I32, half)
-                    low = ir.Constant(kind, list(range(half)))
-                    high = ir.Constant(kind, list(range(half, 2 * half)))
-                    v = builder.fadd(builder.shuffle_vector(v, v, low), builder.shuffle_vector(v, v, high))
-                to = builder.add(columns[k], builder.mul(width, I64(part)))
-                builder.store(builder.extract_element(v, I32(0)), builder.gep(work, [to]))
+                to = builder.add(columns[k], builder.mul(apart, I64(part)))
+                total = folded(builder, builder.load(held), builder.fadd)
+                builder.store(total, builder.gep(work, [to]))
         return context.get_dummy_value()
 
     n = types.intp
-    return types.void(x, n, n, n, frame, factor, work, n, codes, fine, n, n), codegen
+    return types.void(x, n, n, n, frame, factor, work, n, n, codes, fine, n, n), codegen
 
 
 def _transposed(builder, four, quarter):
@@ -223,13 +229,8 @@ def extremes(_context, x, at, count, span, column):
         shape = context.make_array(signature.args[3])(context, builder, args[3]).shape
         width = builder.extract_value(shape, 1)
         for sign, held, to in (("<", low, column), (">", high, builder.add(column, width))):
-            v = builder.load(held)
-            while v.type.count > 1:
-                half = v.type.count // 2
-                kind = ir.VectorType(I32, half)
-                parts = [ir.Constant(kind, list(range(k, k + half))) for k in (0, half)]
-                v = pick(sign, *(builder.shuffle_vector(v, v, part) for part in parts))
-            builder.store(builder.extract_element(v, I32(0)), builder.gep(span, [to]))
+            v = folded(builder, builder.load(held), partial(pick, sign))
+            builder.store(v, builder.gep(span, [to]))
         return context.get_dummy_value()
 
     n = types.intp

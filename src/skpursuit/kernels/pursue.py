@@ -1,14 +1,12 @@
-"""Pursuit on a Gram matrix, and which columns it may have overlooked; see `selectors/speculation.py`."""
+"""Pursuit on a Gram matrix; see `selectors/speculation.py`."""
 
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-WIDTH = 256  # columns that are looked at together: their numbers stay in the first cache
 
-
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def pursue(gram: Any, c: Any, sizes: Any, least: float, order: Any, rows: Any, amounts: Any) -> Any:
     """Greedy least squares on columns with products `gram`, from their products `c` with the residual.
 
@@ -44,38 +42,3 @@ def pursue(gram: Any, c: Any, sizes: Any, least: float, order: Any, rows: Any, a
             c[a] -= amount * row[a]
         order[t], amounts[t] = best, amount
     return order.shape[0]
-
-
-@njit(cache=True, nogil=True)
-def overlooked(lo, hi, g, norms, errors, wide, loss, factors, limits, first):  # type: ignore[no-untyped-def]
-    """Lower first[j], for columns lo to hi, to the first step at which |x_j . r_t| may reach limits[t].
-
-    The product lies within ``norms[t] . errors[:, j] + loss[t] . factors[:, j]`` of g[t, j]. `wide` has the
-    sum of the errors of each column: with the largest of norms[t] it gives a bound that is not as tight but
-    takes one multiplication, and the tight one is made only where that does not do. All numbers are float32;
-    comparisons are written so that NaN counts as reaching the limit.
-    """
-    reach = np.empty(WIDTH, np.float32)
-    for start in range(lo, hi, WIDTH):
-        # Lines that begin at start: LLVM makes vectors of loops over them, but not of loops from start on.
-        stop = min(start + WIDTH, hi)
-        most = wide[start:stop]
-        for t in range(g.shape[0]):
-            limit, top, near, products = limits[t], norms[t].max(), 0, g[t, start:stop]
-            for a in range(most.size):
-                reach[a] = abs(products[a]) + top * most[a]
-            for p in range(loss.shape[1]):
-                amount, part = loss[t, p], factors[p, start:stop]
-                for a in range(most.size):
-                    reach[a] += amount * part[a]
-            for a in range(most.size):
-                near += not (reach[a] < limit)
-            if near == 0:
-                continue
-            for a in range(most.size):
-                if not (reach[a] < limit) and first[start + a] > t:
-                    bound = reach[a] - top * most[a]
-                    for b in range(errors.shape[0]):
-                        bound += norms[t, b] * errors[b, start + a]
-                    if not (bound < limit):
-                        first[start + a] = t

@@ -12,7 +12,7 @@ from numba import njit
 
 from skpursuit.kernels.vectors import dot, prefetch
 
-COMPILED_WITH = "dc5c00153bfb"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "2f31b2f868eb"  # digest of these files: Numba notes changes of its own file only
 
 ROWS = 512  # rows in a block; with more the 32-bit sums could overflow
 LANES = 64  # rows are padded to a multiple of this many zero codes

@@ -42,7 +42,7 @@ def dot(_context, codes, start, residual, first, count):
         total = builder.load(lanes[0])
         for lane in lanes[1:]:
             total = builder.add(total, builder.load(lane))
-        return _sum_lanes(builder, total, 8)
+        return folded(builder, total, builder.add)
 
     return types.int32(codes, types.intp, residual, types.intp, types.intp), codegen
 
@@ -73,14 +73,11 @@ def load(builder, base, offset, vector):
     return builder.load(at, align=1)
 
 
-def _sum_lanes(builder, total, width):
-    """Sum of the lanes of an integer vector."""
-    i32 = ir.IntType(32)
-    while width > 1:
-        width //= 2
-        low = ir.Constant(ir.VectorType(i32, width), list(range(width)))
-        high = ir.Constant(ir.VectorType(i32, width), list(range(width, 2 * width)))
-        total = builder.add(
-            builder.shuffle_vector(total, total, low), builder.shuffle_vector(total, total, high)
-        )
-    return builder.extract_element(total, i32(0))
+def folded(builder, v, combine):
+    """The lanes of a vector made one, half with half."""
+    while v.type.count > 1:
+        half = v.type.count // 2
+        kind = ir.VectorType(ir.IntType(32), half)
+        parts = [ir.Constant(kind, list(range(k, k + half))) for k in (0, half)]
+        v = combine(*(builder.shuffle_vector(v, v, part) for part in parts))
+    return builder.extract_element(v, ir.IntType(32)(0))

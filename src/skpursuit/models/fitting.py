@@ -32,9 +32,11 @@ from skpursuit.selectors import NAMES
 from skpursuit.solvers import solver_names
 from skpursuit.tables import Table
 from skpursuit.tables.errors import Refused, naming
+from skpursuit.tables.spelling import TRUTH
 
 FEWEST_ROWS = 10
 FEWEST_OF_A_CLASS = 4
+RARE_ROWS = 0.05  # share of the rows up to which those of rarer classes are left out
 FEWEST_HELD_OUT = 2  # R2 of one row is not defined
 FOLDS = 5
 LARGEST_TARGET = 1e75  # the spread of squared errors takes fourth powers, which overflow beyond
@@ -122,6 +124,20 @@ def task_of(y: np.ndarray) -> str:
     return "classification" if y.dtype.kind not in "fiub" or len(np.unique(y)) == 2 else "regression"
 
 
+def without_rare(table: Table, options: FitOptions) -> tuple[Table, dict[str, int]]:
+    """Leave out rows of classes that are too rare to learn, where they are few; tell how many of each."""
+    y = np.asarray(table.y)
+    if (task_of(y) if options.task == "auto" else options.task) == "regression":
+        return table, {}
+    labels, places, counts = np.unique(y, return_inverse=True, return_counts=True)
+    few = counts < FEWEST_OF_A_CLASS
+    if not few.any() or counts[few].sum() > RARE_ROWS * len(y) or (~few).sum() < 2:
+        return table, {}
+    keep = ~few[places]
+    rare = dict(zip(map(str, labels[few].tolist()), counts[few].tolist()))
+    return replace(table, X=take_rows(table.X, np.flatnonzero(keep)), y=y[keep]), rare
+
+
 def losses_of(task: str) -> list[str]:
     """The losses that can fit a task, its own first: classes need one that gives their probabilities."""
     classes = task == "classification"
@@ -131,11 +147,15 @@ def losses_of(task: str) -> list[str]:
 
 def fit_table(table: Table, options: FitOptions) -> Outcome:
     """Fit a sparse model to a table and judge it; TableError if it has too few rows, or a class has."""
+    table, rare = without_rare(table, options)
     y = np.asarray(table.y)
     with naming(table.path):
         options = checked(y, table.X.shape[1], options)
         train, test = split_rows(y, options)
-    regression = options.task == "regression"
+    regression, labels = options.task == "regression", np.unique(y)
+    if not regression and len(labels) == 2 and TRUTH.get(str(labels[0]).casefold()):
+        labels = labels[::-1]  # effects are those on yes, whatever the order of letters
+        y = (y == labels[1]).astype(int)
     X_train, X_test = take_rows(table.X, train), take_rows(table.X, test)
     options.progress(f"fitting to {1 - options.test_share:.0%} of the rows", None)
     score = fitted(X_train, y[train], options).score(X_test, y[test])
@@ -149,10 +169,12 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
     final = judged.path if options.k is None else fitted(table.X, y, options)
     actual, predicted = judged.at(judged.chosen)
     info = info_of(final, options, actual, predicted) | {"rows": len(y), "held_out_rows": len(test)}
-    info["held_out_score"] = float(score)
+    info |= {"held_out_score": float(score), "rare_classes": rare}
     classes = None if regression else final.classes_
     return Outcome(
-        model=linear_model(table, final.coef_, final.intercept_, classes, info),
+        model=linear_model(
+            table, final.coef_, final.intercept_, None if regression else labels.tolist(), info
+        ),
         task=options.task,
         score=float(score),
         baseline=float(baseline),
@@ -162,7 +184,7 @@ def fit_table(table: Table, options: FitOptions) -> Outcome:
         effects=_effects(table, y, final.coef_, replace(options, ridge=info["ridge"] or None)),
         path=judged.path,
         features=table.features,
-        actual=actual,
+        actual=labels[actual] if y.dtype.kind == "i" else actual,
         predicted=predicted,
         chosen=options.k is None,
         at_limit=judged.at_limit,

@@ -73,7 +73,7 @@ def fit_large(
     constant = (DummyRegressor() if classes is None else DummyClassifier()).fit(y[train, None], y[train])
     score = r2_score if classes is None else accuracy_score
     info = info_of(final, options, y[test], guesses[test])
-    info |= {"rows": int(keep.sum()), "held_out_rows": len(test)}
+    info |= {"rows": int(keep.sum()), "held_out_rows": len(test), "rare_classes": {}}
     info["held_out_score"] = float(score(y[test], said_classes))
     filled = tuple(
         replace(kind, fill=moments.get(kind.name, (None,))[0]) if isinstance(kind, Number) else kind

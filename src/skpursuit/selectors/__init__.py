@@ -6,7 +6,8 @@ from importlib import import_module
 
 from skpursuit.parameters import check_choice, shown
 from skpursuit.problem.score import Absolute, Group, Signed
-from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector
+from skpursuit.selectors.base import Bound, Selector
+from skpursuit.selectors.query import Expect, Query, Selection
 
 __all__ = [
     "Absolute",

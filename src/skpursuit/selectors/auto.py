@@ -11,10 +11,12 @@ from skpursuit.data.design import Design
 from skpursuit.kernels import loaded
 from skpursuit.numerics.tuning import LOAD_KERNELS, SURE, WAITING_SHARE
 from skpursuit.parameters import check_flag
-from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector, exact_answer
+from skpursuit.selectors.base import Bound, Selector
 from skpursuit.selectors.certified import Certified
 from skpursuit.selectors.exact import Exact
 from skpursuit.selectors.gram import Gram
+from skpursuit.selectors.query import Expect, Query, Selection
+from skpursuit.selectors.settle import exact_answer
 from skpursuit.selectors.sketch import Sketch
 
 MEMINFO = "/proc/meminfo"  # of Linux

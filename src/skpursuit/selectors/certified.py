@@ -17,19 +17,11 @@ from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.tuning import LONG, NANO, PRICES, RECOMPUTED, SERVES, TALL
 from skpursuit.parameters import check_count, check_flag, check_number
-from skpursuit.selectors.base import (
-    NOTHING,
-    Bound,
-    CodeOrigin,
-    Expect,
-    Memory,
-    Query,
-    Selection,
-    Selector,
-    settle,
-)
+from skpursuit.selectors.base import Bound, Selector
 from skpursuit.selectors.column_sums import CodeSums, codes_pay
 from skpursuit.selectors.exact import Exact
+from skpursuit.selectors.query import NOTHING, Expect, Memory, Query, Selection
+from skpursuit.selectors.settle import CodeOrigin, settle
 from skpursuit.selectors.speculation import Speculation
 
 

@@ -33,7 +33,7 @@ from skpursuit.numerics.sums import scaled_norm
 from skpursuit.numerics.threads import helpers
 from skpursuit.problem.score import Score, top
 from skpursuit.problem.state import State
-from skpursuit.selectors.base import NOTHING, Memory, Query
+from skpursuit.selectors.query import NOTHING, Memory, Query
 
 SINGLE_EPS = float(np.finfo(np.float32).eps)
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from skpursuit.data.design import Design
 from skpursuit.numerics.tuning import CACHE, NANO, PRICES, SPARSE_SHARE
-from skpursuit.selectors.base import Expect, Query, Selection, Selector, exact_answer
+from skpursuit.selectors.base import Selector
+from skpursuit.selectors.query import Expect, Query, Selection
+from skpursuit.selectors.settle import exact_answer
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,11 @@ from skpursuit.data.grams import GRAM_WIDTH, squares_fit
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.tuning import GRAM_USED, NANO, PRICES, RECOMPUTED
 from skpursuit.parameters import check_count, check_flag
-from skpursuit.selectors.base import NOTHING, Bound, Expect, Memory, Query, Selection, Selector, settle
+from skpursuit.selectors.base import Bound, Selector
 from skpursuit.selectors.column_sums import GramSums
 from skpursuit.selectors.exact import Exact, product_seconds
+from skpursuit.selectors.query import NOTHING, Expect, Memory, Query, Selection
+from skpursuit.selectors.settle import settle
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,9 @@ from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.finite import NotFinite
 from skpursuit.parameters import check_instance
 from skpursuit.problem.score import top
-from skpursuit.selectors.base import Bound, Expect, Query, Round, Selection, Selector, settle
+from skpursuit.selectors.base import Bound, Round, Selector
+from skpursuit.selectors.query import Expect, Query, Selection
+from skpursuit.selectors.settle import settle
 from skpursuit.selectors.stop import RowsSoFar, Stability, StopRule
 
 MOST_INDEX = 2**16 - 1  # with longer indices too few bits would be left to tell values apart

@@ -23,18 +23,10 @@ from skpursuit.numerics.finite import kth_largest
 from skpursuit.numerics.tuning import HALVING_CODES
 from skpursuit.parameters import check_choice, check_flag, check_number
 from skpursuit.problem.score import top, top_set
-from skpursuit.selectors.base import (
-    Bound,
-    CodeOrigin,
-    Expect,
-    Query,
-    Round,
-    Selection,
-    Selector,
-    settle,
-    sorted_out,
-)
+from skpursuit.selectors.base import Bound, Round, Selector
 from skpursuit.selectors.greedy import by_energy, empty_sums, partial_sums
+from skpursuit.selectors.query import Expect, Query, Selection
+from skpursuit.selectors.settle import CodeOrigin, settle, sorted_out
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,9 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.parameters import check_count, check_number
 from skpursuit.problem.score import top
-from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector, settle
+from skpursuit.selectors.base import Bound, Selector
+from skpursuit.selectors.query import Expect, Query, Selection
+from skpursuit.selectors.settle import settle
 
 FIRST = 16  # pulls of every arm before intervals say anything
 RIVALS = 8  # arms that are pulled beside the leaders, at least

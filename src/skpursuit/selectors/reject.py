@@ -11,7 +11,8 @@ from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import Indices
 from skpursuit.parameters import check_number
 from skpursuit.problem.score import top, top_set
-from skpursuit.selectors.base import Bound, Expect, Query, Selection, Selector
+from skpursuit.selectors.base import Bound, Selector
+from skpursuit.selectors.query import Expect, Query, Selection
 
 MOST_READINGS = 16  # full readings of X that an answer may cost where no single entries can be read
 

@@ -21,9 +21,10 @@ from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.tuning import FAR_ABOVE, PRICES, SERVES
 from skpursuit.parameters import check_count
 from skpursuit.problem.score import top
-from skpursuit.selectors.base import NOTHING, Bound, Expect, Memory, Query, Selection, Selector
+from skpursuit.selectors.base import Bound, Selector
 from skpursuit.selectors.certified import codes_seconds
 from skpursuit.selectors.exact import Exact
+from skpursuit.selectors.query import NOTHING, Expect, Memory, Query, Selection
 from skpursuit.selectors.speculation import Speculation
 
 FIRST = 12  # columns computed exactly, beside those asked for, before asking whether that is enough

@@ -4,10 +4,10 @@ A pursuit with squared loss that asks for one column at a time would read the co
 nearly all of its next atoms are among the hundred columns that score best now. So a round guesses them first.
 It runs orthogonal matching pursuit on those hundred columns, decoded, as long as its winners stay clearly
 above all other columns; gathers the atoms from X in one sweep; and pursues once more among them exactly. That
-gives the residual before every step. One pass over the codes multiplies all these residuals, and one kernel
-(`kernels/pursue.py`) tells for every step which columns could have won instead of the guess. Those few are
-computed. The path is proven up to the first step where one of them wins. That step has its answer too, and
-the next round begins behind it.
+gives the residual before every step. One pass over the codes multiplies all these residuals, and the bounds
+of the products tell for every step which columns could have won instead of the guess. Those few are computed.
+The path is proven up to the first step where one of them wins. That step has its answer too, and the next
+round begins behind it.
 
 The solver knows nothing of this. It asks step by step, and is answered from the path as long as its residual
 is that of the path. The two are computed in different ways and differ by rounding. So every proof holds for
@@ -33,10 +33,10 @@ from skpursuit.numerics.estimate import EPS, Estimate
 from skpursuit.numerics.finite import are_ordinary
 from skpursuit.numerics.lent import lent
 from skpursuit.numerics.sums import scaled_norm, scaled_norms
-from skpursuit.numerics.threads import over_ranges
 from skpursuit.numerics.tuning import ABOVE, FEW_STEPS, GUESSES, MOST_DOUBTS, PATIENCE, POOL
 from skpursuit.problem.score import Absolute, top
-from skpursuit.selectors.base import Expect, Query, Selection, settle
+from skpursuit.selectors.query import Expect, Query, Selection
+from skpursuit.selectors.settle import settle
 
 if TYPE_CHECKING:  # what it imports takes a second to load
     from skpursuit.data.panels import Represented
@@ -185,7 +185,8 @@ class Speculation:
         if len(pool) == 0:
             return None
         single_r, single_Q = r.astype(np.float32), Q.astype(np.float32)
-        rough = pursued(codes.decoded(pool), single_Q, single_r, steps, self.above * float(scores[pool[-1]]))
+        decoded, least = codes.decoded(pool, self.frames.fine), self.above * float(scores[pool[-1]])
+        rough = pursued(decoded, single_Q, single_r, steps, least)
         atoms = pool[rough.order] if len(rough.order) else pool[:1]
         # Where a column costs a pass over X, those that score high are gathered too.
         likely = (lambda count: top(scores, count)) if self.design.columns_are_dear else None
@@ -228,7 +229,7 @@ class Speculation:
 
 
 class Frames:
-    """What one byte of the codes, or both, may lose, for the kernel: in float32, rounded up, columns last."""
+    """What one byte of the codes, or both, may lose: in float32, rounded up, columns last."""
 
     def __init__(self, design: Design, fine: bool = False) -> None:
         self.design, self.codes, self.fine = design, design.codes(), fine
@@ -244,25 +245,20 @@ class Frames:
         return self.codes.sizes
 
     @cached_property
-    def _errors(self) -> tuple[Floats, Floats]:
-        errors = self.codes.block_errors(self.fine)
-        return single(errors), single(errors.sum(axis=0))
-
-    @cached_property
     def _factors(self) -> Floats:
-        return single(np.vstack([self.codes.factors.T, self.sizes]))
+        return single(np.vstack([self.codes.block_errors(self.fine), self.codes.factors.T, self.sizes]))
 
     def overlooked(self, followed: Followed, reach: Floats, limits: Floats) -> Indices:
         """For each column the first step at which it may score limits[t] within `reach` of the residual."""
-        from skpursuit.kernels.pursue import overlooked
-
         steps, d = followed.g.shape
-        norms, loss = followed.norms, np.column_stack([followed.loss, reach])
-        terms = norms.shape[1] + loss.shape[1] + 16  # of sums in float32, whose rounding lowers the limits
+        amounts = single(np.column_stack([followed.norms, followed.loss, reach]))
+        terms = amounts.shape[1] + 16  # of sums in float32, whose rounding lowers the limits
         lowered = (limits * (1.0 - terms * 2.0**-22)).astype(np.float32)
-        first = np.full(d, steps)
-        args = (followed.g, single(norms), *self._errors, single(loss), self._factors, lowered, first)
-        over_ranges(overlooked, d, 256, 2 * steps * d, args)
+        most = np.matmul(amounts, self._factors, out=lent((steps, d), np.float32))
+        most += np.abs(followed.g, out=lent((steps, d), np.float32), casting="same_kind")
+        able = ~(most < lowered[:, None])  # NaN may be anything
+        cols, first = np.flatnonzero(able.any(axis=0)), np.full(d, steps)
+        first[cols] = able[:, cols].argmax(axis=0)
         return first
 
 

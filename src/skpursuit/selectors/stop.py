@@ -15,7 +15,7 @@ from typing import Any
 from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import check_count, check_number, shown
 from skpursuit.problem.score import top
-from skpursuit.selectors.base import Query
+from skpursuit.selectors.query import Query
 
 LOOK = 128  # rows between two looks at the estimates, at most: a look costs about as much as reading two rows
 

@@ -19,7 +19,7 @@ from skpursuit.numerics.arrays import Indices
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top_set
 from skpursuit.problem.state import State, Status, empty_state
-from skpursuit.selectors.base import Query
+from skpursuit.selectors.query import Query
 from skpursuit.solvers.base import Asks, Solver, decrease_status, residual_status
 
 BLOWN_UP = 100.0  # times the objective of the zero model: what no useful iterate reaches

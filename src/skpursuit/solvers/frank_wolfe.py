@@ -21,7 +21,7 @@ from skpursuit.problem.problem import Problem
 from skpursuit.problem.sets import SET_METHODS, ConvexSet, L1Ball, comes_in_any_size
 from skpursuit.problem.state import Move, State, Status
 from skpursuit.problem.units import scaled_size
-from skpursuit.selectors.base import Query
+from skpursuit.selectors.query import Query
 from skpursuit.solvers.active_set import VARIANTS, Atom, Point, moved
 from skpursuit.solvers.base import Asks, Solver, scaled_tol
 from skpursuit.solvers.line_search import RULES, SearchLine

@@ -26,7 +26,7 @@ from skpursuit.parameters import check_number
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import Score, Signed
 from skpursuit.problem.state import Move, State, Status, empty_state
-from skpursuit.selectors.base import Query, Selection
+from skpursuit.selectors.query import Query, Selection
 from skpursuit.solvers.base import Asks, Solver, decrease_status, residual_status
 
 IN_A_ROW = 4  # columns rejected one after the other before all that depend are looked for

@@ -15,7 +15,7 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top
 from skpursuit.problem.state import State, Status
-from skpursuit.selectors.base import Query
+from skpursuit.selectors.query import Query
 from skpursuit.solvers.base import Asks, Solver, residual_status
 from skpursuit.solvers.cosamp import GraSP, best, start, watched
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, Status, empty_state
-from skpursuit.selectors.base import Query
+from skpursuit.selectors.query import Query
 from skpursuit.solvers.base import Asks, Solver, residual_status
 from skpursuit.solvers.cosamp import pruned
 

@@ -29,7 +29,7 @@ from .readers import (
     read_svmlight,
     stream_parquet,
 )
-from .source import check_readable
+from .source import check_readable, unpacked_name
 
 __all__ = [
     "Column",
@@ -73,7 +73,7 @@ def _format_of(path: Path, options: ReadOptions) -> str:
     if path.is_dir() and parquet_files(path):
         return "parquet"
     check_readable(path)
-    extension = path.suffix.lower().lstrip(".")
+    extension = unpacked_name(path).suffix.lower().lstrip(".")
     name = options.format or _EXTENSIONS.get(extension, extension)
     if name not in FORMATS:
         raise Refused("unknown format" if name else "no extension", format=name, known=", ".join(FORMATS))

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from .columns import MOST_TOTALS, Columns, ReadOptions, different, is_total, may_have_totals, trailing_totals
-from .errors import Refused, refuse_all, show
+from .errors import Refused, listing, refuse_all, show
 from .source import BlockStream, TextFile, examine
 from .spelling import MISSING, ONLY
 
@@ -36,6 +36,7 @@ END_NUMBER = "-9.876543210123e-299"  # the same where numbers are read
 LARGE = 2**23  # bytes from which columns that look like plain numbers are read as such at once
 PLAIN = re.compile(r"[+-]?\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?")  # a decimal point beyond doubt
 PREAMBLE = 10  # lines above the header, at most
+HEADED = 21  # lines, the header first, that tell whether it goes on in the next one
 WIDE = 20  # characters of a bad line that are shown
 MOST_AFTER = MOST_TOTALS + 1  # rows at the end that are not data: totals, and the one that is put there
 
@@ -182,15 +183,44 @@ def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[
     if not options.header:
         return [f"c{j + 1}" for j in range(len(rows[0]))], 0
     header, above = _find_header(rows)
+    for top in (above - 1, above):
+        if top >= 0 and (both := _two_lines(rows[top : top + HEADED])):
+            options.told(f"the header has two lines, read as {listing(both, 4)}")
+            return both, top + 2
     if _is_data(header):
         raise Refused("no header", width=len(header))
     if above:
         title = " ".join(filter(None, rows[0]))
         options.told(f"what stands above the header is left out: {show(title)}")
-    if _are_units(rows[above + 1 : above + 21]):
+    if _are_units(rows[above + 1 : above + HEADED]):
         options.told(f"the line below the header is left out: {show(' '.join(rows[above + 1]))}")
         return header, above + 2
     return header, above + 1
+
+
+def _two_lines(rows: Sequence[list[str]]) -> list[str]:
+    """Return the names of a header of two lines, of groups and of columns; nothing if it is none.
+
+    A group is named above its first column alone; a column without a group has an empty cell, or the same
+    name again, in the second line, where all rows below have a value.
+    """
+    upper, lower = ([cell.strip() for cell in row] for row in (*rows[:2], [], [])[:2])
+    gaps = [j for j in range(1, len(upper)) if not upper[j]]
+    rest = [row for row in rows[2:] if len(row) == len(upper)]
+    if (
+        len(upper) != len(lower)
+        or len(upper) - len(gaps) < 2
+        or len(rest) < 3
+        or not all(lower[j] for j in gaps)
+    ):
+        return []
+    alone = [j for j, name in enumerate(upper) if name and lower[j] in ("", name)]
+    if not gaps or not any(all(row[j].strip() for row in rest) for j in alone):
+        return []
+    groups: list[str] = []
+    for name in upper:
+        groups.append(name or (groups or [""])[-1])
+    return [" ".join(dict.fromkeys(filter(None, pair))) for pair in zip(groups, lower)]
 
 
 def _are_units(rows: Sequence[list[str]]) -> bool:

@@ -184,8 +184,8 @@ def learn(columns: Columns, options: EncodingOptions, given: Encoding | None = N
         else:
             given = replace(given, target=target, target_kind=target_kind)
         if not given.features:
-            told = "; ".join(f"{column.name}: {column.words()}" for column in given.columns[:5])
-            raise Refused("no features", told=told or "there is no other")
+            told = "; ".join(f"{column.name} is {column.words()}" for column in given.columns[:5])
+            raise Refused("no features", told=told or "there is no other than the target")
     table = given.apply(columns)
     if keep.all():
         return replace(table, y=y)

@@ -22,6 +22,7 @@ from .spelling import (
     ORDERS,
     TRUTH,
     TRUTH_OR_DIGIT,
+    TWO_SPANS,
     calendar_part,
     date_shares,
     votes,
@@ -55,16 +56,13 @@ _CODE = re.compile(
 )
 _DATE_NAME = re.compile(r"date|datum|dat\b|day|tag|fecha|jour|time|zeit|am$", re.I)
 
-#: What a user may say of a column.
-SAID = ("number", "category", "yesno", "date", "dmy", "mdy", "ymd", "time", "drop")
-
 
 @dataclass(frozen=True)
 class EncodingOptions:
     """Choices made when columns are turned into features."""
 
     target: str | None = None  # the target column; None takes the ``y`` stored as such
-    kinds: Mapping[str, str] = field(default_factory=dict)  # what a user says of columns: one of `SAID`
+    kinds: Mapping[str, str] = field(default_factory=dict)  # what a user says of columns
     impute: bool = True  # whether missing values are filled; else a column with any is a problem
     decimal: str | None = None  # the decimal sign of the file; None finds it out
 
@@ -250,13 +248,16 @@ class _Guess:
         order = self._order(self.shares)
         if self.shares[order] < MOSTLY or (order == "compact" and not _DATE_NAME.search(self.name)):
             return None
+        if order == "duration" and not any(map(TWO_SPANS.search, self.column.coded[1])):
+            return None
         return self._measured(Date(self.name, order=order), forced=True)
 
     def _with_parts(self, kind: Date, known: np.ndarray) -> Date:
         """Return a kind of dates with its first day, and the parts that are not the same in every row."""
-        time = kind.order == "time"
-        first = 0.0 if time else float(np.floor(known.min()))
-        parts = [part for part in PARTS if part == "hour" or not time]
+        alone = {"time": ["hour"], "duration": ["hours"]}.get(kind.order)
+        first = 0.0 if alone else float(np.floor(known.min()))
+        monthly = bool((known.astype("M8[D]") == known.astype("M8[D]").astype("M8[M]")).all())
+        parts = alone or [part for part in PARTS[:4] if part != "weekday" or not monthly]
         varying = [part for part in parts if len(np.unique(calendar_part(part, known, first))) > 1]
         return replace(kind, first=first, parts=tuple(varying))
 

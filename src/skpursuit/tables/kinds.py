@@ -16,11 +16,11 @@ from scipy.sparse import csr_array
 
 from .columns import Column, Matrix
 from .errors import show
-from .spelling import ORDERS, TRUTH_OR_DIGIT, calendar_part, value_of, values_of
+from .spelling import LIMITS, ORDERS, TRUTH_OR_DIGIT, calendar_part, value_of, values_of
 
 MISSING_LEVEL = "(missing)"
 OTHER_LEVEL = "(other)"
-PARTS = ("days", "month", "weekday", "hour")
+PARTS = ("days", "month", "weekday", "hour", "hours")  # the last of durations
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,8 @@ class Number(Measured):
         comma = "decimal comma" if self.decimal == "," and not self.whole else ""
         gaps = " and ".join(f"{gap:g}" for gap in self.gaps)
         means = f"{gaps} mean{'s' * (len(self.gaps) == 1)} missing" if gaps else ""
-        return ", ".join(filter(None, ("number", self.unit, comma, means)))
+        unit = f"some are limits ({self.unit})" if self.unit in LIMITS else self.unit
+        return ", ".join(filter(None, ("number", unit, comma, means)))
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class Date(Measured):
 
     def words(self) -> str:
         orders = {"dmy": "date, day.month.year", "mdy": "date, month/day/year", "time": "time of day"}
-        return orders.get(self.order, "date")
+        return orders.get(self.order, "duration" if self.order == "duration" else "date")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from ..data.file_source import pieces
 from .columns import Column, Columns, ReadOptions, different, trailing_totals
 from .delimited import split_header
 from .errors import Refused, listing, show
-from .source import TextFile, examine
+from .source import TextFile, examine, open_bytes
 from .spelling import parse_number
 
 PANDAS_INDEX = "__index_level_"  # what pandas calls its row index in a file
@@ -279,7 +279,7 @@ def read_svmlight(path: Path, options: ReadOptions) -> Columns:
     file = examine(path, options.text_encoding)
     _check_lines(file, lambda text: "_" in text)  # which Python would read into a number
     try:
-        with open(path, "rb") as stream:
+        with open_bytes(path) as stream:
             stream.seek(len(BOM_UTF8) if stream.read(len(BOM_UTF8)) == BOM_UTF8 else 0)
             X, y = load_svmlight_file(stream, dtype=np.float64, zero_based=True)
     except (ValueError, OverflowError, MemoryError):

@@ -2,14 +2,21 @@
 
 The encoding is recognised: a byte order mark or zero bytes at every second place tell UTF-16, valid UTF-8 is
 UTF-8, and anything else is Windows-1252, which is Latin-1 with the characters that people type. One pass over
-the file decides it and finds what no table holds (`examine`), so that later passes need no checks.
+the file decides it and finds what no table holds (`examine`), so that later passes need no checks. Files that
+are packed (gzip, bzip2, xz, a zip archive of one file) are unpacked as they are read.
 """
 
 from __future__ import annotations
 
+import bz2
+import codecs
+import gzip
 import io
 import itertools
+import lzma
 import re
+import zipfile
+import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,12 +30,10 @@ LINES = 2**14  # of a block where they are read one by one
 TAIL = 4096  # characters at the end that are kept
 #: A longer line is taken for a file that is not a table (a table of 100 000 columns stays well below).
 MAX_LINE = 16 * 2**20
+_ZIP = b"PK\x03\x04"
 _BINARY = {
     b"PAR1": "Parquet file",
-    b"PK\x03\x04": "zip archive (a spreadsheet or an npz file?)",
-    b"\x1f\x8b": "gzip file",
-    b"BZh": "bzip2 file",
-    b"\xfd7zXZ": "xz file",
+    _ZIP: "zip archive of several files (a spreadsheet or an npz file?)",
     b"\x89HDF": "HDF5 file",
     b"\x89PNG": "picture",
     b"%PDF": "PDF document",
@@ -36,6 +41,13 @@ _BINARY = {
     b"\x93NUMPY": "NumPy array",
     b"SQLite format 3": "SQLite database",
 }
+_UNPACKING: dict[bytes, Callable[..., Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+}
+PACKED = (".gz", ".bz2", ".xz")
+_DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _EMPTY_FIRST_CELL = re.compile("\n[,;\t|]")
 
 
@@ -52,17 +64,52 @@ class TextFile:
 
     def lines(self) -> Generator[str, None, None]:
         """Yield the lines, with their line breaks as they are."""
-        with open(self.path, encoding=self.codec, newline="") as file:
+        with open_text(self.path, self.codec) as file:
             yield from (("\t".join(line.split()) + "\n" for line in file) if self.spaced else file)
 
     def blocks(self, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
         """Yield the text as blocks of UTF-8; `progress` hears how many bytes came."""
-        with open(self.path, encoding=self.codec, newline="") as file, closing(self.lines()) as lines:
+        with open_text(self.path, self.codec) as file, closing(self.lines()) as lines:
             while text := "".join(itertools.islice(lines, LINES)) if self.spaced else file.read(BLOCK):
                 block = text.encode("utf-8", "replace")
                 if progress is not None:
                     progress(len(block))
                 yield block
+
+
+def open_bytes(path: Path) -> Any:
+    """Open a file for reading bytes, unpacked where it is packed."""
+    with open(path, "rb") as file:
+        head = file.read(6)
+    for magic, unpack in _UNPACKING.items():
+        if head.startswith(magic):
+            return unpack(path, "rb")
+    inside = _members(path) if head.startswith(_ZIP) else []
+    return zipfile.ZipFile(path).open(inside[0]) if len(inside) == 1 else open(path, "rb")
+
+
+def open_text(path: Path, codec: str) -> io.TextIOWrapper:
+    """Open a file for reading text, line breaks as they are; LookupError if no such codec is known."""
+    codecs.lookup(codec)
+    return io.TextIOWrapper(open_bytes(path), codec, newline="")
+
+
+def _members(path: Path) -> list[str]:
+    with zipfile.ZipFile(path) as archive:
+        return [name for name in archive.namelist() if not name.startswith("__MACOSX/")]
+
+
+def unpacked_name(path: Path) -> Path:
+    """Return the name of a file without that of its packing; of a zip archive of one file, that file's."""
+    if path.suffix.lower() != ".zip":
+        return path.with_suffix("") if path.suffix.lower() in PACKED else path
+    try:
+        (inside,) = _members(path)
+    except zipfile.BadZipFile:
+        raise Refused("packed") from None
+    except ValueError:
+        raise Refused("not text", kind=_BINARY[_ZIP]) from None
+    return Path(inside)
 
 
 def check_readable(path: Path) -> None:
@@ -83,7 +130,14 @@ def check_readable(path: Path) -> None:
 def examine(path: Path, asked: str | None = None) -> TextFile:
     """Recognise the encoding of a text file, or check the one that is asked for; refuse what is no text."""
     check_readable(path)
-    with open(path, "rb") as file:
+    try:
+        return _examine(path, asked)
+    except _DAMAGED:
+        raise Refused("packed") from None
+
+
+def _examine(path: Path, asked: str | None) -> TextFile:
+    with open_bytes(path) as file:
         head = file.read(65536)
     for magic, kind in _BINARY.items():
         if head.startswith(magic):
@@ -115,7 +169,7 @@ def _likely(head: bytes) -> list[str]:
 
 def _examined(path: Path, codec: str) -> TextFile:
     lines, since, quotes, blanks, tail = 1, 0, False, False, ""
-    with open(path, encoding=codec, newline="") as file:
+    with open_text(path, codec) as file:
         while text := file.read(BLOCK):
             if "\0" in text:
                 raise Refused("NUL bytes", line=lines + text.count("\n", 0, text.index("\0")))

@@ -6,6 +6,7 @@ says which signs a column cannot be read without. Dates are read text by text, e
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ TOTALS = frozenset(_WORDS["totals"])
 TRUTH = {**dict.fromkeys(_WORDS["yes"], True), **dict.fromkeys(_WORDS["no"], False)}
 TRUTH_OR_DIGIT = {**TRUTH, "1": True, "0": False}
 _MONTHS = {name: month for month, names in enumerate(_WORDS["months"], start=1) for name in names}
+LIMITS = tuple(_WORDS["limits"])
 _CURRENCY, _LIMIT, _SCALE = (
     f"(?:{'|'.join(map(re.escape, sorted(_WORDS[name], key=len, reverse=True)))})"
     for name in ("currencies", "limits", "scales")
@@ -110,9 +112,18 @@ def unit_of(text: str, decimal: str) -> str | None:
 
 
 def votes(texts: Any) -> list[str]:
-    """Return the decimal signs, of point and comma, without which some of the texts could not be read."""
+    """Return the decimal signs, of point and comma, without which some of the texts could not be read.
+
+    No price has three decimals: where all of them have three digits behind a sign, it is not the decimal one.
+    """
     bare = pc.replace_substring_regex(texts, rf"{_GAP}|%|{_CURRENCY}", "")
-    return [sign for sign, only in ONLY.items() if pc.any(pc.match_substring_regex(bare, only)).as_py()]
+    found = [sign for sign, only in ONLY.items() if pc.any(pc.match_substring_regex(bare, only)).as_py()]
+    if not found and pc.any(pc.match_substring_regex(texts, rf"^{_SIGN}\s?{_CURRENCY}|{_CURRENCY}$")).as_py():
+        for sign, other in (".,", ",."):
+            signed = bare.filter(pc.fill_null(pc.match_substring(bare, sign), False))
+            thousands = pc.match_substring_regex(signed, rf"^{_SIGN}\d{{1,3}}(?:[{sign}]\d{{3}})+$")
+            found += [other] if len(signed) and pc.all(thousands).as_py() else []
+    return found
 
 
 def value_of(label: str) -> Decimal | None:
@@ -140,6 +151,7 @@ _TIME = (
 )
 _DAY, _MONTH, _YEAR, _DOT = r"(?P<d>\d{1,2})", r"(?P<m>\d{1,2})", r"(?P<y>\d{4}|\d{2})", "[./-] ?"
 _NAME, _WEEKDAY = r"(?P<m>[^\W\d_]{3,9})", r"(?:[^\W\d_]{2,10}[.,]{1,2} ?)?"
+_SPANS = (r" ?d\w*,?", r" ?(?:h|[Ss]td)\w*\.?", r" ?m(?:in\w*)?\.?", r" ?s(?:ec\w*)?\.?")  # days to seconds
 _DATES = {
     "ymd": rf"(?P<y>\d{{4}})[-/.]{_MONTH}(?:[-/.]{_DAY})?{_TIME}",
     "dmy": f"{_WEEKDAY}{_DAY}{_DOT}{_MONTH}{_DOT}{_YEAR}{_TIME}",
@@ -147,12 +159,18 @@ _DATES = {
     "dMy": rf"{_WEEKDAY}{_DAY}[. -]*{_NAME}\.?[., -]*{_YEAR}{_TIME}",
     "Mdy": rf"{_WEEKDAY}{_NAME}\.? {_DAY}(?:st|nd|rd|th)?,? +(?P<y>\d{{4}}){_TIME}",
     "My": rf"{_NAME}\.?[-' ](?P<y>\d{{4}}|(?<! )\d{{2}})",
+    "yq": r"(?P<y>\d{4})[-/ ]?[QqTt](?P<q>[1-4])",
+    "qy": r"[QqTt](?P<q>[1-4])[-/ ']?(?P<y>\d{4}|\d{2})",
+    "duration": r"(?=.*\d)" + " ?".join(rf"(?:(?P<{part}>\d+){span})?" for part, span in zip("DHMS", _SPANS)),
     "compact": r"(?P<y>(?:19|20)\d\d)(?P<m>[01]\d)(?P<d>[0-3]\d)",
     "time": r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2}))?\s*(?P<half>[AaPp]\.?[Mm]\.?)?(?: Uhr)?",
 }
 ORDERS = tuple(_DATES)
 #: Orders that no other text can be taken for, so that a column may mix them with its own.
-_BEYOND_DOUBT = ("ymd", "dMy", "Mdy", "My")
+_BEYOND_DOUBT = ("ymd", "dMy", "Mdy", "My", "yq", "qy")
+_ALONE = ("time", "duration", "compact")  # orders that are mixed with no other
+#: What a column of durations must hold somewhere, such as 1h 5m: 5m alone may be of metres.
+TWO_SPANS = re.compile("|".join(rf"\d+{one} ?\d+{two}" for one, two in itertools.pairwise(_SPANS)))
 _PATTERNS = {order: re.compile(pattern) for order, pattern in _DATES.items()}
 
 
@@ -163,10 +181,17 @@ def date_shares(labels: Sequence[str]) -> dict[str, float]:
 
 def days(label: str, order: str) -> float:
     """Return what a text spells in a column of an order, in days since 1970; NaN if it is no moment."""
-    for pattern in (order, *(_BEYOND_DOUBT if order not in ("time", "compact") else ())):
+    for pattern in (order, *(_BEYOND_DOUBT if order not in _ALONE else ())):
         if match := _PATTERNS[pattern].fullmatch(label):
             part = {"y": "1970", "m": "1", "d": "1", "H": "0", "M": "0", "S": "0", "half": ""}
             part |= {name: text for name, text in match.groupdict().items() if text}
+            if pattern == "duration":
+                return (
+                    int(part.get("D", 0))
+                    + (int(part["H"]) + (int(part["M"]) + int(part["S"]) / 60) / 60) / 24
+                )
+            if "q" in part:
+                part["m"] = str(3 * int(part["q"]) - 2)
             month = _MONTHS.get(part["m"][:3].lower()) if part["m"].isalpha() else int(part["m"])
             year, hour = int(part["y"]), int(part["H"])
             year += 0 if year > 99 else 2000 if year < 50 else 1900
@@ -181,7 +206,7 @@ def days(label: str, order: str) -> float:
 
 
 def calendar_part(name: str, moments: np.ndarray, first: float) -> np.ndarray:
-    """Return days since the first one, the month, the weekday (Monday is 1) or the hour; NaN stays."""
+    """Return days since the first one, the month, the weekday (Monday is 1), the hour or hours; NaN stays."""
     known = np.nan_to_num(moments)
     whole = np.floor(known).astype("int64")
     values = {
@@ -189,5 +214,6 @@ def calendar_part(name: str, moments: np.ndarray, first: float) -> np.ndarray:
         "month": lambda: whole.astype("M8[D]").astype("M8[M]").astype("int64") % 12 + 1.0,
         "weekday": lambda: (whole + 3) % 7 + 1.0,
         "hour": lambda: np.round((known - whole) * 24, 4),
+        "hours": lambda: known * 24,
     }
     return np.where(np.isnan(moments), np.nan, values[name]())

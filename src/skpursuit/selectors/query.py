@@ -1,0 +1,134 @@
+"""Questions to selectors and their answers: values, which nothing but a solver and a selector exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
+from skpursuit.numerics.estimate import Estimate
+from skpursuit.problem.score import Absolute, Score
+from skpursuit.problem.state import State
+
+Memory = Mapping[str, np.ndarray]
+NOTHING: Memory = {}
+
+
+@dataclass(frozen=True)
+class Query:
+    """The question: which k entries of X^T r score highest.
+
+    Parameters
+    ----------
+    r : ndarray of shape (n,) or (n, m)
+    k : int
+    score : Score
+    exclude : ndarray of int
+        Columns that may not be chosen.
+    rng : numpy.random.Generator, optional
+    eps : float, optional
+        The error a Frank-Wolfe step can bear, for `ErrorBound("auto")`.
+    at : State, optional
+        The state whose residual r is, for gradients that follow from coefficients; None where r is another
+        vector, such as the residual of a batch.
+    left : int, optional
+        Columns that the support may still gain, this one included.
+    ordered : bool
+        Whether the answer must be best first. Without it only the set is made sure of, which is cheaper.
+    """
+
+    r: Floats
+    k: int = 1
+    score: Score = field(default_factory=Absolute)
+    exclude: Indices = field(default_factory=lambda: NO_COLUMNS)
+    rng: np.random.Generator | None = None
+    eps: float | None = None
+    at: State | None = None
+    left: int | None = None
+    ordered: bool = True
+
+    def scores(self, g: Floats) -> Floats:
+        """Scores of all columns, -inf where excluded."""
+        scores = self.score.of(g)
+        scores[self.exclude] = -np.inf
+        return scores
+
+    def allowed(self, d: int) -> Indices:
+        """The columns that may be chosen, ascending."""
+        mask = np.ones(d, dtype=bool)
+        mask[self.exclude] = False
+        return np.flatnonzero(mask)
+
+
+class Selection(NamedTuple):
+    """An answer: the columns, best first, what was read to find them, and what the answer is worth.
+
+    Attributes
+    ----------
+    columns : ndarray of int
+    g : ndarray
+        Their entries of X^T r; the largest float in place of those beyond it. Of an ordered exact answer
+        they are products in a fixed order, or estimates whose sign, and that they are not zero, are certain.
+    certificate : str
+        "exact", "delta" (right with probability 1 - delta), "heuristic", or "none" without columns.
+    entries_read, bytes_read : int
+    recomputed : int
+        Columns that were computed exactly because estimates could not tell them apart.
+    memory : mapping of str to ndarray
+        What the selector wants to be given with the next query.
+    estimate : Estimate, optional
+        X^T r for all columns, where it was known without reading X.
+    """
+
+    columns: Indices
+    g: Floats
+    certificate: str
+    entries_read: int = 0
+    bytes_read: int = 0
+    recomputed: int = 0
+    memory: Memory = NOTHING
+    estimate: Estimate | None = None
+
+    @property
+    def indices(self) -> Indices:
+        """The columns."""
+        return self.columns
+
+    @property
+    def estimates(self) -> Floats:
+        """The entries of X^T r."""
+        return self.g
+
+
+@dataclass(frozen=True)
+class Expect:
+    """What a solver will ask for, as far as it knows beforehand.
+
+    Parameters
+    ----------
+    steps : int
+        Selections.
+    visits : int
+        Different columns.
+    limit : int
+        The most selections.
+    roundings : int, optional
+        Moves of the predictions since they were X_S w_S, whose rounding they carry. None: as many as there
+        were steps, and `State.move` tells each of them.
+    asks_many : bool
+        Whether queries are for more than one column.
+    targets : int
+    y : ndarray, optional
+        Where r is X_S w_S - y, so that the gradient follows from coefficients.
+    """
+
+    steps: int = 1
+    visits: int = 1
+    limit: int = 1
+    roundings: int | None = 0
+    asks_many: bool = False
+    targets: int = 1
+    y: Floats | None = None

@@ -1,0 +1,221 @@
+"""The one way from an estimate of X^T r to a decision.
+
+Most selectors begin with an estimate, from codes, partial sums or BLAS. Whatever its precision, it comes with
+a bound on its error, and `settle` turns it into the exact answer: columns that the bounds cannot tell apart
+are computed by products in a fixed order, so that equal columns tie and the lowest index wins, whatever BLAS
+made of them. No other code decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf, isfinite, isnan
+from typing import NamedTuple
+
+import numpy as np
+
+from skpursuit.data.design import Design
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
+from skpursuit.numerics.estimate import EPS, Estimate
+from skpursuit.numerics.finite import MOST, SAFE_EXPONENT, NotFinite, kth_largest
+from skpursuit.numerics.sums import fixed_order_dot
+from skpursuit.numerics.tuning import FEW, MANY
+from skpursuit.problem.score import top
+from skpursuit.selectors.query import Query, Selection
+
+
+def scaled_answer(design: Design, query: Query) -> Selection:
+    """The exact answer from r times a power of two: below one, and smaller where X^T r would overflow."""
+    largest, widest = float(np.abs(query.r).max()), float(design.sizes.max())
+    if not isfinite(largest) or not isfinite(widest):
+        raise NotFinite("X^T r has no largest entry: r, or the norm of a column, is not finite")
+    exponent, growth = np.frexp([largest, widest])[1].tolist()
+    shift = exponent + max(0, growth + len(query.r).bit_length() - SAFE_EXPONENT)
+    answer = exact_answer(design, replace(query, r=np.ldexp(query.r, -shift)))
+    return answer._replace(g=np.clip(np.ldexp(answer.g, shift), -MOST, MOST))
+
+
+def exact_answer(design: Design, query: Query) -> Selection:
+    """The answer from all of X^T r, or from the rows where r is not zero if those are few."""
+    r = query.r
+    used = r if r.ndim == 1 else r.any(axis=1)
+    few = 2 * np.count_nonzero(used) < len(r)  # a batch, a fold: the other rows add nothing
+    batch = np.flatnonzero(used) if few else None
+    error = design.rounding(r)  # before the product, which empties the caches
+    return settle(design, query, Estimate(design.product(r, batch), error))
+
+
+class CodeOrigin(NamedTuple):
+    """The codes that an estimate came from: their seed, and whether their second bytes are made already."""
+
+    fine: bool = False
+    seed: int | None = None
+
+
+class Close(NamedTuple):
+    """Columns that may be among the top k, ascending, with their scores and what those may be wrong by."""
+
+    names: Indices
+    scores: Floats
+    margin: Floats
+    g: Floats
+
+
+def settle(
+    design: Design,
+    query: Query,
+    estimate: Estimate,
+    cols: Indices | None = None,
+    codes: CodeOrigin | None = None,
+) -> Selection:
+    """The exact top k from an estimate of X^T r, for all columns or for those in `cols`, ascending.
+
+    Columns that the bounds leave in doubt are computed by the design's fixed-order product. Where the
+    estimate came from `codes`, whose bounds are wide, there are ways to doubt fewer of them first.
+    """
+    scores = query.scores(estimate.value) if cols is None else query.score.of(estimate.value)
+
+    def likely(count: int) -> Indices:
+        best = top(scores, count)
+        return best if cols is None else cols[best]
+
+    answer = _settled(design, query, estimate, scores, cols, codes, likely)
+    if design.columns_are_dear and query.k == 1:  # the winner will be asked for
+        design.columns(answer.columns, likely=likely)
+    return answer
+
+
+def _settled(
+    design: Design,
+    query: Query,
+    estimate: Estimate,
+    scores: Floats,
+    cols: Indices | None,
+    codes: CodeOrigin | None,
+    likely: Callable[[int], Indices],
+) -> Selection:
+    """As `settle`, given the scores, and a function that tells so many columns with high ones."""
+    g, error = estimate
+    if error is None or not error.any():
+        best = top(scores, query.k)
+        return Selection(best if cols is None else cols[best], g[best], "exact")
+    margin = query.score.error(error)
+    left = candidates(scores, margin, query.k)
+    if len(left) <= query.k and (not query.ordered or _in_order(scores, margin, left)):
+        best = left if len(left) == 1 else left[np.lexsort((left, -scores[left]))]
+        names, values = best if cols is None else cols[best], g[best]
+        if query.ordered and not _not_zero(values, error[best]):
+            # From gathered columns: whoever asked for them is about to use them.
+            values = fixed_order_dot(list(design.columns(names)), query.r)
+        return Selection(names, values, "exact")
+    close = Close(left if cols is None else cols[left], scores[left], margin[left], g[left])
+    if codes is None or len(left) <= query.k:
+        return _computed(design, query, close, likely=likely)
+    return _narrowed(design, query, close, codes, likely)
+
+
+def _in_order(scores: Floats, margin: Floats, left: Indices) -> bool:
+    """Whether the order of the candidates is beyond doubt."""
+    if len(left) <= 1:
+        return True
+    order = left[np.argsort(-scores[left], kind="stable")]
+    gaps = scores[order[:-1]] - scores[order[1:]]
+    return bool((gaps > margin[order[:-1]] + margin[order[1:]]).all())
+
+
+def _not_zero(values: Floats, error: Floats) -> bool:
+    """Whether it is certain of all columns that their entries, or those of a target, are not zero."""
+    certain = np.abs(values) > error
+    return bool((certain if values.ndim == 1 else certain.any(axis=1)).all())
+
+
+def _narrowed(
+    design: Design, query: Query, close: Close, codes: CodeOrigin, likely: Callable[[int], Indices]
+) -> Selection:
+    """The exact top k of candidates that codes leave; a second byte narrows many of them down.
+
+    The best guesses, computed exactly, have no interval any more and rule out most of the others. Those with
+    the same estimate stay: they may be copies, and the lowest of copies wins.
+    """
+    few = max(FEW if codes.fine else MANY, query.k)
+    guesses, guessed = NO_COLUMNS, close.g[:0]
+    if query.k == 1 or (query.ordered and len(close.names) <= few):
+        guesses = top(close.scores, query.k)
+        names = close.names[guesses]
+        guessed = design.dots(names, query.r, likely)
+        least = float(query.score.of(guessed).min())
+        if not isfinite(least):
+            raise NotFinite("an entry of X^T r is not finite")
+        stay = (close.scores + close.margin >= least) | (close.scores >= close.scores[guesses].min())
+        if query.k == 1 == np.count_nonzero(stay):
+            return Selection(names, guessed, "exact", recomputed=1)
+        close = Close(*(part[stay] for part in close))
+        guesses = np.cumsum(stay)[guesses] - 1
+    if len(close.names) > few:
+        refined = Estimate(*design.codes(fine=True).refine(query.r, close.names))
+        return settle(design, query, refined, close.names)
+    return _computed(design, query, close, guesses, guessed, likely)
+
+
+def _computed(
+    design: Design,
+    query: Query,
+    close: Close,
+    guesses: Indices = NO_COLUMNS,
+    guessed: Floats | float = 0.0,
+    likely: Callable[[int], Indices] | None = None,
+) -> Selection:
+    """The exact top k of candidates by products with them; those of some `guesses` are known already.
+
+    Where only the set is asked for, candidates that are in it for certain are not computed.
+    """
+    sure, doubtful = NO_COLUMNS, np.arange(len(close.names))
+    if not query.ordered and len(close.names) <= query.k:
+        sure, doubtful = top(close.scores, query.k), NO_COLUMNS
+    elif not query.ordered:
+        sure, doubtful = sorted_out(close.scores, close.margin, query.k)
+    values = close.g.astype(np.float64)
+    values[guesses] = guessed
+    new = np.setdiff1d(doubtful, guesses, assume_unique=True)
+    if len(new):
+        values[new] = design.dots(close.names[new], query.r, likely if design.columns_are_dear else None)
+    best = doubtful[top(query.score.of(values[doubtful]), query.k - len(sure))]
+    chosen = np.concatenate([sure, best])
+    recomputed = len(guesses) + len(new)
+    return Selection(close.names[chosen], values[chosen], "exact", recomputed=recomputed)
+
+
+def sorted_out(scores: Floats, margin: Floats, count: int) -> tuple[Indices, Indices]:
+    """Those that are among the `count` best for certain, and those that may be; both ascending."""
+    lower, upper, size = scores - margin, scores + margin, len(scores)
+    if count >= size:
+        return np.arange(size), NO_COLUMNS
+    surely_beaten, needed = kth_largest(upper, count + 1), kth_largest(lower, count)
+    sure = lower > surely_beaten
+    return np.flatnonzero(sure), np.flatnonzero(~sure & (upper >= needed))
+
+
+def candidates(scores: Floats, margin: Floats, k: int) -> Indices:
+    """Columns that could be among the top k, ascending.
+
+    Of a single winner only columns within two margins of the best can be one, and usually that is the best
+    alone, so that no intervals are needed.
+    """
+    if len(scores) == 0:
+        return NO_COLUMNS
+    if k > 1:
+        cut = kth_largest(scores - margin, min(k, len(scores)))
+        return np.flatnonzero((scores + margin >= cut) & (scores > -np.inf))
+    best, widest = float(scores[scores.argmax()]), float(margin[margin.argmax()])  # NaN, if there is one
+    least = best - 2.5 * widest - 4 * EPS * abs(best)
+    if not isfinite(least):
+        close = np.flatnonzero(scores > -np.inf)
+    else:
+        close = np.flatnonzero(scores >= least)
+        if len(close) == 1:
+            return close
+    cut = float((scores[close] - margin[close]).max(initial=-inf))
+    if isnan(best) or isnan(widest) or isnan(cut):
+        raise NotFinite("some scores are NaN")
+    return close[scores[close] + margin[close] >= cut]
