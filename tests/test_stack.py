@@ -16,6 +16,8 @@ def test_earlier_stacks_keep_their_rows(limit):
     for row in rows:
         stacks.append(stacks[-1].extend(row[None]))
     other = stacks[20].extend(rows[:2])  # a second extension of the same stack
+    most = sum(some._buffer is not None and some._buffer.base is None for some in stacks) * rows[0].nbytes
+    assert most <= limit  # of rows in memory, with the room for more
     for size, some in enumerate(stacks):
         assert some.rows.tobytes() == rows[:size].tobytes()
     assert other.rows.tobytes() == np.vstack([rows[:20], rows[:2]]).tobytes()

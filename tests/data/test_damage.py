@@ -6,13 +6,14 @@ import signal
 import tempfile
 import threading
 import time
+import zipfile
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from skpursuit import OMP, Certified, as_design, minimize
-from skpursuit.data import recipes
+from skpursuit.data import parquet_source, recipes, sparse_files
 from skpursuit.data.progress import Progress
 
 from .test_more_files import save_pieces
@@ -106,20 +107,54 @@ def test_damage_is_named_and_leaves_nothing_behind(tmp_path, monkeypatch, make, 
 # -- passes that are stopped, or told about ------------------------------------------------------------------
 
 
+def slowed(real):
+    def slow(*arguments, **named):
+        time.sleep(0.06)
+        return real(*arguments, **named)
+
+    return slow
+
+
 @pytest.fixture
 def slow_reader(monkeypatch):
     """A disk that needs long for each call."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(recipes.os, "preadv", slowed(os.preadv))
+    monkeypatch.setattr(sparse_files, "PART", 2**16)
+    monkeypatch.setattr(zipfile.ZipExtFile, "readinto", slowed(zipfile.ZipExtFile.readinto))
+    monkeypatch.setattr(parquet_source, "CHUNK", 2**18)
+    read = slowed(parquet.ParquetFile.read_row_group)
+    monkeypatch.setattr(parquet.ParquetFile, "read_row_group", read)
 
-    def slow(*arguments, real=os.preadv):
-        time.sleep(0.06)
-        return real(*arguments)
 
-    monkeypatch.setattr(recipes.os, "preadv", slow)
+def one_row_group(folder, X):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({f"x{j}": column for j, column in enumerate(X.T)}), folder / "x.parquet")
+    return folder / "x.parquet"
 
 
-def test_an_interrupt_is_answered_while_x_is_read(tmp_path, slow_reader):
+def two_pieces(folder, X):
+    sp.save_npz(folder / "piece0.npz", sp.csr_array(X[:2048]))
+    sp.save_npz(folder / "piece1.npz", sp.csr_array(X[2048:]), compressed=False)
+    return folder
+
+
+SLOW = {
+    "npy": (lambda folder, X: save(folder / "x", X), "16MB", "certified"),
+    "parquet": (one_row_group, "16MB", "certified"),
+    "npz": (two_pieces, "4MB", "exact"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*row group")
+@pytest.mark.parametrize("kind", SLOW)
+def test_an_interrupt_is_answered_while_x_is_read(tmp_path, slow_reader, kind):
     X, y = problem(4100, 400, order="F")
-    design = as_design(save(tmp_path / "x", X), memory_limit="16MB", codes=tmp_path / "codes")
+    (tmp_path / kind).mkdir()
+    make, limit, selector = SLOW[kind]
+    design = as_design(make(tmp_path / kind, X), memory_limit=limit, codes=tmp_path / "codes", check=False)
     pressed = []
 
     def press():
@@ -129,7 +164,7 @@ def test_an_interrupt_is_answered_while_x_is_read(tmp_path, slow_reader):
     timer = threading.Timer(0.7, press)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        minimize(design, y, OMP(n_nonzero_coefs=9), "certified")
+        minimize(design, y, OMP(n_nonzero_coefs=9), selector)
     waited = time.perf_counter() - pressed[0]
     timer.join()
     assert waited < 0.5

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from skpursuit import OMP, Certified, PursuitClassifier, PursuitRegressor, as_design, minimize
 from skpursuit.data.file_store import FileStore
+from skpursuit.data.view import View
 from tests.support.data import on_disk
 
 LIMIT = "4MB"
@@ -396,3 +397,26 @@ def test_predictions_of_many_columns_hold_few_of_them(tmp_path, order):
     design, plain = (some.with_view(some.view.then(centre=X.mean(axis=0))) for some in (design, plain))
     support, coef = np.arange(3, 90), rng.standard_normal((87, 2))
     np.testing.assert_allclose(design.predict(support, coef), plain.predict(support, coef), atol=1e-10)
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("size", [1.0, 1e160, 1e-160])
+def test_norms_of_some_rows_have_the_bits_of_memory(tmp_path, size, order):
+    X = np.asarray(size * np.random.default_rng(0).standard_normal((2100, 40)), order=order)
+    view = View(np.flatnonzero(np.arange(2100) % 7), centre=size * np.arange(40.0))
+    norms = [
+        as_design(source, memory_limit="1MiB", check=False).with_view(some).norms(0)
+        for some in (view, View(view.rows))
+        for source in (save(tmp_path / f"{some.centre is None}", X), X)
+    ]
+    for ours, true in (norms[:2], norms[2:]):
+        np.testing.assert_array_equal(ours, true)
+    np.testing.assert_allclose(norms[2], size * np.linalg.norm(X[view.rows] / size, axis=0), rtol=1e-13)
+
+
+def test_columns_of_zeros_cost_one_pass_together(tmp_path):
+    X = np.random.default_rng(0).standard_normal((1100, 300))
+    X[:, ::3] = 0.0
+    design = as_design(save(tmp_path / "x", X), memory_limit="1MiB", check=False)
+    np.testing.assert_array_equal(design.norms(0), as_design(X).norms(0))
+    assert design.store.loaded_bytes <= 3 * X.nbytes

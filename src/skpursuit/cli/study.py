@@ -6,6 +6,7 @@ command goes on where it was stopped; `report` makes a page of such a folder and
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def _run(name: str, options: Any, folder: Path, jobs: int, out: Output) -> Path:
     from skpursuit.experiments.studies import STUDIES as known
 
     experiment = known[name](options)
-    about = {**system.machine(), "jobs": jobs, "threads": 1}
+    about = {**system.machine(), "jobs": jobs, "threads": 1, "measured": str(date.today())}
     if name in ("audio", "text") and options.data is None:
         out.note(f"{name}: no --data, so generated stand-ins are used; they are not real {name}")
     try:

@@ -79,6 +79,11 @@ def facts_of(coded: Any) -> CodeFacts:
     return CodeFacts(coded.peak, coded.row_squares, costs)
 
 
+def estimated(coded: Any, cols: Indices, u: Floats, log_delta: float | None) -> Bounded:
+    """Estimates at some columns of a tile."""
+    return coded.estimate(u, log_delta, cols)
+
+
 class CodedX:
     """The codes of X with one rounding: panels of one byte an entry or two, and codes by rows.
 
@@ -183,14 +188,10 @@ class CodedX:
             return self.only.estimate(u, log_delta, cols)
         each = None if log_delta is None else log_delta - log(len(self.facts))  # one chance for each sum
         cols, u = np.arange(self.store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
-        asked = self.store.columns_by_range(cols)
-
-        def args(at: Place) -> tuple[Any, ...] | None:
-            return (u[at.rows], each, asked[at.j][1]) if at.j in asked else None
-
         sums = TileSums((len(cols), *u.shape[1:]))
-        for place, known in self.store.run("estimate", args, self.keep):
-            sums.add(asked[place.j][0], *known)
+        args = lambda at, places: (u[at.rows], each)  # noqa: E731
+        for _, places, known in self.store.run_columns(estimated, cols, args, self.keep):
+            sums.add(places, *known)
         return sums.total(len(self.facts))
 
     def rows(self, u: Floats, parts: list[Indices]) -> Bounded:

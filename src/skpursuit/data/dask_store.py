@@ -50,7 +50,7 @@ NAMES = {
     "predicted": "predictions",
     "sums": "means",
     **dict.fromkeys(["squares", "moved_squares", "scaled_squares"], "norms"),
-    **dict.fromkeys(["multiplied", "followed", "estimate", "refine"], "code_products"),
+    **dict.fromkeys(["multiplied", "followed", "estimate", "estimated"], "code_products"),
     **dict.fromkeys(["facts_of", "code_loss", "block_norms"], "code_errors"),
     **dict.fromkeys(["Encoding", "PanelEncoding"], "encode"),
 }

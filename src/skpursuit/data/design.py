@@ -346,7 +346,11 @@ class Design:
             return None
         if axis == 0 and is_constant(view.root):
             whole = view.rows is None
-            norms = self.store.norms(0, order, self.reads) if whole else self._norms_of_rows(order)
+            norms = (
+                self.store.norms(0, order, self.reads)
+                if whole
+                else self._norms_of_columns(0, order, View(view.rows))
+            )
             norms = norms if view.root is None else norms * abs(view.root[0])
             return norms if view.scale is None else norms / np.abs(view.scale)
         if axis == 1 and is_constant(view.scale):
@@ -356,15 +360,16 @@ class Design:
             return norms if view.scale is None else norms / abs(view.scale[0])
         return None
 
-    def _norms_of_rows(self, order: float) -> Floats:
-        """Norms of the columns of X over the rows that are there."""
-        return self._norms_of_columns(0, order, View(self.view.rows))
-
     def _norms_of_columns(self, axis: int, order: float, view: View) -> Floats:
         """Norms from a pass over the columns of a view."""
-        d = self.store.shape[1]
-        if (axis, order) == (0, 2) and not self.store.in_memory:
-            return self._norms_elsewhere(view)
+        n, d = self.store.shape
+        self.store.prepare("columns", self.reads)
+        if (axis, order) == (0, 2) and self.store.first.has_entries:
+            whole = view.root is None and view.rows is None
+            root = None if whole else view.spread(view.weighted(np.ones(self.shape[0])), n)
+            self.reads.prepare(*self.store.cost())
+            norms = self.store.moved_norms(view.centre, root)
+            return norms if view.scale is None else norms / np.abs(view.scale)
         out = np.zeros(d if axis == 0 else self.shape[0])
         step = max(1, 2**20 // self.shape[0])
         for start in range(0, d, step):
@@ -378,14 +383,6 @@ class Design:
             else:
                 out = np.hypot(out, scaled_norms(block.T))
         return out
-
-    def _norms_elsewhere(self, view: View) -> Floats:
-        """Norms of the columns of a view of an X that is not in memory, from one pass."""
-        n, scale = self.store.shape[0], 1.0 if view.scale is None else np.abs(view.scale)
-        whole = view.root is None and view.rows is None
-        root = None if whole else view.spread(view.weighted(np.ones(self.shape[0])), n)
-        self.reads.prepare(*self.store.cost())
-        return self.store.moved_norms(view.centre, root) / scale
 
     def _norms_with_constant(self, norms: Floats, axis: int, order: float) -> Floats:
         if not self.view.constant:
@@ -427,7 +424,7 @@ class Design:
         if by_rows is not None:
             largest = float(by_rows[view.rows].max())
             return view.size_range(largest / sqrt(d), largest * sqrt(n), self.shape[0])
-        norms = self.norms(0)[:d] if view.is_unmoved else self._norms_of_rows(2)
+        norms = self.norms(0)[:d] if view.is_unmoved else self._norms_of_columns(0, 2, View(view.rows))
         return view.size_range(float(norms.max()), float(norms.max()), self.shape[0])
 
     @cached_property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -61,13 +61,13 @@ class FileStore(TileStore):
         names: list[str] | None = None,
         codes: Any = "auto",
     ) -> None:
-        blanks: dict[Any, Tile] = {}  # one for each shape
-        for recipe in (recipe for row in recipes for recipe in row):
-            if recipe.shape not in blanks:
-                blanks[recipe.shape] = recipe.blank()
         self.limit = limit
-        super().__init__([[blanks[recipe.shape] for recipe in row] for row in recipes])
         self.recipes = [recipe for row in recipes for recipe in row]
+        blanks: dict[Any, Tile] = {}  # one for each shape and size
+        for recipe in self.recipes:
+            if (recipe.shape, recipe.nbytes) not in blanks:
+                blanks[recipe.shape, recipe.nbytes] = recipe.blank()
+        super().__init__([[blanks[recipe.shape, recipe.nbytes] for recipe in row] for row in recipes])
         self.names = names
         self.loaded_bytes = 0
         self.code_bytes = 0
@@ -122,13 +122,22 @@ class FileStore(TileStore):
         return self._spills[keep]
 
     def _made(self, keep: Keep, spill: Spill, missing: list[Place]) -> Iterator[tuple[Place, Any]]:
-        """What is made of the tiles, while they are loaded; it is kept when the caller has used it."""
+        """What is made of the tiles, while they are loaded; it is kept when the caller has used it.
+
+        What goes to disk is written by another thread, while the next tile is worked on.
+        """
+        kept: Future[None] | None = None
         try:
-            for place, tile in zip(missing, self._loaded(missing)):
-                made = keep(tile, place.number)
-                yield place, made
-                height, width = tile.shape
-                spill.put(place.number, made, height * width / (self.shape[0] * self.shape[1]))
+            with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-writer") as writer:
+                for place, tile in zip(missing, self._loaded(missing)):
+                    made = keep(tile, place.number)
+                    yield place, made
+                    if kept is not None:
+                        kept.result()
+                    share = tile.shape[0] * tile.shape[1] / (self.shape[0] * self.shape[1])
+                    kept = writer.submit(spill.put, place.number, made, share)
+            if kept is not None:
+                kept.result()
             spill.finish()
         finally:
             if len(spill.held) < len(self.places):  # an error or an interrupt: nothing is left behind
@@ -175,11 +184,11 @@ class FileStore(TileStore):
     def take(self, cols: Indices) -> Floats:
         if not self.by_columns:
             return super().take(cols)
-        asked = self.columns_by_range(cols)
         out = np.empty((len(cols), self.shape[0]))
-        for place, recipe in zip(self.places, self.recipes):
-            if place.j in asked:
-                places, local = asked[place.j]
+        for j, places, local in self.split(cols, self.col_edges):
+            for place, recipe in zip(
+                self.places[j :: len(self.grid[0])], self.recipes[j :: len(self.grid[0])]
+            ):
                 out[places, place.rows] = recipe.take(local)
                 self.loaded_bytes += recipe.file_bytes * len(local) // recipe.shape[1]
         return out

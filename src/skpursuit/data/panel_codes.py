@@ -138,11 +138,10 @@ class PanelCodes:
         """Columns as one byte has them, or both, the rows of a float32 array."""
         if self.store.is_one_tile:
             return self.only.decoded(cols, fine)
-        asked = self.store.columns_by_range(cols)
         out = np.empty((len(cols), self.store.shape[0]), np.float32)
-        args = lambda at: (*asked[at.j][1:], fine) if at.j in asked else None  # noqa: E731
-        for place, part in self.store.run("decoded", args, self.keep):
-            out[asked[place.j][0], place.rows] = part
+        args = lambda at, places: (fine,)  # noqa: E731
+        for place, places, part in self.store.run_columns("decoded", cols, args, self.keep):
+            out[places, place.rows] = part
         return out
 
     def estimate(self, u: Floats, fine: bool = False) -> Bounded:

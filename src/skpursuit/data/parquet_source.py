@@ -21,7 +21,7 @@ from skpursuit._files import FileError
 from skpursuit.data.dense import DenseTile
 from skpursuit.data.file_source import edges, is_folder_of, pieces, store_of, tile_shape
 from skpursuit.data.options import Options
-from skpursuit.data.recipes import Recipe, Stamp, check_same, naming, never, stamp_of
+from skpursuit.data.recipes import CHUNK, Recipe, Stamp, Stopped, check_same, naming, never, stamp_of
 from skpursuit.data.store import TileStore
 from skpursuit.data.tile import Tile
 from skpursuit.numerics.arrays import Floats
@@ -55,8 +55,8 @@ class GroupReader:
         self.names, self.dtype = names, dtype
         self.last: tuple[Any, Floats] | None = None
 
-    def read(self, group: Group) -> Floats:
-        """The group as an F-ordered array."""
+    def read(self, group: Group, stop: Callable[[], bool] = never) -> Floats:
+        """The group as an F-ordered array, some columns at a time, between which `stop` is asked."""
         key = group.path, group.number
         if self.last is not None and self.last[0] == key:
             return self.last[1]
@@ -65,10 +65,15 @@ class GroupReader:
         with naming(group.path):
             check_same(group.path, group.stamp, os.stat(group.path))
         try:
+            step = max(1, CHUNK // max(1, group.rows * self.dtype.itemsize))
             with parquet().ParquetFile(group.path) as file:
-                table = file.read_row_group(group.number, columns=list(self.names), use_threads=False)
-            for j, name in enumerate(self.names):
-                out[:, j] = table.column(name).to_numpy()
+                for first in range(0, len(self.names), step):
+                    if stop():
+                        raise Stopped
+                    some = list(self.names[first : first + step])
+                    table = file.read_row_group(group.number, columns=some, use_threads=False)
+                    for j, name in enumerate(some, first):
+                        out[:, j] = table.column(name).to_numpy()
         except (OSError, ValueError, TypeError) as error:
             problem = f"row group {group.number} cannot be read ({str(error).splitlines()[0]})"
             raise FileError(group.path, problem, "write the file again") from None
@@ -99,17 +104,16 @@ class ParquetRecipe(Recipe):
 
     def load(self, buffer: np.ndarray, stop: Callable[[], bool] = never) -> Tile:
         X = np.ndarray(self.shape, self.dtype, buffer.data, order="F")
-        self.fill(X)
+        self.fill(X, stop)
         return DenseTile(X, True)
 
-    def fill(self, X: Floats) -> None:
+    def fill(self, X: Floats, stop: Callable[[], bool] = never) -> None:
         """Copy the rows of the groups into an array."""
         for group in self.groups:
             lo = max(group.start, self.start)
             hi = min(group.start + group.rows, self.start + self.shape[0])
-            X[lo - self.start : hi - self.start] = self.reader.read(group)[
-                lo - group.start : hi - group.start
-            ]
+            found = self.reader.read(group, stop)
+            X[lo - self.start : hi - self.start] = found[lo - group.start : hi - group.start]
 
     def blank(self) -> Tile:
         return DenseTile(np.empty(self.shape, self.dtype, order="F"), True)
@@ -137,8 +141,8 @@ def store(X: Any, options: Options) -> TileStore:
     reader = GroupReader(names, dtype)
     if not options.limit.holds(n * d * dtype.itemsize):
         check_layout(groups, d * dtype.itemsize, options.limit.tile)
-    held = 2 * max(group.rows for group in groups) * d * dtype.itemsize  # by pyarrow, and as an array
-    options.limit.ask(held, force=True)
+    largest = max(group.rows for group in groups) * d * dtype.itemsize
+    options.limit.ask(largest + 2 * CHUNK, force=True)  # as an array, and some columns of it by pyarrow
     tall = tile_shape(n, d, options.limit.tile // dtype.itemsize, False)[0]
     ends = [(group.start + group.rows) // PIECE * PIECE for group in groups[:-1]]
 
@@ -216,7 +220,7 @@ def check_layout(groups: list[Group], row_bytes: int, tile: int) -> None:
     remedy = "write the file again with row_group_size=16384, or convert it to .npy if several fits follow"
     if largest * row_bytes > 4 * tile:
         warnings.warn(
-            f"{path}: a row group of {largest} rows takes {2 * largest * row_bytes:,} bytes of memory_limit; "
+            f"{path}: a row group of {largest} rows takes {largest * row_bytes:,} bytes of memory_limit; "
             f"{remedy}",
             stacklevel=4,
         )

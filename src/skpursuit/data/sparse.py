@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data.dense import MEAN_UNIT
+from skpursuit.data.sparse_input import assembled
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.data.witness import SparseWitness
 from skpursuit.numerics.arrays import Floats, Indices
@@ -29,7 +30,8 @@ class SparseTile(Tile):
     def __init__(self, matrix: Any) -> None:
         self.shape, self.dtype = matrix.shape, matrix.dtype
         self.matrix = matrix
-        self.transposed = matrix.T
+        other = "csc" if matrix.format == "csr" else "csr"
+        self.transposed = assembled(other, matrix.shape[::-1], matrix.data, matrix.indices, matrix.indptr)
         self.fixed_order = matrix.dtype == np.float64
         self.layouts = {matrix.format: matrix}
 
@@ -82,7 +84,8 @@ class SparseTile(Tile):
         return np.asarray(part.T @ np.asarray(r, dtype=np.float64))
 
     def take(self, cols: Indices) -> Floats:
-        return np.ascontiguousarray(self.layout("columns")[:, cols].toarray().T, dtype=np.float64)
+        matrix = self.layouts.get(FORMS["columns"], self.matrix)  # no new layout for one look at a tile
+        return np.ascontiguousarray(matrix[:, cols].toarray().T, dtype=np.float64)
 
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
         from skpursuit.kernels.columns import pick_csr
@@ -129,6 +132,8 @@ class SparseTile(Tile):
     def sums(self, weights: Floats) -> Floats:
         sums = np.asarray(self.transposed @ weights, dtype=np.float64)
         full = np.flatnonzero(2 * self.stored("columns") > self.shape[0])
+        if len(full):
+            self.prepare("columns")
         step = max(1, GATHERED_ENTRIES // self.shape[0])
         for start in range(0, len(full), step):  # those whose mean may be large beside what it leaves
             some = full[start : start + step]

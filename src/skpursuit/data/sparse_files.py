@@ -8,6 +8,7 @@ by rows. A tile is a range of rows of the first, or one piece of the second.
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,6 +27,7 @@ from skpursuit.data.recipes import (
     FileArray,
     Recipe,
     Stamp,
+    Stopped,
     check_same,
     naming,
     never,
@@ -34,13 +36,17 @@ from skpursuit.data.recipes import (
     stamp_of,
 )
 from skpursuit.data.sparse import SparseTile
+from skpursuit.data.sparse_input import assembled
 from skpursuit.data.sparse_source import tiles as sparse_tiles
 from skpursuit.data.store import TileStore
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Indices
 from skpursuit.numerics.sums import PIECE
 
-THREE = ("data.npy", "indices.npy", "indptr.npy")
+CSR = ("data", "indices", "indptr")
+THREE = tuple(f"{name}.npy" for name in CSR)
+LINE = 64  # bytes: arrays begin at a multiple of this
+PART = 2**22  # bytes of a piece that are read at a time, so that a reader that is told to stop does so soon
 
 
 def takes(X: Any) -> bool:
@@ -79,7 +85,11 @@ class SparseRecipe(Recipe):
     dtype: np.dtype[Any]
     stored: int
     by_columns = False
-    nbytes = 0  # scipy makes its own arrays
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of the arrays, or more: memory that is not written to costs nothing."""
+        return self.stored * (self.dtype.itemsize + 8) + 8 * (self.shape[0] + 1) + 3 * LINE
 
     def blank(self) -> Tile:
         return BlankSparse(self.shape, self.dtype, self.stored)
@@ -110,11 +120,12 @@ class RowsRecipe(SparseRecipe):
         return self.stored * (sizes[0] + sizes[1]) + (self.shape[0] + 1) * sizes[2]
 
     def load(self, buffer: np.ndarray, stop: Callable[[], bool] = never) -> Tile:
-        data, indices = (read_line(array, *self.entries, stop) for array in self.arrays[:2])
-        pointers = read_line(self.arrays[2], self.rows[0], self.rows[1] + 1, stop) - self.entries[0]
-        lines = sparse.csr_array(self.shape, dtype=data.dtype)
-        lines.data, lines.indices, lines.indptr = data, indices, pointers
-        return self.checked(lines, self.arrays[1].path)
+        empty, ends = parts_of(buffer), (self.entries, self.entries, (self.rows[0], self.rows[1] + 1))
+        data, indices, pointers = (
+            read_line(array, *within, stop, empty) for array, within in zip(self.arrays, ends)
+        )
+        pointers -= self.entries[0]
+        return self.checked(assembled("csr", self.shape, data, indices, pointers), self.arrays[1].path)
 
     def file_of(self, row: int, column: int) -> str:
         return self.arrays[0].path
@@ -141,7 +152,7 @@ class PieceRecipe(SparseRecipe):
     def load(self, buffer: np.ndarray, stop: Callable[[], bool] = never) -> Tile:
         with naming(self.path):
             check_same(self.path, self.stamp, os.stat(self.path))
-        return self.checked(loaded(self.path), self.path)
+        return self.checked(loaded(self.path, stop, parts_of(buffer)), self.path)
 
     def file_of(self, row: int, column: int) -> str:
         return self.path
@@ -153,22 +164,61 @@ class PieceRecipe(SparseRecipe):
         return [(self.path, self.stamp)]
 
 
-def read_line(array: FileArray, lo: int, hi: int, stop: Callable[[], bool]) -> Any:
+def parts_of(buffer: np.ndarray) -> Callable[..., np.ndarray]:
+    """A function like `numpy.empty` whose arrays are parts of a buffer, one behind the other."""
+    used = 0
+
+    def empty(count: int, dtype: np.dtype[Any]) -> np.ndarray:
+        nonlocal used
+        start, nbytes = used, count * dtype.itemsize
+        used += -(-nbytes // LINE) * LINE
+        return buffer[start : start + nbytes].view(dtype) if used <= len(buffer) else np.empty(count, dtype)
+
+    return empty
+
+
+def read_line(array: FileArray, lo: int, hi: int, stop: Callable[[], bool], empty: Any = np.empty) -> Any:
     """A stretch of an array of one column."""
-    out = np.empty(hi - lo, array.dtype.newbyteorder("="))
+    out = empty(hi - lo, array.dtype.newbyteorder("="))
     if hi > lo:
         array.read(slice(lo, hi), slice(0, 1), out[:, None], stop)
     return out
 
 
-def loaded(path: str) -> Any:
-    """The matrix of an `.npz` file."""
+def loaded(path: str, stop: Callable[[], bool], empty: Any) -> Any:
+    """The matrix of an `.npz` file; a CSR matrix is read in small parts, between which `stop` is asked."""
     try:
-        return sparse.load_npz(path)
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile, TypeError) as error:
+        with ZipFile(path) as archive:
+            if member(archive, "format").item() not in (b"csr", "csr"):
+                return sparse.load_npz(path)
+            n, d = member(archive, "shape").tolist()
+            return assembled("csr", (n, d), *(member(archive, name, stop, empty) for name in CSR))
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, TypeError, zlib.error) as error:
         raise FileError(
             path, f"it is no sparse matrix ({error})", "write it by scipy.sparse.save_npz"
         ) from None
+
+
+def member(
+    archive: ZipFile, name: str, stop: Callable[[], bool] = never, empty: Any = np.empty
+) -> np.ndarray:
+    """An array of one dimension, or a number, of an `.npz` file."""
+    with archive.open(f"{name}.npy") as file:
+        shape, _, dtype = npy_header(file)
+        if dtype.hasobject or len(shape) > 1:
+            raise ValueError(f"{name} has the dtype {dtype} and the shape {shape}")
+        out = empty(int(np.prod(shape)), dtype)
+        view, done = out.view(np.uint8).data, 0
+        while done < len(view):
+            if stop():
+                raise Stopped
+            count = file.readinto(view[done : done + PART])  # type: ignore[attr-defined]
+            if not count:
+                raise EOFError(f"{name} was cut short")
+            done += count
+        if file.read(1):  # with the end, the checksum is compared
+            raise ValueError(f"{name} is longer than its header tells")
+    return out.reshape(shape)
 
 
 def store(X: Any, options: Options) -> TileStore:
@@ -230,8 +280,7 @@ def npz_pieces(X: Any) -> list[PieceRecipe]:
         stamp = stamp_of(path)
         try:
             with naming(path), ZipFile(path) as archive:
-                with archive.open("shape.npy") as file:
-                    n, d = (int(size) for size in np.lib.format.read_array(file))
+                n, d = member(archive, "shape").tolist()
                 with archive.open("data.npy") as file:
                     shape, _, dtype = npy_header(file)
         except FileError:

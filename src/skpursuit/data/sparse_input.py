@@ -35,8 +35,16 @@ def _compressed_fields(X: Any) -> Any:
     numbers = _numbers("indices", X.indices[:used], width)
     if len(X.indices) != len(data):
         raise ValueError(f"it has {len(data)} values and {len(X.indices)} indices")
-    kind = sparse.csr_array if X.format == "csr" else sparse.csc_array
-    return kind((data[:used], numbers, pointers), shape=X.shape)
+    index = sparse.get_index_dtype((numbers, pointers), maxval=max(X.shape))
+    numbers, pointers = (line.astype(index, copy=False) for line in (numbers, pointers))
+    return assembled(X.format, X.shape, data[:used], numbers, pointers)
+
+
+def assembled(form: str, shape: tuple[int, int], data: Any, indices: Any, indptr: Any) -> Any:
+    """A "csr" or "csc" array of valid parts; the constructors of scipy copy those of a larger array."""
+    made = (sparse.csr_array if form == "csr" else sparse.csc_array)(shape, dtype=data.dtype)
+    made.data, made.indices, made.indptr = data, indices, indptr
+    return made
 
 
 def _block_fields(X: Any) -> Any:

@@ -155,9 +155,25 @@ class TileStore:
             places = np.flatnonzero(home == part)
             yield part, places, lines[places] - edges[part]
 
-    def columns_by_range(self, cols: Indices) -> dict[int, tuple[Indices, Indices]]:
-        """Some columns by the range of columns they lie in: (places in `cols`, numbers within the range)."""
-        return {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
+    def run_columns(
+        self,
+        fn: str | Callable[..., Any],
+        cols: Indices,
+        args: Callable[[Place, Indices], tuple[Any, ...] | None] = lambda at, places: (),
+        keep: Keep | None = None,
+    ) -> Iterator[tuple[Place, Indices, Any]]:
+        """As `run`, with the tiles that have some of these columns; yields (place, places in cols, result).
+
+        The function gets the numbers of the columns within the tile first, then `args(place, places)`.
+        """
+        asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
+
+        def given(at: Place) -> tuple[Any, ...] | None:
+            more = args(at, asked[at.j][0]) if at.j in asked else None
+            return None if more is None else (asked[at.j][1], *more)
+
+        for place, part in self.run(fn, given, keep):
+            yield place, asked[place.j][0], part
 
     # -- verbs of tiles, summed and joined ------------------------------------------------------------
 
@@ -207,10 +223,9 @@ class TileStore:
         """Columns as the rows of a new float64 array."""
         if self.is_one_tile:
             return self.first.take(cols)
-        asked = self.columns_by_range(cols)
         out = np.empty((len(cols), self.shape[0]))
-        for place, part in self.run("take", lambda at: asked[at.j][1:] if at.j in asked else None):
-            out[asked[place.j][0], place.rows] = part
+        for place, places, part in self.run_columns("take", cols):
+            out[places, place.rows] = part
         return out
 
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
@@ -218,18 +233,14 @@ class TileStore:
         if self.is_one_tile:
             self.first.add_rows(rows, weights, out, cols)
             return
-        asked = np.arange(self.shape[1]) if cols is None else cols
-        there = self.columns_by_range(asked)
-        here = {i: (places, local) for i, places, local in self.split(rows, self.row_edges)}
+        here = {i: (local, weights[places]) for i, places, local in self.split(rows, self.row_edges)}
+        asked, every = (np.arange(self.shape[1]), True) if cols is None else (cols, False)
 
-        def args(place: Place) -> tuple[Any, ...] | None:
-            if place.i not in here or place.j not in there:
-                return None
-            places, local = here[place.i]
-            return local, weights[places], None if cols is None else there[place.j][1]
+        def args(at: Place, places: Indices) -> tuple[Any, ...] | None:
+            return (*here[at.i], every) if at.i in here else None
 
-        for place, part in self.run(added_rows, args):
-            out[there[place.j][0]] += part
+        for _, places, part in self.run_columns(added_rows, asked, args):
+            out[places] += part
 
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         """Single entries X[rows[i], cols[i]]."""
@@ -284,45 +295,52 @@ class TileStore:
         With an `anchor` of columns less their entry in that row.
         """
         first = None if anchor is None else self.entries(np.full(len(cols), anchor), cols)
-        asked = self.columns_by_range(cols)
 
-        def args(at: Place) -> tuple[Any, ...] | None:
-            if at.j not in asked:
-                return None
-            places, local = asked[at.j]
-            return local, u[at.rows], None if first is None else first[places]
+        def args(at: Place, places: Indices) -> tuple[Any, ...]:
+            return u[at.rows], None if first is None else first[places]
 
         out = np.zeros((len(cols), *u.shape[1:]))
-        for place, parts in self.run(dot_pieces, args):
+        for _, places, parts in self.run_columns(dot_pieces, cols, args):
             for part in parts:
-                out[asked[place.j][0]] += part
+                out[places] += part
         return out
 
     def combined(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
         """Sums of columns, less their centres, times coefficients; made where the tiles are."""
-        asked = self.columns_by_range(cols)
 
-        def args(at: Place) -> tuple[Any, ...] | None:
-            if at.j not in asked:
-                return None
-            places, local = asked[at.j]
-            return local, None if centre is None else centre[places], coef[places]
+        def args(at: Place, places: Indices) -> tuple[Any, ...]:
+            return None if centre is None else centre[places], coef[places]
 
         out = np.zeros((self.shape[0], *coef.shape[1:]))
-        for place, part in self.run(predicted, args):
+        for place, _, part in self.run_columns(predicted, cols, args):
             out[place.rows] += part
         return out
 
     def moved_norms(self, centre: Floats | None, root: Floats | None) -> Floats:
         """Norms of columns less their centres, rows times `root`, from one pass where the tiles are."""
-        squares = np.zeros(self.shape[1])
+        unit = 1.0 if root is None else float(np.abs(root).max())
+        root = root if root is None or unit == 0.0 else root / unit
+        cols = np.arange(self.shape[1])
+        return unit * self.safe_roots(self._moved_squares(cols, centre, root), 0, centre, root)
 
-        def args(at: Place) -> tuple[Any, ...]:
-            return None if centre is None else centre[at.cols], None if root is None else root[at.rows]
+    def _moved_squares(
+        self, cols: Indices, centre: Floats | None, root: Floats | None, unit: Floats | None = None
+    ) -> Floats:
+        """Sums of squares of columns less their centres, in units of their own, rows times `root`."""
 
-        for place, parts in self.run(moved_squares, args):
-            add_in_order(parts, squares[place.cols])
-        return np.sqrt(squares)
+        def args(at: Place, places: Indices) -> tuple[Any, ...]:
+            return (
+                None if centre is None else centre[cols[places]],
+                None if unit is None else unit[places],
+                None if root is None else root[at.rows],
+            )
+
+        squares = np.zeros(len(cols))
+        for _, places, parts in self.run_columns(moved_squares, cols, args):
+            some = squares[places]
+            add_in_order(parts, some)
+            squares[places] = some
+        return squares
 
     def panel(self) -> int:
         """Columns to gather with one that is needed, where that costs little more; else 0."""
@@ -356,25 +374,14 @@ class TileStore:
             out[lines] = np.maximum(out[lines], part)
         return out
 
-    def _squares(self, axis: int, unit: Floats | None = None) -> Floats:
-        out = np.zeros(self.shape[1 - axis])
-
-        def args(place: Place) -> tuple[Any, ...]:
-            return axis, None if unit is None else unit[place.cols if axis == 0 else place.rows]
-
-        for place, parts in self.run("squares", args):
-            add_in_order(parts, out[place.cols if axis == 0 else place.rows])
-        return out
-
     def _euclidean_norms(self, axis: int) -> Floats:
         """Roots of sums of squares that neither overflow nor underflow."""
-        if not self.first.can_encode and not self.is_one_tile:
+        if not self.first.can_encode:
             return self._norms_of_sparse_tiles(axis)
-        if not self.first.can_encode:  # sparse: the largest entries cost little
-            top = self._largest(axis)
-            unit = np.where((top > 0) & np.isfinite(top), top, 1.0)
-            return unit * np.sqrt(self._squares(axis, unit))
-        return self.safe_roots(self._squares(axis), axis)
+        squares = np.zeros(self.shape[1 - axis])
+        for place, parts in self.run("squares", lambda at: (axis,)):
+            add_in_order(parts, squares[place.cols if axis == 0 else place.rows])
+        return self.safe_roots(squares, axis)
 
     def _norms_of_sparse_tiles(self, axis: int) -> Floats:
         """Norms of sparse tiles in one pass: each tile has units of its own, which are then joined."""
@@ -388,20 +395,30 @@ class TileStore:
             top[lines] = larger
         return np.where(np.isfinite(top), top * np.sqrt(squares), top)
 
-    def safe_roots(self, squares: Floats, axis: int) -> Floats:
-        """Square roots of sums of squares; lines whose squares left the float range are added up again."""
+    def safe_roots(
+        self, squares: Floats, axis: int, centre: Floats | None = None, root: Floats | None = None
+    ) -> Floats:
+        """Roots of sums of squares, those of `_moved_squares` or of rows.
+
+        Lines whose squares left the float range are added up again in units of their largest entries, all of
+        them together.
+        """
         norms = np.sqrt(squares)
         bad = np.flatnonzero(~((squares > SMALLEST_SQUARE) & (squares < np.inf)) & ~np.isnan(squares))
-        for j in bad.tolist():
-            line = self.take(np.array([j]))[0] if axis == 0 else self._row(j)
-            top = float(np.abs(line).max(initial=0.0))
-            if top > 0:
-                norms[j] = top * float(np.linalg.norm(line / top)) if np.isfinite(top) else np.inf
-        return norms
-
-    def _row(self, i: int) -> Floats:
+        if not len(bad):
+            return norms
+        top = self._largest(axis)[bad]
+        top = norms[bad] = top if centre is None else np.maximum(top, np.abs(centre[bad]))
+        odd = (top > 0) & (top < np.inf)
+        bad, top = bad[odd], top[odd]
         cols = np.arange(self.shape[1])
-        return self.entries(np.full(len(cols), i), cols)
+        with np.errstate(over="ignore"):
+            if axis == 0 and len(bad):
+                norms[bad] = top * np.sqrt(self._moved_squares(bad, centre, root, unit=top))
+            elif axis == 1:
+                rows = (self.entries(np.full(len(cols), i), cols) for i in bad.tolist())
+                norms[bad] = [unit * np.linalg.norm(row / unit) for row, unit in zip(rows, top)]
+        return norms
 
     def _norms_by_products(self, axis: int, order: float, reads: Reads) -> Floats:
         """Norms of the lines of an operator, which gives them as products with unit vectors."""
@@ -527,16 +544,17 @@ def scaled_squares(tile: Tile, axis: int) -> tuple[Floats, Floats]:
     return top, tile.squares(axis, unit)[0]
 
 
-def added_rows(tile: Tile, rows: Indices, weights: Floats, cols: Indices | None) -> Floats:
-    """Sum over rows of weights[i] * X[rows[i], j] for the columns of a tile, or some of them."""
-    out = np.zeros((*weights.shape[1:], tile.shape[1] if cols is None else len(cols))).T
-    tile.add_rows(rows, weights, out, cols)
+def added_rows(tile: Tile, cols: Indices, rows: Indices, weights: Floats, every: bool) -> Floats:
+    """Sum over rows of weights[i] * X[rows[i], j] for some columns of a tile, or for `every` one."""
+    out = np.zeros((*weights.shape[1:], len(cols))).T
+    tile.add_rows(rows, weights, out, None if every else cols)
     return out
 
 
 def dot_pieces(tile: Tile, cols: Indices, u: Floats, first: Floats | None) -> Floats:
     """Products of columns of a tile, less a number each, with u: those of each piece of rows."""
     step = max(1, PANEL_ENTRIES // tile.shape[0])
+    tile.prepare("columns")
     parts = []
     for start in range(0, len(cols), step):
         lines = tile.take(cols[start : start + step])
@@ -553,15 +571,19 @@ def predicted(tile: Tile, cols: Indices, centre: Floats | None, coef: Floats) ->
     return np.einsum("kn,k...->n...", lines if centre is None else lines - centre[:, None], coef)
 
 
-def moved_squares(tile: Tile, centre: Floats | None, root: Floats | None) -> Floats:
-    """Sums of squares of columns less their centres, rows times `root`: those of each piece of rows."""
-    n, d = tile.shape
-    out, step = np.empty((-(-n // PIECE), d)), max(1, PANEL_ENTRIES // n)
-    for start in range(0, d, step):
-        cols = np.arange(start, min(start + step, d))
-        lines = tile.take(cols)
-        lines = lines if centre is None else lines - centre[cols, None]
-        out[:, cols] = piece_squares(lines if root is None else lines * root)
+def moved_squares(
+    tile: Tile, cols: Indices, centre: Floats | None, unit: Floats | None, root: Floats | None
+) -> Floats:
+    """Sums of squares as `TileStore._moved_squares` wants them: those of each piece of rows."""
+    n = tile.shape[0]
+    out, step = np.empty((-(-n // PIECE), len(cols))), max(1, PANEL_ENTRIES // n)
+    tile.prepare("columns")
+    for start in range(0, len(cols), step):
+        some = slice(start, start + step)
+        lines = tile.take(cols[some])
+        lines = lines if centre is None else lines - centre[some, None]
+        lines = lines if unit is None else lines / unit[some, None]
+        out[:, some] = piece_squares(lines if root is None else lines * root)
     return out
 
 

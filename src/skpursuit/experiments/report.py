@@ -59,13 +59,16 @@ def render_page(folder: str | Path) -> str:
     results = read_folder(Path(folder))
     sizes = {str(one.settings["sizes"]) for one in results.values() if "sizes" in one.settings}
     found = {name: one.rows for name, one in results.items()}
+    runs = [dict(run) for one in results.values() for run in one.about]
+    days = sorted({day for run in runs if (day := run.pop("measured", None))})
     return render(
         "study.html",
         title="Sparse selection by reading a fraction of the data",
         sizes=sizes.pop() if len(sizes) == 1 else "mixed",
         results=results,
         claims=summary.judged_claims(found),
-        machines=list({str(made): made for one in results.values() for made in one.about}.values()),
+        machines=list({str(run): run for run in runs}.values()),
+        days=list(dict.fromkeys([*days[:1], *days[-1:]])),
         summary=summary,
         draw=draw,
         legend=legend,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.tuning import CURVATURES_HELD
+from skpursuit.numerics.tuning import CURVATURES_HELD, GRAM_ENTRIES
 from skpursuit.problem.problem import Problem
 
 
@@ -34,10 +34,17 @@ def curvature_at(problem: Problem, A: Floats, z: Floats, penalty: Floats, truste
         return coupled_curvature(problem, A, z, penalty)
     above = None if trusted else problem.majorant(z)
     bend = problem.curvature(z) if above is None else above
-    solve, damping = factor((A * bend) @ A.T, penalty)
+    solve, damping = factor(weighted_gram(A, bend), penalty)
     if damping and above is None and (above := problem.majorant(z)) is not None:
-        solve, _ = factor((A * above) @ A.T, penalty)
+        solve, _ = factor(weighted_gram(A, above), penalty)
     return Curvature(solve, above is not None)
+
+
+def weighted_gram(A: Floats, weights: Floats) -> Floats:
+    """A diag(weights) A^T, from some samples at a time: A may have most of the memory there is."""
+    step = max(1, GRAM_ENTRIES // len(A))
+    parts = (slice(start, start + step) for start in range(0, len(weights), step))
+    return np.add.reduce([(A[:, rows] * weights[rows]) @ A[:, rows].T for rows in parts])
 
 
 def coupled_curvature(problem: Problem, A: Floats, z: Floats, penalty: Floats) -> Curvature:

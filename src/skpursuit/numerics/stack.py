@@ -36,10 +36,10 @@ class Stack:
         buffer = self._buffer
         if buffer is None or self._extended or total > len(buffer):
             # Room costs nothing until it is written to, copies do.
-            room = min(64, STACK_ROOM // max(1, rows[:1].size))
-            shape = max(8, room, 2 * size, total), *self.rows.shape[1:]
-            make = np.empty if total * rows[:1].nbytes <= self.limit else in_file
-            buffer = make(shape, self.rows.dtype)
+            room = max(8, min(64, STACK_ROOM // max(1, rows[:1].size)), 2 * size, total)
+            most = int(min(room, self.limit // max(1, rows[:1].nbytes)))  # rows that may be in memory
+            make, room = (np.empty, most) if total <= most else (in_file, room)
+            buffer = make((room, *self.rows.shape[1:]), self.rows.dtype)
             buffer[:size] = self.rows
         self._extended = True
         buffer[size:total] = rows

@@ -27,6 +27,7 @@ from skpursuit.numerics.tuning import SMALL_BLOCK
 MOST_GRAM = 4e7  # entries of all Gram matrices together
 WIDE = 600  # columns up to which Gram matrices pay though there are fewer rows
 BLOCK = 8192  # rows that are scaled at a time
+AHEAD = 16  # Gram columns of the best scores, made together with one that is missing
 CACHE_BYTES = 2**28  # Gram columns of wide X
 
 
@@ -153,8 +154,8 @@ class SquaredFolds(ABC):
         """The scaled columns `used` of some rows times a table."""
 
     @abstractmethod
-    def columns(self, atoms: Indices) -> Floats:
-        """Gram columns (F, d): of atom f in fold f."""
+    def columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
+        """Gram columns (F, d): of atom f in fold f. `scores` (F, d) tell which may be asked for next."""
 
     @abstractmethod
     def blocks(self, support: Indices) -> Floats:
@@ -246,7 +247,7 @@ class GramFolds(SquaredFolds):
         total[d:, d:] = rest.T @ (weights[:, None] * rest)
         return total
 
-    def columns(self, atoms: Indices) -> Floats:
+    def columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
         return self.gram[np.arange(len(atoms)), atoms]
 
     def blocks(self, support: Indices) -> Floats:
@@ -293,8 +294,15 @@ class ColumnFolds(SquaredFolds):
             tests = [np.flatnonzero(test) for test in folds.test]
             self._tests = [(rows, X[rows]) for rows in tests]
 
-    def columns(self, atoms: Indices) -> Floats:
-        missing = [int(j) for j in np.unique(atoms) if int(j) not in self._kept]
+    def columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
+        missing = sorted(set(atoms.tolist()) - self._kept.keys())
+        room = min(self._room, self.shape[1]) - len(self._kept) - len(missing)
+        if (
+            missing and scores is not None and room >= AHEAD
+        ):  # one pass for those that are likely to be asked for next, too
+            best = scores.max(axis=0)
+            best[[*missing, *self._kept]] = -1.0
+            missing += np.argpartition(best, -AHEAD)[-AHEAD:].tolist()
         made = self._make(np.array(missing)) if missing else {}
         if len(self._kept) + len(made) <= self._room:
             self._kept.update(made)
@@ -306,13 +314,15 @@ class ColumnFolds(SquaredFolds):
         lines = self.X[:, atoms]
         lines = (lines.toarray() if issparse(lines) else lines).T
         if self._tests:  # all rows less those that are tested: 3 passes where 10 folds would take 10
-            found = np.repeat(((self.folds.weights * lines) @ self.X)[:, None], len(self.weight), axis=1)
+            found, every = np.empty((len(atoms), *self.sum_x.shape)), (self.folds.weights * lines) @ self.X
             for f, (rows, X) in enumerate(self._tests):
-                found[:, f] -= (self.folds.test[f, rows] * lines[:, rows]) @ X
+                tested = (self.folds.test[f, rows] * lines[:, rows]) @ X
+                tested += self.mean_x[f, atoms, None] * self.sum_x[f]
+                np.subtract(every, tested, out=found[:, f])
         else:
             spread = (self.folds.train[None] * lines[:, None, :]).reshape(-1, lines.shape[1])
             found = np.asarray(self.X.T @ spread.T).T.reshape(len(atoms), len(self.weight), -1)
-        found -= self.sum_x[None] * self.mean_x[:, atoms].T[:, :, None]
+            found -= self.sum_x[None] * self.mean_x[:, atoms].T[:, :, None]
         return dict(zip(atoms.tolist(), found))
 
     def blocks(self, support: Indices) -> Floats:
