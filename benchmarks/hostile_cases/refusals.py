@@ -144,7 +144,7 @@ BAD = {
     "a number as loss": lambda: fitted(loss=3),
     "Huber of delta 0": lambda: sk.Huber(0),
     "a class as solver": lambda: fitted(solver=lambda: sk.OMP),
-    "a name as solver": lambda: fitted(solver=lambda: "omp"),
+    "an unknown name as solver": lambda: fitted(solver=lambda: "ompp"),
     "k = 0": lambda: fitted(solver=lambda: sk.OMP(0)),
     "k = 1.5": lambda: fitted(solver=lambda: sk.CoSaMP(1.5)),
     "k = True": lambda: fitted(solver=lambda: sk.GraSP(True)),

@@ -286,3 +286,26 @@ def test_sparse_X_of_extreme_size(solver, scale):
     plain, scaled = (PursuitRegressorCV(solver=solver).fit(X * s, y) for s in (1.0, scale))
     assert scaled.support_.tolist() == plain.support_.tolist()
     np.testing.assert_allclose(scaled.coef_ * scale, plain.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e-120, 1e120, 1e250])
+@pytest.mark.parametrize(
+    "given", [{}, {"loss": "huber"}, {"criterion": "bic"}, {"ridges": [0.0, 0.1]}, {"selection": "sparse"}]
+)
+def test_the_size_of_targets_does_not_choose(signal, scale, given):
+    X, y = signal
+    if given.get("loss") == "huber":
+        y = y / 1e3  # where it is squared
+        scale = min(scale, 1.0)
+    models = [PursuitRegressorCV(solver="omp", **given).fit(X, y * unit) for unit in (1.0, scale)]
+    assert models[0].support_.tolist() == models[1].support_.tolist()
+    assert len(models[0].support_) > 1
+    np.testing.assert_allclose(models[1].coef_ / scale, models[0].coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e250])
+def test_the_size_of_targets_does_not_choose_with_omp(signal, scale):
+    X, y = signal
+    models = [OrthogonalMatchingPursuitCV(max_iter=8).fit(X, y * unit) for unit in (1.0, scale)]
+    np.testing.assert_allclose(models[1].coef_ / scale, models[0].coef_, rtol=1e-6)
+    assert np.count_nonzero(models[0].coef_) > 1

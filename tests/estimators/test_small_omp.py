@@ -94,3 +94,16 @@ def test_moments_of_parts_add_up():
     np.testing.assert_allclose(whole.less(parts[0]).products, parts[1].products, rtol=1e-12, atol=1e-9)
     assert design.reads.prepared_entries >= 2 * X.size
     assert not has_moments(design.with_view(design.view.then(scale=np.ones(6))))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_near_ties_of_far_columns_are_told_apart(seed):
+    """Means of 1e6 leave products of BLAS in doubt where those in a fixed order differ."""
+    rng = np.random.default_rng(seed)
+    twin = rng.standard_normal((12, 1)) + 1e-7 * rng.standard_normal((12, 20))
+    X, y = 1e6 + twin, rng.standard_normal(12)
+    floor = np.zeros(20)
+    pursuit = ColumnPursuit(np.ascontiguousarray(X.T), y, 1, floor)
+    path = pursuit.path(1, None)
+    scores = np.abs((X.astype(np.longdouble) * y[:, None]).sum(axis=0))
+    assert scores[path.support[0]] > scores.max() - 2e-8  # the rounding of one product

@@ -1,6 +1,9 @@
 """Bad files: always a TableError of one line that names the file."""
 
+import bz2
+import gzip
 import io
+import lzma
 import pickle
 import zipfile
 
@@ -237,7 +240,7 @@ def corrupted(content, rng):
 
 
 @pytest.mark.parametrize("times", [40, pytest.param(1000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", [*FORMATS, "csv.gz", "csv.bz2", "csv.xz", "csv.zip"])
 def test_damaged_files_are_refused_or_read(tmp_path, kind, times):
     rng = np.random.default_rng(list(kind.encode()))
     path = good_file(tmp_path, kind)
@@ -255,7 +258,16 @@ def good_file(folder, kind):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(30, 3)).round(3), rng.normal(size=30).round(3)
     path, words = folder / f"t.{kind}", [f"w{i % 4}" for i in range(30)]
-    if kind in ("csv", "tsv"):
+    if "csv." in kind:
+        content = good_file(folder, "csv").read_bytes()
+        openers = {"gz": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+        if kind == "csv.zip":
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr("t.csv", content)
+        else:
+            with openers[kind[4:]](path, "wb") as file:
+                file.write(content)
+    elif kind in ("csv", "tsv"):
         rows = [f'{a},{b},{c},"{w}",{t}' for (a, b, c), w, t in zip(X, words, y)]
         text = "\n".join(["a,b,c,w,y", *rows]) + "\n"
         path.write_text(text if kind == "csv" else text.replace(",", "\t"))

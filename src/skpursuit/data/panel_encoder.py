@@ -27,7 +27,7 @@ from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.lent import lent
 from skpursuit.numerics.threads import over_ranges
 
-WIDTH = 1024  # columns of a block whose extremes are found before it is encoded, while it is in the cache
+WIDTH = 512  # columns of a block whose extremes are found before it is encoded, while it is in the cache
 STREAMED = 2**16  # columns of a block that one call of the kernel streams
 SAMPLED = 32  # every so many rows are in the sample: 16 of a block
 PREDICTED_ROWS = 4 * ROWS  # fewer rows are not worth a sample
@@ -225,7 +225,6 @@ class PanelEncoder:
 
 
 def panels_of(found: NDArray[np.bool_]) -> list[Item]:
-    """The panels of blocks in which a column is marked."""
-    b, column = np.nonzero(found)
-    pairs = np.unique(np.stack([b, column // PANEL * PANEL], axis=1), axis=0)
-    return [(block, first, PANEL) for block, first in pairs.tolist()]
+    """The panels of blocks, (blocks, columns), in which a column is marked."""
+    places = np.unique(np.flatnonzero(found) // PANEL) * PANEL
+    return [(*divmod(place, found.shape[1]), PANEL) for place in places.tolist()]

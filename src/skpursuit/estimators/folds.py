@@ -161,6 +161,8 @@ class Folds:
         """Mean of the differences of two models' losses over its standard error, from losses of rows."""
         weights = self.judged[self.sample]
         difference = worse - better
+        unit = np.ldexp(1.0, -np.frexp(np.abs(difference).max(initial=0.0))[1])  # of squares within range
+        mean, difference = mean * unit, difference * unit
         centre = difference @ weights / weights.sum()
         error = np.sqrt((difference - centre) ** 2 @ weights / weights.sum() / self.judged_rows)
         if error == 0:

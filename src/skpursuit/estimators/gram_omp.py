@@ -3,7 +3,7 @@
 A new column is made orthogonal to those chosen before. The products of all columns with that direction take
 the gradient one step on, and those with the support are a row of its triangular factor. `GramPursuit` has
 them from X^T X (Rubinstein, Zibulevsky, Elad 2008), where that is all there is, or small. `ColumnPursuit`
-orthogonalises the column itself and multiplies X with the direction, for an X that stays in the cache: there
+orthogonalises the column itself and multiplies X with the residual, for an X that stays in the cache: there
 a turn of the loop of `minimize` would cost more than reading X.
 """
 
@@ -22,6 +22,7 @@ from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.fit.gram_schmidt import orthogonalise
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import smallest_remainder
+from skpursuit.numerics.sums import fixed_order_dot
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -77,6 +78,10 @@ class SmallPursuit(ABC):
     def add(self, j: int) -> bool:
         """Add a column to the support and fit again; False if it depends on those chosen before."""
 
+    def first(self, close: Indices) -> int:
+        """The winner among columns whose products are equal to rounding: that of the lowest index."""
+        return int(close[0])
+
     @abstractmethod
     def factor(self) -> tuple[Floats, Floats]:
         """`L` and `half` of the path."""
@@ -90,7 +95,7 @@ class SmallPursuit(ABC):
             if not top > (1 + len(self.support)) * self.noise:  # NaN included
                 premature = True
                 break
-            j = int(np.argmax(scores >= top - self.noise))  # equal to rounding: the lowest index wins
+            j = self.first(np.flatnonzero(scores >= top - self.noise))
             allowed[j] = 0.0
             if self.add(j):
                 self.support.append(j)
@@ -161,7 +166,7 @@ def gram_omp(
 
 
 class ColumnPursuit(SmallPursuit):
-    """A pursuit that multiplies X with each new direction.
+    """A pursuit that multiplies X with each new residual.
 
     Parameters
     ----------
@@ -179,7 +184,7 @@ class ColumnPursuit(SmallPursuit):
         k = min(k, n, d)
         self.columns, self.residual, self.energy = columns, y, float(y @ y)
         self.g, self.noise_floor = columns @ y, noise_floor
-        self.sizes = np.sqrt(np.vecdot(columns, columns))
+        self.sizes = np.sqrt(np.einsum("ij,ij->i", columns, columns))
         self.noise = 4 * (n + 2) * EPS * float(self.sizes.max()) * float(np.sqrt(self.energy))
         self.Q, self.L, self.half, self.shares = np.empty((k, n)), np.zeros((k, k)), np.zeros(k), np.zeros(k)
 
@@ -187,7 +192,7 @@ class ColumnPursuit(SmallPursuit):
         size, floor = len(self.support), float(self.noise_floor[j])
         if size == len(self.Q):
             return False
-        x, length = self.columns[j], float(self.sizes[j])
+        x, length = np.ascontiguousarray(self.columns[j]), float(self.sizes[j])
         tiny = smallest_remainder(len(x), length, floor)
         direction, row, _ = orthogonalise(self.Q[:size], x, length, tiny, self.shares[:size])
         if direction is None:
@@ -195,10 +200,14 @@ class ColumnPursuit(SmallPursuit):
         step = float(direction @ self.residual)
         self.residual = self.residual - step * direction
         self.energy = float(self.residual @ self.residual)
-        self.g -= self.columns @ (step * direction)
+        self.g = self.columns @ self.residual
         self.Q[size], self.L[size, : size + 1], self.half[size] = direction, row, step
         self.shares[size] = floor / row[-1]
         return True
+
+    def first(self, close: Indices) -> int:
+        """The winner by products in a fixed order, whose bits are equal for equal columns alone."""
+        return int(close[np.abs(fixed_order_dot(list(self.columns[close]), self.residual)).argmax()])
 
     def factor(self) -> tuple[Floats, Floats]:
         size = len(self.support)

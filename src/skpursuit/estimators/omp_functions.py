@@ -188,7 +188,7 @@ def pursue_targets(
     floor = design.noise_floor(np.arange(design.shape[1]))
     with one_thread():
         if way is Way.COLUMNS:
-            columns = design.columns(np.arange(design.shape[1]), keep=False)
+            columns = _all_columns(design)
             return [
                 ColumnPursuit(columns, column, k, floor).path(k, tol) for column, (k, tol) in zip(y.T, limits)
             ]
@@ -199,6 +199,15 @@ def pursue_targets(
             refined(path, design, column) if lost_digits(path, design) else path
             for path, column in zip(paths, y.T)
         ]
+
+
+def _all_columns(design: Design) -> Floats:
+    """All columns as rows of an array, in the memory order that X has where it is one: turning it is slow."""
+    every, tile = np.arange(design.shape[1]), design.store.first
+    if not design.store.is_one_tile or design.view.rows is not None:
+        return design.columns(every, keep=False)
+    design.reads.add(*design.cost())
+    return design.view.columns(tile.X.T.astype(np.float64, order="K"), every)  # type: ignore[attr-defined]
 
 
 def gram_paths(

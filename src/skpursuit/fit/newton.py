@@ -50,7 +50,8 @@ class Newton:
         factor = state.factor.add(column, problem.design.noise_floor(np.array([j]))[0])
         if factor is None:
             return replace(state, dropped=np.append(state.dropped, j))
-        support, first = np.append(state.support, j), approach(problem, column, state.z)
+        penalty = float(problem.penalties(np.array([j]))[0])
+        support, first = np.append(state.support, j), approach(problem, column, state.z, penalty)
         start = np.concatenate([state.coef, first[None]])
         coef, z, objective = self.fit(problem, support, factor.columns.rows, start)
         return State(support, coef, z, objective, state.dropped, factor=factor)
@@ -156,8 +157,11 @@ def line_search(
     return w, z, f, 0.0
 
 
-def approach(problem: Problem, column: Floats, z: Floats) -> Floats:
-    """A good first coefficient for a new column, the others held: far steps cost one column, not all."""
+def approach(problem: Problem, column: Floats, z: Floats, penalty: float) -> Floats:
+    """A good first coefficient for a new column, the others held: far steps cost one column, not all.
+
+    Steps are those of the loss alone, as long as they gain with the penalty too.
+    """
     rows = np.flatnonzero(column)
     if len(rows) < len(column):  # predictions elsewhere do not move
         weights = None if problem.weights is None else problem.weights[rows]
@@ -171,8 +175,10 @@ def approach(problem: Problem, column: Floats, z: Floats) -> Floats:
         found = first_descent(problem, column, (z, f), moves)
         if found is None or not f - found[2] > 1e-3 * (begun - found[2]):
             return coef
-        move, z, f = found
-        coef = coef + move
+        after = coef + found[0]
+        if 0.5 * penalty * float(np.sum(after * after - coef * coef)) > f - found[2]:
+            return coef
+        coef, z, f = after, found[1], found[2]
     return coef
 
 

@@ -91,7 +91,7 @@ POOL = 96  # columns among which the next atoms are guessed
 GUESSES = 64  # atoms that are guessed in one round
 ABOVE = 1.0  # guesses end where a winner scores less than this times the last column of the pool did
 FAR_ABOVE = 1.15  # the same for guesses that are not verified
-MOST_DOUBTS = 160  # columns of a round that are computed exactly because they could have won
+MOST_DOUBTS = 512  # columns of a round that are computed exactly because they could have won
 FEW_STEPS = 3  # a round of fewer is poor
 PATIENCE = 2  # poor rounds one after the other, after which no more are made
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from skpursuit.data import Design
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.scaling import LEAST_NORMAL, is_ordinary, power_of, power_of_both
+from skpursuit.numerics.scaling import LEAST_NORMAL, ORDINARY_POWER, is_ordinary, power_of, power_of_both
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import Record, State
@@ -140,7 +140,7 @@ def _exponent_of_targets(problem: Problem, reach: int | None) -> int:
     return exponent
 
 
-def exponent_of(loss: Loss, y: Floats, most: float) -> int:
+def exponent_of(loss: Loss, y: Floats, most: float = 2.0**ORDINARY_POWER) -> int:
     """The power of two for y alone; 0 for sizes between 1 / most and most, and where the loss fixes it."""
     peak = float(np.abs(y).max(initial=0.0))
     return 0 if 1 / most <= peak <= most or loss.scaled(0) is None else power_of(peak)

@@ -20,7 +20,8 @@ codes. Where guesses are poor, rounds end after few steps, and the selector goes
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -89,10 +90,10 @@ class Guess(NamedTuple):
 
 
 class Here(NamedTuple):
-    """Where the last round ended: a residual, its product with the codes to go on from, and scores."""
+    """Where the last round ended: a residual, what gives its product with the codes, and scores."""
 
     r: Floats
-    represented: Represented | None
+    represented: Callable[[], Represented | None]  # made only where a round goes on from it
     scores: Floats
 
 
@@ -176,7 +177,7 @@ class Speculation:
         r, codes, Q = query.r, self.frames.codes, query.at.factor.Q.rows
         if self.here is None or scaled_norm(r - self.here.r) > 0.5 * scaled_norm(r):
             first = codes.following(r[None], fine=self.frames.fine)()
-            self.here = Here(r, first.represented(0), np.abs(first.g[0]))
+            self.here = Here(r, partial(first.represented, 0), np.abs(first.g[0]))
         scores = self.here.scores.copy()
         scores[query.exclude] = -np.inf
         left = self.steps - len(query.at.support) if query.left is None else query.left
@@ -204,7 +205,7 @@ class Speculation:
         norms = scaled_norms(guess.residuals)
         reach = NEAR * norms + NEAR_Y * self.size_of_y
         limits = guess.scores * (1.0 - 2.0**-20) - reach * frames.sizes[guess.atoms]
-        followed = frames.codes.following(guess.residuals, self.here.represented, frames.fine)()
+        followed = frames.codes.following(guess.residuals, self.here.represented(), frames.fine)()
         first = frames.overlooked(followed, reach + frames.rounding * norms, limits)
         first[query.exclude] = first[guess.atoms] = steps
         doubts = np.cumsum(np.bincount(first, minlength=steps + 1)[:steps])
@@ -219,7 +220,7 @@ class Speculation:
         last = max(0, len(contenders) - 1)
         scores = np.abs(followed.g[last])
         scores[cols] = np.abs(values[len(guess.atoms) :, last])
-        self.here = Here(guess.residuals[last], followed.represented(last), scores)
+        self.here = Here(guess.residuals[last], partial(followed.represented, last), scores)
         taken = frozenset(query.exclude.tolist())
         return Path(taken, guess.atoms.tolist(), guess.residuals, reach, contenders, estimates)
 

@@ -172,7 +172,7 @@ def residual_status(problem: Problem, state: State, tol: float | None, rtol: flo
     if not problem.quadratic:
         if problem.loss.scaled(0) is None or problem.peak == 0.0:
             return state
-        left = float(np.linalg.norm(problem.loss.residual(problem.y, state.z) / problem.peak))
+        left = float(np.linalg.norm(state.z / problem.peak - problem.y / problem.peak))
         zero = left <= 8 * sqrt(len(state.z)) * EPS * problem.relative_size
         return replace(state, status=Status.ZERO_RESIDUAL) if zero else state
     size, top, relative = residual_size(problem, state), problem.peak, problem.relative_size

@@ -47,7 +47,8 @@ _UNPACKING: dict[bytes, Callable[..., Any]] = {
     b"\xfd7zXZ": lzma.open,
 }
 PACKED = (".gz", ".bz2", ".xz")
-_DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+#: What unpacking raises, of archives with a password too.
+_DAMAGED = (EOFError, OSError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _EMPTY_FIRST_CELL = re.compile("\n[,;\t|]")
 
 
@@ -85,7 +86,10 @@ def open_bytes(path: Path) -> Any:
         if head.startswith(magic):
             return unpack(path, "rb")
     inside = _members(path) if head.startswith(_ZIP) else []
-    return zipfile.ZipFile(path).open(inside[0]) if len(inside) == 1 else open(path, "rb")
+    if len(inside) != 1:
+        return open(path, "rb")
+    with zipfile.ZipFile(path) as archive:
+        return archive.open(inside[0])  # which keeps the file open for as long as it needs it
 
 
 def open_text(path: Path, codec: str) -> io.TextIOWrapper:
@@ -105,7 +109,7 @@ def unpacked_name(path: Path) -> Path:
         return path.with_suffix("") if path.suffix.lower() in PACKED else path
     try:
         (inside,) = _members(path)
-    except zipfile.BadZipFile:
+    except _DAMAGED:
         raise Refused("packed") from None
     except ValueError:
         raise Refused("not text", kind=_BINARY[_ZIP]) from None

@@ -61,7 +61,7 @@ def boost(folds: SquaredFolds, most: int) -> Models:
         atoms = sizes.argmax(axis=1)
         move = STEP * g[lines, atoms] / folds.squares[lines, atoms, None]
         coef[lines, atoms] += move
-        g -= folds.columns(atoms)[:, :, None] * move[:, None, :]
+        g -= folds.columns(atoms, sizes)[:, :, None] * move[:, None, :]
         if step in records:
             support = padded_support(coef)
             if support.shape[1] > most:

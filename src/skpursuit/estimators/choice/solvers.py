@@ -24,6 +24,8 @@ from skpursuit.estimators.linear_fit import FitConfig, LinearFit, predictions
 from skpursuit.estimators.path import CoefficientPath
 from skpursuit.estimators.shifted_loss import best_constant
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats
+from skpursuit.problem.losses import Loss
+from skpursuit.problem.units import exponent_of
 
 TINY = 1e-10  # share of a column that keeps dependent ones solvable
 
@@ -51,7 +53,6 @@ class SolverArena:
         Gram matrices of the folds, which give the models of "omp" without further reading of X.
     """
 
-    loss_unit = 1.0
     entries_read = 0  # the results of the runs tell
 
     def __init__(
@@ -67,7 +68,10 @@ class SolverArena:
     ) -> None:
         self.base, self.configs, self.targets, self.folds = base, configs, targets, folds
         self.most, self.limited, self.n_jobs = most, limited, n_jobs
-        self.grams = grams
+        loss = configs[0].loss
+        self.exponent = exponent_of(loss, np.concatenate([np.ravel(y) for y in targets]))
+        self.loss: Loss = (loss.scaled(self.exponent) if self.exponent else None) or loss
+        self.grams = None if self.exponent else grams
         self.tests = [np.flatnonzero(test) for test in folds.test]
 
     def _paths_of(self, config: FitConfig, base: Design, weights: Floats | None) -> list[CoefficientPath]:
@@ -87,8 +91,16 @@ class SolverArena:
         watch.count()
         return models, (losses @ weights).tolist()
 
+    @property
+    def loss_unit(self) -> float:
+        """What losses are to be multiplied by: those of y beyond the ordinary are in units of their own."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(1.0, 2 * self.exponent))
+
     def _losses(self, y: Any, z: Floats) -> Floats:
-        losses = self.configs[0].loss.value(y, z)
+        if self.exponent:
+            y, z = np.ldexp(y, -self.exponent), np.ldexp(z, -self.exponent)
+        losses = self.loss.value(y, z)
         return losses if losses.ndim == 1 else losses.sum(axis=1)
 
     def paths(self, ridges: Any) -> Iterator[list[Candidate]]:

@@ -27,6 +27,7 @@ from skpursuit.numerics.tuning import SMALL_BLOCK
 MOST_GRAM = 4e7  # entries of all Gram matrices together
 WIDE = 600  # columns up to which Gram matrices pay though there are fewer rows
 BLOCK = 8192  # rows that are scaled at a time
+AHEAD = 16  # Gram columns of the best scores, made together with one that is missing
 CACHE_BYTES = 2**28  # Gram columns of wide X
 
 
@@ -153,8 +154,8 @@ class SquaredFolds(ABC):
         """The scaled columns `used` of some rows times a table."""
 
     @abstractmethod
-    def columns(self, atoms: Indices) -> Floats:
-        """Gram columns (F, d): of atom f in fold f."""
+    def columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
+        """Gram columns (F, d): of atom f in fold f. `scores` (F, d) tell which may be asked for next."""
 
     @abstractmethod
     def blocks(self, support: Indices) -> Floats:
@@ -246,31 +247,37 @@ class GramFolds(SquaredFolds):
         total[d:, d:] = rest.T @ (weights[:, None] * rest)
         return total
 
-    def columns(self, atoms: Indices) -> Floats:
+    def columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
         return self.gram[np.arange(len(atoms)), atoms]
 
     def blocks(self, support: Indices) -> Floats:
-        return np.array([g.take(s, axis=0).take(s, axis=1) for g, s in zip(self.gram, support)])
+        return _blocks(self.gram, support)
 
     def gradient(self, support: Indices, coef: Floats) -> Floats:
         moved = [g.take(s, axis=0).T @ w for g, s, w in zip(self.gram, support, coef)]
         return self.xy - np.array(moved)
 
     def errors(self, support: Indices, coef: Floats) -> Floats:
-        d = self.mean_x.shape[1]
-        intercepts, found = self.intercepts(support, coef), np.empty(len(support))
-        for f, (held, s, w, a) in enumerate(zip(self.held, support, coef, intercepts)):
-            x = held.take(s, axis=0)
-            quadratic = (w * (x.take(s, axis=1) @ w)).sum() + held[-1, -1] * (a @ a)
-            linear = (w * x[:, d:-1]).sum() + a @ held[d:-1, -1] - (x[:, -1] @ w) @ a
-            found[f] = quadratic - 2 * linear + np.trace(held[d:-1, d:-1])
-        return np.maximum(found, 0.0)
+        """Residuals are a linear form of the columns, y and 1, so their squares are one of the moments."""
+        n_folds, d, m = self.shape
+        rest, minus = np.arange(d, d + m + 1), -np.eye(m)
+        places = np.hstack([support, np.broadcast_to(rest, (n_folds, m + 1))])
+        intercepts = self.intercepts(support, coef)[:, None]
+        form = np.concatenate([coef, np.broadcast_to(minus, (n_folds, m, m)), intercepts], axis=1)
+        return np.maximum((form * (_blocks(self.held, places) @ form)).sum(axis=(1, 2)), 0.0)
 
     def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
         return self.data.predict(rows, used, table)
 
     def whole(self) -> GramFolds:
         return GramFolds(self.data, self.folds.whole(), self.total)
+
+
+def _blocks(matrices: Floats, places: Indices) -> Floats:
+    """The rows and columns `places` (F, k) of square matrices (F, d, d)."""
+    n_folds, d, _ = matrices.shape
+    rows = (np.arange(n_folds)[:, None] * d + places) * d
+    return matrices.ravel().take(rows[:, :, None] + places[:, None, :])
 
 
 class ColumnFolds(SquaredFolds):
@@ -293,8 +300,15 @@ class ColumnFolds(SquaredFolds):
             tests = [np.flatnonzero(test) for test in folds.test]
             self._tests = [(rows, X[rows]) for rows in tests]
 
-    def columns(self, atoms: Indices) -> Floats:
-        missing = [int(j) for j in np.unique(atoms) if int(j) not in self._kept]
+    def columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
+        missing = sorted(set(atoms.tolist()) - self._kept.keys())
+        room = min(self._room, self.shape[1]) - len(self._kept) - len(missing)
+        if (
+            missing and scores is not None and room >= AHEAD
+        ):  # one pass for those that are likely to be asked for next, too
+            best = scores.max(axis=0)
+            best[[*missing, *self._kept]] = -1.0
+            missing += np.argpartition(best, -AHEAD)[-AHEAD:].tolist()
         made = self._make(np.array(missing)) if missing else {}
         if len(self._kept) + len(made) <= self._room:
             self._kept.update(made)
@@ -306,13 +320,15 @@ class ColumnFolds(SquaredFolds):
         lines = self.X[:, atoms]
         lines = (lines.toarray() if issparse(lines) else lines).T
         if self._tests:  # all rows less those that are tested: 3 passes where 10 folds would take 10
-            found = np.repeat(((self.folds.weights * lines) @ self.X)[:, None], len(self.weight), axis=1)
+            found, every = np.empty((len(atoms), *self.sum_x.shape)), (self.folds.weights * lines) @ self.X
             for f, (rows, X) in enumerate(self._tests):
-                found[:, f] -= (self.folds.test[f, rows] * lines[:, rows]) @ X
+                tested = (self.folds.test[f, rows] * lines[:, rows]) @ X
+                tested += self.mean_x[f, atoms, None] * self.sum_x[f]
+                np.subtract(every, tested, out=found[:, f])
         else:
             spread = (self.folds.train[None] * lines[:, None, :]).reshape(-1, lines.shape[1])
             found = np.asarray(self.X.T @ spread.T).T.reshape(len(atoms), len(self.weight), -1)
-        found -= self.sum_x[None] * self.mean_x[:, atoms].T[:, :, None]
+            found -= self.sum_x[None] * self.mean_x[:, atoms].T[:, :, None]
         return dict(zip(atoms.tolist(), found))
 
     def blocks(self, support: Indices) -> Floats:
