@@ -304,7 +304,9 @@ def as_scikit_learn(table, model, k, intercept):
     rank = np.linalg.matrix_rank(table.X - table.X.mean(axis=0))
     if k >= rank or table.y.ndim > 1:
         return []
-    theirs = OrthogonalMatchingPursuit(n_nonzero_coefs=k, fit_intercept=intercept).fit(table.X, table.y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Orthogonal matching pursuit ended prematurely", RuntimeWarning)
+        theirs = OrthogonalMatchingPursuit(n_nonzero_coefs=k, fit_intercept=intercept).fit(table.X, table.y)
     z, mine = theirs.predict(table.X), model.predict(table.X)
     left = norm(table.y - mine)
     if left <= 1e-6 * norm(table.y) or np.allclose(z, mine, atol=1e-6 * np.abs(table.y).max()):

@@ -262,7 +262,7 @@ def well_posed(ref, result):
 def general_status(ref, result, k):
     if result.status.name == "COMPLETE" and len(result.support) != k:
         return [("status", f"COMPLETE with {len(result.support)} of {k} columns")]
-    if result.status.name == "ZERO_RESIDUAL" and result.objective > 1e-14 * float(ref.objective(ref.zero)):
+    if result.status.name == "ZERO_RESIDUAL" and result.objective > 1e-12 * float(ref.objective(ref.zero)):
         return [("status", "ZERO_RESIDUAL with an objective that is not zero")]
     return []
 

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from skpursuit.cli.base import Meter, Output, spell
+from skpursuit.data.progress import current
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,18 @@ def test_a_line_tells_what_how_far_and_how_long(capsys):
     with Meter(Output()) as meter:
         meter("reading", 1.0)
     assert capsys.readouterr().err == ""
+
+
+def test_what_the_library_counts_is_shown():
+    with Meter(Output(quiet=True)) as meter, meter.watching():
+        meter("fitting", None)
+        assert meter.line() == "fitting: working, 0 s"
+        current().expect(8)
+        current().count(2)
+        meter.began -= 10
+        assert meter.line() == "fitting: 25%, 10 s, about 30 s left"
+        meter("refit 1 of 50", 0.0)
+        assert meter.line() == "refit 1 of 50: 0%, 0 s"
 
 
 @pytest.mark.parametrize(

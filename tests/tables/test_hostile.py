@@ -548,6 +548,12 @@ def packed(path, text):
             file.write(text)
 
 
+def test_numbers_of_things_in_german_compounds_are_identifiers(tmp_path):
+    rows = "".join(f"{7000 + 3 * i};{i % 7};{i % 5}\n" for i in range(60))
+    (tmp_path / "t.csv").write_text("Kundennr;size;y\n" + rows)
+    assert read_table(tmp_path / "t.csv", EncodingOptions("y")).features == ("size",)
+
+
 @pytest.mark.parametrize("name", ["t.csv.gz", "t.tsv.bz2", "t.txt.xz", "t.zip", "t.csv.zip"])
 def test_packed_tables_are_unpacked(tmp_path, name):
     comma = "\t" if "tsv" in name else ","
@@ -597,6 +603,8 @@ def test_a_column_without_a_name_is_no_group(tmp_path):
         (["Q2 2021", "Q3/2021", "Q1 2022"], "date", "x (month)", 4),
         (["$ 1.234", "$ 12.345", "$ 999"], "number, $", "x", 1234),
         (["1,234 €", "12,345 €", "999 €"], "number, €", "x", 1234),
+        (["$(1,234)", "$12,345.50", "$ -"], "number, $", "x", -1234),
+        (["(1.234,5 €)", "12,00 €", "€ –"], "number, €, decimal comma", "x", -1234.5),
     ],
 )
 def test_spans_quarters_and_whole_prices(tmp_path, cells, kind, feature, value):

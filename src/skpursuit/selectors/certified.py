@@ -110,7 +110,8 @@ class Certified(Selector):
         if not design.has_codes:
             return inf
         (n, d), targets = design.shape, expect.targets
-        read, alone = targets * n * d * PRICES.codes, expect.y is not None and not expect.asks_many
+        planes = 1 + expect.asks_many  # of bytes
+        read, alone = targets * n * d * planes * PRICES.codes, expect.y is not None and not expect.asks_many
         if alone and targets == 1 and expect.roundings is not None and not self.delta:
             read = n * d * (PRICES.codes / SERVES + PRICES.path)  # to guess, and to prove
         elif alone and codes_pay(design, targets, expect.visits / 2):

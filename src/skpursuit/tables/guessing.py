@@ -47,7 +47,7 @@ VOTER_ROWS = 20_000
 
 _IDENTIFIER = re.compile(
     r"(?:^|[\W_])(?:id|nr|no|n°|number|nummer|num[ée]ro|número|key|uuid|guid|index|idx|row|zeile|ref|serial|phone|tel|telefon|fax|iban"
-    r"|isbn|ssn|mls)(?:[\W_]|$)|\bunnamed: \d+|^column 1$|^row$|[a-z]I[Dd]$",
+    r"|isbn|ssn|mls)(?:[\W_]|$)|nr\.?$|nummer$|\bunnamed: \d+|^column 1$|^row$|[a-z]I[Dd]$",
     re.I,
 )
 _CODE = re.compile(

@@ -60,10 +60,12 @@ _WITH_UNIT = {
     )
     for decimal, number in NUMBER.items()
 }
-_BRACKETS = r"^\((.*)\)$"  # accountants write (5) for -5
+#: Accountants write (5) for -5, $(5) for -$5, and $ - for nothing.
+_BRACKETS = rf"^({_CURRENCY})?\s?\((.*)\)$"
+_NOTHING = rf"^({_CURRENCY})\s*[-–—]$"
 #: What is taken away around a number, in this order: Excel's mark of a text, brackets; then units; then the
 #: ends of prices such as 5,- and 5.–, and the sign that SAP writes behind (5- for -5).
-_MARKS = {"^'": "", _BRACKETS: r"-\1"}
+_MARKS = {"^'": "", _BRACKETS: r"-\1\2", _NOTHING: r"\1 0"}
 _ENDS = {r"[.,](?:--?|[–—])$": "", r"^([^+-].*)-$": r"-\1"}
 
 
@@ -107,7 +109,7 @@ def numbers(texts: Any, decimal: str, unit: str) -> tuple[np.ndarray, np.ndarray
 
 def unit_of(text: str, decimal: str) -> str | None:
     """Return the sign or unit beside a number, "" if there is none; None if the text is no number."""
-    match = _WITH_UNIT[decimal].fullmatch(re.sub(_BRACKETS, r"-\1", text))
+    match = _WITH_UNIT[decimal].fullmatch(re.sub(_NOTHING, r"\1 0", re.sub(_BRACKETS, r"-\1\2", text)))
     return None if match is None else match["before"] or match["after"] or match["limit"] or ""
 
 

@@ -251,27 +251,33 @@ class GramFolds(SquaredFolds):
         return self.gram[np.arange(len(atoms)), atoms]
 
     def blocks(self, support: Indices) -> Floats:
-        return np.array([g.take(s, axis=0).take(s, axis=1) for g, s in zip(self.gram, support)])
+        return _blocks(self.gram, support)
 
     def gradient(self, support: Indices, coef: Floats) -> Floats:
         moved = [g.take(s, axis=0).T @ w for g, s, w in zip(self.gram, support, coef)]
         return self.xy - np.array(moved)
 
     def errors(self, support: Indices, coef: Floats) -> Floats:
-        d = self.mean_x.shape[1]
-        intercepts, found = self.intercepts(support, coef), np.empty(len(support))
-        for f, (held, s, w, a) in enumerate(zip(self.held, support, coef, intercepts)):
-            x = held.take(s, axis=0)
-            quadratic = (w * (x.take(s, axis=1) @ w)).sum() + held[-1, -1] * (a @ a)
-            linear = (w * x[:, d:-1]).sum() + a @ held[d:-1, -1] - (x[:, -1] @ w) @ a
-            found[f] = quadratic - 2 * linear + np.trace(held[d:-1, d:-1])
-        return np.maximum(found, 0.0)
+        """Residuals are a linear form of the columns, y and 1, so their squares are one of the moments."""
+        n_folds, d, m = self.shape
+        rest, minus = np.arange(d, d + m + 1), -np.eye(m)
+        places = np.hstack([support, np.broadcast_to(rest, (n_folds, m + 1))])
+        intercepts = self.intercepts(support, coef)[:, None]
+        form = np.concatenate([coef, np.broadcast_to(minus, (n_folds, m, m)), intercepts], axis=1)
+        return np.maximum((form * (_blocks(self.held, places) @ form)).sum(axis=(1, 2)), 0.0)
 
     def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
         return self.data.predict(rows, used, table)
 
     def whole(self) -> GramFolds:
         return GramFolds(self.data, self.folds.whole(), self.total)
+
+
+def _blocks(matrices: Floats, places: Indices) -> Floats:
+    """The rows and columns `places` (F, k) of square matrices (F, d, d)."""
+    n_folds, d, _ = matrices.shape
+    rows = (np.arange(n_folds)[:, None] * d + places) * d
+    return matrices.ravel().take(rows[:, :, None] + places[:, None, :])
 
 
 class ColumnFolds(SquaredFolds):
