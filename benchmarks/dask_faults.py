@@ -2,7 +2,8 @@
 
     python benchmarks/dask_faults.py kill --fits 10 --seed 0   # kill -9 of a random worker at a random moment
     python benchmarks/dask_faults.py lost   # all workers dead, one stopped, scheduler dead
-    python benchmarks/dask_faults.py memory   # what the client and the workers need
+    python benchmarks/dask_faults.py memory   # what the client needs
+    python benchmarks/dask_faults.py beyond   # what workers need for an X of twice their limits
     python benchmarks/dask_faults.py restart   # a client that starts again from a checkpoint
     python benchmarks/dask_faults.py workers   # 1, 2 and 3 workers
     python benchmarks/dask_faults.py trips   # what a trip costs
@@ -272,7 +273,7 @@ def peaks(processes: Callable[[], list[int]]) -> Iterator[dict[int, float]]:
 
 
 def memory(options) -> None:
-    """What the client needs for an X of 640 MB, and workers for an X of twice their limits."""
+    """What the client needs for an X of 640 MB."""
     chunks = 20
     y, small = make_y(chunks), make_x(2)
     made, client = cluster(2)
@@ -283,15 +284,33 @@ def memory(options) -> None:
     print(f"client: X has {X.nbytes / 1e6:.0f} MB, it grew by {tops[os.getpid()] - before:.0f} MB")
     client.close(), made.close()
 
-    limit = 600  # MB: two workers, X of twice both
+
+def beyond(options) -> None:
+    """What two workers need for an X of twice their limits: all of their memory, as Dask counts it."""
+    limit = 600  # MB
     chunks = 2 * 2 * limit * 10**6 // (CHUNK * COLUMNS * 8)
     made, client = cluster(2, f"{limit}MB")
     X, y, began = make_x(chunks), make_y(chunks), time.perf_counter()
-    with peaks(lambda: pids(made)) as tops:
+    whole: dict[str, float] = {}
+    paused, spilled = set(), 0
+
+    def look() -> list[int]:
+        nonlocal spilled
+        there = list(made.scheduler.workers.values())
+        spilled = max(spilled, sum(worker.memory.spilled for worker in there))
+        for worker in there:
+            whole[worker.address] = max(whole.get(worker.address, 0.0), worker.memory.process / 1e6)
+            if worker.status.name == "paused":
+                paused.add(worker.address)
+        return pids(made)
+
+    with peaks(look) as tops:
         result = fit(X, y)
     print(
-        f"workers: X has {X.nbytes / 1e6:.0f} MB, limits are {limit} MB each, most used "
-        f"{', '.join(f'{top:.0f}' for top in tops.values())} MB, {time.perf_counter() - began:.0f} s, "
+        f"workers: X has {X.nbytes / 1e6:.0f} MB, limits are {limit} MB each; most used "
+        f"{', '.join(f'{top:.0f}' for top in whole.values())} MB, of them anonymous "
+        f"{', '.join(f'{top * 1.048576:.0f}' for top in tops.values())} MB; {spilled / 1e6:.0f} MB spilled, "
+        f"{len(paused)} paused, {len(tops)} processes; {time.perf_counter() - began:.0f} s, "
         f"{len(result.support)} atoms"
     )
     client.close(), made.close()
@@ -357,7 +376,10 @@ def trips(options) -> None:
     client.close(), made.close()
 
 
-PARTS = {part.__name__: part for part in (kill, lost, memory, tall, restart, child, workers, trips, against)}
+PARTS = {
+    part.__name__: part
+    for part in (kill, lost, memory, beyond, tall, restart, child, workers, trips, against)
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()

@@ -1,5 +1,6 @@
 """Panels of one-byte codes: intervals hold for every layout of X and every form of the product kernel."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -185,6 +186,21 @@ def test_costs_are_what_is_stored():
     tile = PanelTile.build(np.ones((1000, 64)))
     assert tile.codes.nbytes == 64 * 1008
     assert tile.estimate_cost() == (64_000, 64 * (1008 + 2 * 16))
+
+
+def test_codes_go_to_other_processors(monkeypatch):
+    """Products are made the way that the processor has which makes them, and Dask is told of their size."""
+    tile = PanelTile.build(gaussian(np.random.default_rng(0), 1000, 50), fine=True)
+    assert sys.getsizeof(tile) >= tile.nbytes > 2 * 1000 * 50
+    found = []
+    for form in FORMS:
+        monkeypatch.setattr(products, "BEST", form)
+        found.append(tile.estimate(np.ones(1000)))
+    monkeypatch.setattr(products, "BEST", "of another processor")
+    with pytest.raises(KeyError):
+        tile.estimate(np.ones(1000))
+    for g, bound in found:
+        assert (np.abs(g - found[0][0]) <= bound + found[0][1]).all()
 
 
 def test_a_form_that_the_processor_lacks_is_refused(monkeypatch):

@@ -419,3 +419,8 @@ def test_a_changed_column_of_a_piece_is_named():
     pieces[1][1][:, 5] *= 2.0
     with pytest.raises(ValueError, match=r"row \d+, column 25;"):
         as_design(design)
+
+
+def test_pieces_of_an_array_of_strided_columns_have_its_means():
+    X = (np.random.default_rng(0).standard_normal((22, 3 * 1135)) + 5)[1:-1, ::3].T
+    np.testing.assert_array_equal(as_design(np.split(X, [300, 700])).means(), as_design(X).means())

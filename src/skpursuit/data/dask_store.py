@@ -31,16 +31,17 @@ from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.memory import MemoryLimit
 from skpursuit.data.reads import Reads
 from skpursuit.data.sparse import SparseTile
-from skpursuit.data.store import Arguments, Keep, Place, TileStore, call, no_arguments
+from skpursuit.data.store import Arguments, Keep, Place, Prices, TileStore, call, no_arguments
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Indices
+from skpursuit.numerics.lent import free
 from skpursuit.numerics.sums import PIECE
 
 TILE_BYTES = 2**25, 2**28  # the least and the most that chunks are joined to
 TILES = 128  # about as many tiles a large X is joined to
 WIDE = 4096  # columns up to which chunks beside each other are joined
 COLUMN_BYTES = 2**25  # gathered columns that the driver keeps
-TRIP, TASK = 0.015, 0.0015  # seconds of a trip, and of each of its tasks, as measured (docs/dask.md)
+TRIP, TASK, SENT = 0.02, 0.0025, 1 / 225e6  # seconds of a trip, of each of its tasks, and of a byte sent
 # What the dashboard shows for verbs and functions whose own names say less.
 NAMES = {
     "product": "exact_products",
@@ -87,7 +88,10 @@ class DaskStore(TileStore):
         self._made: dict[Keep, Graph] = {}
         super().__init__(self._blank_grid(edges))
         self.names = names
-        if self.cost()[1] <= self.cluster.room():
+        whole = self.cost()[1]
+        trip = TRIP + TASK * len(self.places) + SENT * 8 * self.shape[0]
+        self.prices = Prices(trip / max(1, whole), whole, whole)
+        if whole <= self.cluster.room():
             self.graph = self.cluster.keep(self.graph, self.tiles)
 
     def new_kept(self) -> Kept:
@@ -199,6 +203,7 @@ def joined(rows: list[Cut], cols: list[Cut], *chunks: Any) -> Any:
 
 def made_of(keep: Keep, number: int, block: Any) -> Any:
     """What is kept of a tile."""
+    free()  # a worker is paused for memory that it keeps for later
     return keep(as_tile(block), number)
 
 
@@ -209,6 +214,7 @@ def on_tile(fn: str | Callable[..., Any], arguments: tuple[Any, ...], block: Any
 
 def on_kept(fn: str | Callable[..., Any], arguments: tuple[Any, ...], kept: Any) -> Any:
     """What a trip does with what is kept of a tile."""
+    free()
     return call(fn, kept, arguments)
 
 

@@ -178,16 +178,18 @@ class PanelCodes:
         self, fn: Any, rows: Floats, args: Callable[[Place], tuple[Any, ...]]
     ) -> tuple[Floats, Floats, list[Floats]]:
         """Products of tiles, added over rows and joined over columns; their losses; what else they tell."""
-        g, squares = np.zeros((len(rows), self.store.shape[1])), np.zeros((len(rows), 2))
+        g, losses = np.zeros((len(rows), self.store.shape[1])), np.zeros((self.terms, len(rows), 2))
         others: list[Floats] = []
         for place, (part, loss, *more) in self.store.run(fn, args, self.keep):
             g[:, place.cols] += part
+            np.maximum(
+                losses[place.i], loss, out=losses[place.i]
+            )  # unlike processors may lose unlike amounts
             if place.j == 0:  # these are of the residual
-                squares = squares + loss**2
                 others += more
         unit = 2 * self.terms * EPS
         rounding = unit * np.stack([norms_of(rows.T), np.abs(rows).sum(axis=1)], axis=1)
-        return g, np.sqrt(squares) * (1.0 + unit) + rounding, others
+        return g, np.sqrt((losses**2).sum(axis=0)) * (1.0 + unit) + rounding, others
 
 
 class TileSums:

@@ -108,7 +108,7 @@ class PanelTile:
     exponent : (columns,) int; the codes are those of the column divided by two to this power
     peak : a number with peak <= the largest |entry| <= 2^80 peak
     shape : (rows, columns) of the matrix
-    form : how products are made, one of `kernels.products.FORMS`
+    form : how products are made, one of `kernels.products.FORMS`; None: by the processor that makes them
     """
 
     codes: NDArray[np.uint8]
@@ -120,7 +120,7 @@ class PanelTile:
     exponent: NDArray[np.intc]
     peak: float
     shape: tuple[int, int]
-    form: str
+    form: str | None = None
 
     @staticmethod
     def build(X: Floats, form: str | None = None, fine: bool = False) -> PanelTile:
@@ -130,17 +130,20 @@ class PanelTile:
         ----------
         X : (n, d) array
         form : str, optional
-            How products are made; default: the fastest way that the processor has.
+            How products are made; default: the fastest way that the processor has that makes them.
         fine : bool
             Whether a second byte an entry is made.
         """
-        return PanelTile(**PanelEncoder(X, fine).build(), shape=X.shape, form=form or kernel.BEST)
+        return PanelTile(**PanelEncoder(X, fine).build(), shape=X.shape, form=form)
 
     @property
     def nbytes(self) -> int:
         """Memory held: one or two bytes an entry and sixteen or twenty for each column of a block."""
         arrays = (self.codes, self.fine, self.scale, self.centre, self.error, self.norms, self.exponent)
         return sum(a.nbytes for a in arrays)
+
+    def __sizeof__(self) -> int:  # Dask asks how much it keeps
+        return self.nbytes
 
     def estimate_cost(self, fine: bool = False) -> Cost:
         """What a product with all columns reads, for any number of vectors."""
@@ -152,7 +155,7 @@ class PanelTile:
 
     def _cut(self, rows: Floats, before: Floats | None, count: int) -> Cuts:
         """Cut vectors that are below one, along a path from `before`, or each by itself."""
-        m, blocks, group = len(rows), len(self.scale), int(kernel.FORMS[self.form])
+        m, blocks, group = len(rows), len(self.scale), int(kernel.FORMS[self.form or kernel.BEST])
         full = -(-m * count // group) * group
         moving = np.zeros(self.codes.shape[1] * 4)
         if before is not None:
@@ -161,7 +164,7 @@ class PanelTile:
         offsets, units = np.zeros((blocks, full), np.int32), np.zeros((blocks, full), np.float32)
         whole[m * count :] = 0
         sums = np.empty((m, 5, blocks))
-        rows, grouped = np.ascontiguousarray(rows), self.form == "avx2"
+        rows, grouped = np.ascontiguousarray(rows), (self.form or kernel.BEST) == "avx2"
         kernel.cut_vectors(grouped, before is None, rows, moving, count, whole, offsets, units, sums)
         return Cuts(whole, offsets, units, sums, count)
 
@@ -173,7 +176,15 @@ class PanelTile:
             planes.append((self.fine, self.scale * np.float32(1.0 / FINE)))
         made, ends = [lent((len(words), width), np.float32) for _ in planes], []
         for out, (codes, scale) in zip(made, planes):
-            args = (kernel.FORMS[self.form], codes, scale, words, cuts.offsets, cuts.units, out)
+            args = (
+                kernel.FORMS[self.form or kernel.BEST],
+                codes,
+                scale,
+                words,
+                cuts.offsets,
+                cuts.units,
+                out,
+            )
             ends.append(begin(kernel.multiply, width, SLAB, len(words) * codes.shape[1] * width // 4, args))
 
         def finish() -> NDArray[np.float32]:

@@ -25,7 +25,7 @@ import numpy as np
 from skpursuit._files import FileError, write_atomically
 from skpursuit.data.memory import MemoryLimit
 
-FORMAT = 1
+FORMAT = 2
 HEADER = "header.json"
 
 

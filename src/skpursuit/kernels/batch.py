@@ -26,7 +26,7 @@ from skpursuit.kernels.batch_select import (
 )
 from skpursuit.kernels.batch_types import Factor, Work
 
-COMPILED_WITH = "5f4e069f0164"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "732ac3bc2767"  # digest of these files: Numba notes changes of its own file only
 
 PENDING = -1
 DOUBT = 1e-4  # squared share of an atom left over by the others, below which it is computed from the atoms

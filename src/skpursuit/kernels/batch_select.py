@@ -109,18 +109,12 @@ def correlations(start: Any, dictionary: Any, factor: Any, size: Any, work: Any)
     """``scores = start - sum_i weights_i G[atom_i]`` in float32, four Gram rows a pass, and their peaks."""
     out, d, i = work.scores, start.shape[0], size % 4
     gram, slot, atoms, weights = dictionary.gram, dictionary.slot, factor.atoms, factor.weights
-    if size % 2:
-        wa, a = np.float32(weights[0]), gram[slot[atoms[0]]]
+    for j in range(d):
+        out[j] = start[j]
+    for p in range(i):
+        wa, a = np.float32(weights[p]), gram[slot[atoms[p]]]
         for j in range(d):
-            out[j] = start[j] - wa * a[j]
-    else:
-        for j in range(d):
-            out[j] = start[j]
-    if i >= 2:
-        wa, a = np.float32(weights[i - 2]), gram[slot[atoms[i - 2]]]
-        wb, b = np.float32(weights[i - 1]), gram[slot[atoms[i - 1]]]
-        for j in range(d):
-            out[j] -= wa * a[j] + wb * b[j]
+            out[j] -= wa * a[j]
     while i < size:
         wa, a = np.float32(weights[i]), gram[slot[atoms[i]]]
         wb, b = np.float32(weights[i + 1]), gram[slot[atoms[i + 1]]]

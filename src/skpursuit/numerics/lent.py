@@ -41,6 +41,11 @@ def lent(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     return np.asarray(loan)[start : start + nbytes].view(dtype).reshape(shape)
 
 
+def free() -> None:
+    """Give memory that nobody uses at the moment back to the system."""
+    _kept.clear()
+
+
 def _taken(nbytes: int) -> NDArray[np.uint8]:
     """The smallest piece that is kept and fits without much waste, or a new one."""
     for key, memory in sorted(_kept.copy().items(), key=lambda item: item[1].size):
