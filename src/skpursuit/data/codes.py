@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from skpursuit.data.norms import safe_roots
 from skpursuit.data.panel_codes import Followed, PanelCodes, TileSums, added, itself
 from skpursuit.data.reads import Reads
 from skpursuit.numerics.arrays import Floats, Indices
@@ -393,7 +394,7 @@ def coded_x(store: TileStore, reads: Reads, seed: int | None, fine: bool, steps:
     codes[seed] = held
     squares = held.row_squares()
     if squares is not None:  # came along for next to nothing
-        store.kept.norms.setdefault((1, 2), store.safe_roots(squares, 1))
+        store.kept.norms.setdefault((1, 2), safe_roots(store, squares, 1))
     store.kept.finite = True  # codes refuse anything else
     return held
 

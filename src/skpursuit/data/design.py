@@ -18,8 +18,9 @@ import numpy as np
 from skpursuit.data import operator
 from skpursuit.data.codes import Codes
 from skpursuit.data.kept import ColumnCache, Kept
+from skpursuit.data.norms import WIDTH, moved_norms
 from skpursuit.data.reads import Reads
-from skpursuit.data.store import WIDTH, TileStore
+from skpursuit.data.store import TileStore
 from skpursuit.data.tile import Cost
 from skpursuit.data.view import View
 from skpursuit.numerics.arrays import Floats, Indices
@@ -368,7 +369,7 @@ class Design:
             whole = view.root is None and view.rows is None
             root = None if whole else view.spread(view.weighted(np.ones(self.shape[0])), n)
             self.reads.prepare(*self.store.cost())
-            norms = self.store.moved_norms(view.centre, root)
+            norms = moved_norms(self.store, view.centre, root)
             return norms if view.scale is None else norms / np.abs(view.scale)
         out = np.zeros(d if axis == 0 else self.shape[0])
         step = max(1, 2**20 // self.shape[0])

@@ -24,6 +24,7 @@ import numpy as np
 
 from skpursuit.data.kept import Kept
 from skpursuit.data.memory import UNLIMITED
+from skpursuit.data.norms import add_in_order, make_norms
 from skpursuit.data.progress import Listener
 from skpursuit.data.reads import Reads
 from skpursuit.data.tile import Cost, Tile
@@ -32,16 +33,10 @@ from skpursuit.numerics.estimate import product_bound
 from skpursuit.numerics.sums import (
     EPS,
     PIECE,
-    SMALLEST_SQUARE,
     fixed_order_dot,
-    line_norms,
-    piece_squares,
     scaled_norm,
 )
-from skpursuit.numerics.tuning import SWEEP
-
-PANEL_ENTRIES = 2**20  # entries of columns of a tile that are copied together
-WIDTH = 64  # lines of an operator that are asked for in one call
+from skpursuit.numerics.tuning import PANEL_ENTRIES, SWEEP
 
 
 class Place(NamedTuple):
@@ -316,32 +311,6 @@ class TileStore:
             out[place.rows] += part
         return out
 
-    def moved_norms(self, centre: Floats | None, root: Floats | None) -> Floats:
-        """Norms of columns less their centres, rows times `root`, from one pass where the tiles are."""
-        unit = 1.0 if root is None else float(np.abs(root).max())
-        root = root if root is None or unit == 0.0 else root / unit
-        cols = np.arange(self.shape[1])
-        return unit * self.safe_roots(self._moved_squares(cols, centre, root), 0, centre, root)
-
-    def _moved_squares(
-        self, cols: Indices, centre: Floats | None, root: Floats | None, unit: Floats | None = None
-    ) -> Floats:
-        """Sums of squares of columns less their centres, in units of their own, rows times `root`."""
-
-        def args(at: Place, places: Indices) -> tuple[Any, ...]:
-            return (
-                None if centre is None else centre[cols[places]],
-                None if unit is None else unit[places],
-                None if root is None else root[at.rows],
-            )
-
-        squares = np.zeros(len(cols))
-        for _, places, parts in self.run_columns(moved_squares, cols, args):
-            some = squares[places]
-            add_in_order(parts, some)
-            squares[places] = some
-        return squares
-
     def panel(self) -> int:
         """Columns to gather with one that is needed, where that costs little more; else 0."""
         tile = self.first
@@ -358,84 +327,8 @@ class TileStore:
         """Norms of the columns (axis 0) or of the rows (axis 1) of X; order 2 or infinity. Kept."""
         key = (axis, order)
         if key not in self.kept.norms:
-            if self.first.has_entries:
-                reads.prepare(*self.cost())
-                made = self._largest(axis) if order == np.inf else self._euclidean_norms(axis)
-            else:
-                made = self._norms_by_products(axis, order, reads)
-            self.kept.norms[key] = made
+            self.kept.norms[key] = make_norms(self, axis, order, reads)
         return self.kept.norms[key]
-
-    def _largest(self, axis: int) -> Floats:
-        """The largest |entry| of each column or row."""
-        out = np.zeros(self.shape[1 - axis])
-        for place, part in self.run("largest", lambda at: (axis,)):
-            lines = place.cols if axis == 0 else place.rows
-            out[lines] = np.maximum(out[lines], part)
-        return out
-
-    def _euclidean_norms(self, axis: int) -> Floats:
-        """Roots of sums of squares that neither overflow nor underflow."""
-        if not self.first.can_encode:
-            return self._norms_of_sparse_tiles(axis)
-        squares = np.zeros(self.shape[1 - axis])
-        for place, parts in self.run("squares", lambda at: (axis,)):
-            add_in_order(parts, squares[place.cols if axis == 0 else place.rows])
-        return self.safe_roots(squares, axis)
-
-    def _norms_of_sparse_tiles(self, axis: int) -> Floats:
-        """Norms of sparse tiles in one pass: each tile has units of its own, which are then joined."""
-        top, squares = np.zeros((2, self.shape[1 - axis]))
-        for place, (unit, part) in self.run(scaled_squares, lambda at: (axis,)):
-            lines = place.cols if axis == 0 else place.rows
-            larger = np.maximum(top[lines], unit)
-            safe = np.where(larger > 0, larger, 1.0)
-            with np.errstate(invalid="ignore"):
-                squares[lines] = squares[lines] * (top[lines] / safe) ** 2 + part * (unit / safe) ** 2
-            top[lines] = larger
-        return np.where(np.isfinite(top), top * np.sqrt(squares), top)
-
-    def safe_roots(
-        self, squares: Floats, axis: int, centre: Floats | None = None, root: Floats | None = None
-    ) -> Floats:
-        """Roots of sums of squares, those of `_moved_squares` or of rows.
-
-        Lines whose squares left the float range are added up again in units of their largest entries, all of
-        them together.
-        """
-        norms = np.sqrt(squares)
-        bad = np.flatnonzero(~((squares > SMALLEST_SQUARE) & (squares < np.inf)) & ~np.isnan(squares))
-        if not len(bad):
-            return norms
-        top = self._largest(axis)[bad]
-        top = norms[bad] = top if centre is None else np.maximum(top, np.abs(centre[bad]))
-        odd = (top > 0) & (top < np.inf)
-        bad, top = bad[odd], top[odd]
-        cols = np.arange(self.shape[1])
-        with np.errstate(over="ignore"):
-            if axis == 0 and len(bad):
-                norms[bad] = top * np.sqrt(self._moved_squares(bad, centre, root, unit=top))
-            elif axis == 1:
-                rows = (self.entries(np.full(len(cols), i), cols) for i in bad.tolist())
-                norms[bad] = [unit * np.linalg.norm(row / unit) for row, unit in zip(rows, top)]
-        return norms
-
-    def _norms_by_products(self, axis: int, order: float, reads: Reads) -> Floats:
-        """Norms of the lines of an operator, which gives them as products with unit vectors."""
-        out = np.zeros(self.shape[1 - axis])
-        for start in range(0, len(out), WIDTH):
-            part = np.arange(start, min(start + WIDTH, len(out)))
-            reads.prepare(*self.cost(cols=part if axis == 0 else None))
-            if axis == 0 and self.kept.columns.holds(part):
-                lines = np.stack(self.lines(part))
-            elif axis == 0:
-                lines = self.take(part)
-            else:
-                unit = np.zeros((self.shape[0], len(part)))
-                unit[part, np.arange(len(part))] = 1.0
-                lines = np.ascontiguousarray(self.product(unit).T)
-            out[part] = line_norms(lines, order)
-        return out
 
     def sizes(self, reads: Reads, coarse: bool = False) -> Floats:
         """Upper bounds of the column norms, no dearer than one pass over X.
@@ -537,13 +430,6 @@ class TileStore:
             reads.prepare(*tile.digest(digest, beside))
 
 
-def scaled_squares(tile: Tile, axis: int) -> tuple[Floats, Floats]:
-    """The largest |entry| of each line of a tile, and its sum of squares in units of that."""
-    top = tile.largest(axis)
-    unit = np.where((top > 0) & np.isfinite(top), top, 1.0)
-    return top, tile.squares(axis, unit)[0]
-
-
 def added_rows(tile: Tile, cols: Indices, rows: Indices, weights: Floats, every: bool) -> Floats:
     """Sum over rows of weights[i] * X[rows[i], j] for some columns of a tile, or for `every` one."""
     out = np.zeros((*weights.shape[1:], len(cols))).T
@@ -569,26 +455,3 @@ def predicted(tile: Tile, cols: Indices, centre: Floats | None, coef: Floats) ->
     """Sum over columns of a tile, less their centres, times coefficients of shape (k,) or (k, m)."""
     lines = tile.take(cols)
     return np.einsum("kn,k...->n...", lines if centre is None else lines - centre[:, None], coef)
-
-
-def moved_squares(
-    tile: Tile, cols: Indices, centre: Floats | None, unit: Floats | None, root: Floats | None
-) -> Floats:
-    """Sums of squares as `TileStore._moved_squares` wants them: those of each piece of rows."""
-    n = tile.shape[0]
-    out, step = np.empty((-(-n // PIECE), len(cols))), max(1, PANEL_ENTRIES // n)
-    tile.prepare("columns")
-    for start in range(0, len(cols), step):
-        some = slice(start, start + step)
-        lines = tile.take(cols[some])
-        lines = lines if centre is None else lines - centre[some, None]
-        lines = lines if unit is None else lines / unit[some, None]
-        out[:, some] = piece_squares(lines if root is None else lines * root)
-    return out
-
-
-def add_in_order(parts: Floats, out: np.ndarray) -> None:
-    """Add partial sums, one row for each piece of a tile, one after the other."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        for part in parts:
-            out += part

@@ -52,6 +52,7 @@ PIECES = 8  # taken by a thread one after another: one that is late leaves its s
 
 # Dense X, in entries
 BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many, so that Ctrl-C is prompt
+PANEL_ENTRIES = 2**20  # entries of columns of a tile that are copied together
 PIECE_ENTRIES = 2**21  # of a product that one thread takes at a time, about a millisecond
 MOMENT_BLOCK, MOMENT_ROWS = 2**16, 256  # entries, and least rows, of a block whose products are added up
 GATHERED_ENTRIES = 2**22  # up to here columns may be gathered at once
