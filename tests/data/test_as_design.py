@@ -178,3 +178,17 @@ def test_other_byte_order_and_half_floats():
     np.testing.assert_array_equal(as_design(X.astype(">f8")).store.first.X, X)
     assert as_design(X.astype(np.float16)).dtype == np.float32
     assert as_design(X > 0).dtype == np.float64
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_sparse_numbers_in_the_other_byte_order(form):
+    X = sp.random_array((60, 8), density=0.4, rng=np.random.default_rng(0), format=form)
+    y = np.arange(60.0)
+    swapped = X.copy()
+    swapped.data = X.data.astype(X.dtype.newbyteorder())
+    results = [minimize(one, y, OMP(3)) for one in (X, swapped)]
+    np.testing.assert_array_equal(results[0].coef, results[1].coef)
+
+
+def test_norms_of_zero_columns_are_not_negative():
+    assert not np.signbit(as_design(np.zeros((600, 3))).norms(0)).any()

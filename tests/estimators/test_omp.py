@@ -224,3 +224,14 @@ def test_as_many_atoms_as_asked_for_are_not_too_few():
             assert np.count_nonzero(sp.OrthogonalMatchingPursuit(n_nonzero_coefs=3).fit(X, y).coef_) == 3
     with pytest.warns(RuntimeWarning, match="prematurely"):
         sp.orthogonal_mp(np.eye(3), np.array([3.0, 2, 0]), n_nonzero_coefs=3)
+
+
+def test_targets_that_are_text_and_too_few_features():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), rng.standard_normal(40)
+    for kind in (sp.OrthogonalMatchingPursuit, sp.OrthogonalMatchingPursuitCV):
+        np.testing.assert_array_equal(kind().fit(X, y.astype(str)).coef_, kind().fit(X, y).coef_)
+        with pytest.raises(ValueError, match="y must be numbers"):
+            kind().fit(X, ["a"] * 40)
+    with pytest.raises(ValueError, match="minimum of 2"):
+        sp.OrthogonalMatchingPursuitCV().fit(X[:, :1], y)

@@ -444,6 +444,13 @@ def test_random_mixtures_of_habits(tmp_path, seed):
     np.testing.assert_allclose(X["hole is missing"], np.arange(N) % 7 == 3)
 
 
+def test_a_row_with_a_gap_is_no_second_line_of_a_header(tmp_path):
+    rows = ["a,,b,y", ",5,3,1.5", *(f"{i % 7},0.{i},0.5{i},{i / 3:.3f}" for i in range(N))]
+    (tmp_path / "t.csv").write_text("\n".join(rows), encoding="utf-8")
+    table = read_table(tmp_path / "t.csv", EncodingOptions("y"))
+    assert table.X.shape[0] == N + 1
+
+
 def test_a_header_of_two_lines_with_merged_cells_is_one_of_both(tmp_path):
     book = openpyxl.Workbook()
     sheet = book.active
@@ -601,6 +608,9 @@ def test_a_column_without_a_name_is_no_group(tmp_path):
         (["5 m", "12 m", "7 m"], "number, m", "x", 5),
         (["2021Q2", "2021 Q3", "2022-Q1"], "date", "x (month)", 4),
         (["Q2 2021", "Q3/2021", "Q1 2022"], "date", "x (month)", 4),
+        (["T103", "T206", "T407"], "category, 3 levels", "x=T206", 0),
+        (["T1-03", "T2-06", "T4-07"], "category, 3 levels", "x=T2-06", 0),
+        (["€ 1.459", "€ 1.521", "€ 1.389"], "number, €", "x", 1.459),
         (["$ 1.234", "$ 12.345", "$ 999"], "number, $", "x", 1234),
         (["1,234 €", "12,345 €", "999 €"], "number, €", "x", 1234),
         (["$(1,234)", "$12,345.50", "$ -"], "number, $", "x", -1234),

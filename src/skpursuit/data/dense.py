@@ -214,7 +214,7 @@ class DenseTile(Tile):
         out = np.zeros(self.shape[1 - axis])
         for block, _, some in self._blocks(axis):
             np.maximum(out[some], np.maximum(block.max(axis=axis), -block.min(axis=axis)), out=out[some])
-        return out
+        return out + 0.0  # no zero is negative
 
     def _block_shape(self, axis: int) -> tuple[int, int]:
         """Rows and columns of the blocks in which lines along an axis are looked at."""

@@ -26,6 +26,7 @@ from skpursuit.data.spill import Spill, Spilled
 from skpursuit.data.store import Arguments, Keep, Place, Prices, TileStore, call, no_arguments
 from skpursuit.data.tile import Tile
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.threads import awaited
 from skpursuit.numerics.tuning import FILE_BYTE
 
 SAMPLED = 16  # tiles of which some bytes are part of the identity of X
@@ -133,11 +134,11 @@ class FileStore(TileStore):
                     made = keep(tile, place.number)
                     yield place, made
                     if kept is not None:
-                        kept.result()
+                        awaited(kept)
                     share = tile.shape[0] * tile.shape[1] / (self.shape[0] * self.shape[1])
                     kept = writer.submit(spill.put, place.number, made, share)
             if kept is not None:
-                kept.result()
+                awaited(kept)
             spill.finish()
         finally:
             if len(spill.held) < len(self.places):  # an error or an interrupt: nothing is left behind
@@ -163,7 +164,7 @@ class FileStore(TileStore):
             try:
                 ahead = [reader.submit(r.load, b, lambda: stopped) for r, b in zip(recipes[:1], buffers)]
                 for k, recipe in enumerate(recipes):
-                    tile = ahead.pop().result()
+                    tile = awaited(ahead.pop())
                     self.loaded_bytes += recipe.file_bytes
                     meter.add(recipe.file_bytes)
                     for following in recipes[k + 1 : k + 2]:

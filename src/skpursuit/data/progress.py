@@ -55,7 +55,8 @@ class Watch:
     @property
     def share(self) -> float | None:
         """About how much of the work is done, None where nobody counts."""
-        return min(0.99, self.counts[0] / max(1.0, self.counts[1])) if self.counts else None
+        counts = tuple(self.counts)  # which another thread may clear
+        return min(0.99, counts[0] / max(1.0, counts[1])) if counts else None
 
     def note(self, doing: str, *values: Any) -> None:
         """Remember what is being done, as a format and its values."""

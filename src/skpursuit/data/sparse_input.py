@@ -42,6 +42,9 @@ def _compressed_fields(X: Any) -> Any:
 
 def assembled(form: str, shape: tuple[int, int], data: Any, indices: Any, indptr: Any) -> Any:
     """A "csr" or "csc" array of valid parts; the constructors of scipy copy those of a larger array."""
+    data, indices, indptr = (
+        part.astype(part.dtype.newbyteorder("="), copy=False) for part in (data, indices, indptr)
+    )
     made = (sparse.csr_array if form == "csr" else sparse.csc_array)(shape, dtype=data.dtype)
     made.data, made.indices, made.indptr = data, indices, indptr
     return made

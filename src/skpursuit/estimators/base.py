@@ -75,14 +75,26 @@ def some_rows(X: Any, rows: Indices) -> Any:
     return X.tocsr()[rows] if issparse(X) else getattr(X, "iloc", X)[rows]
 
 
-def _are_plain(X: Any, y: Any) -> bool:
+def as_numbers(y: Any) -> Any:
+    """Targets of a regression, text of numbers included."""
+    y = np.asarray(y)
+    if y.dtype.kind not in "USO":
+        return y
+    try:
+        return y.astype(np.float64)
+    except ValueError as error:
+        raise ValueError(f"y must be numbers ({error}); for classes use a classifier") from None
+
+
+def _are_plain(X: Any, y: Any, features: int) -> bool:
     """Whether scikit-learn's checks, which take as long as a small fit, would find nothing to do."""
     return (
         type(X) is type(y) is np.ndarray
         and (X.ndim, y.ndim) == (2, 1)
         and X.dtype in FLOATS
         and y.dtype in FLOATS
-        and X.size > 0
+        and X.shape[0] > 0
+        and X.shape[1] >= features
         and len(X) == len(y)
         and bool(np.isfinite(y).all())
     )
@@ -129,7 +141,7 @@ class LinearBase(Watched, SummaryMixin):
             refuse_rows_of_folds(X)
             design, y = self._design_and_target(X, y, **checks)
             X = None
-        elif _are_plain(X, y):
+        elif _are_plain(X, y, checks.get("ensure_min_features", 1)):
             self.n_features_in_ = X.shape[1]
             vars(self).pop("feature_names_in_", None)
             design = make_design(X)
@@ -143,6 +155,7 @@ class LinearBase(Watched, SummaryMixin):
                 ensure_all_finite=False,  # the column norms tell, and every method needs them anyway
                 **checks,
             )
+            y = as_numbers(y) if checks.get("y_numeric") else y
             design = make_design(X)
         samples = Samples(design, y, None, np.ones(design.shape[0], dtype=bool), X)
         if sample_weight is None:

@@ -33,6 +33,13 @@ def _fallback() -> int:
     return cpu_count()
 
 
+def awaited(future: Future[Any]) -> Any:
+    """What a future gives; Ctrl-C is answered while it is waited for, also where another thread heard it."""
+    while not wait([future], timeout=0.2).done:
+        pass
+    return future.result()
+
+
 def count() -> int:
     """Threads that BLAS may use, whoever is in `one_thread`; it follows ``threadpoolctl.threadpool_limits``.
 

@@ -209,7 +209,8 @@ class Speculation:
         first = frames.overlooked(followed, reach + frames.rounding * norms, limits)
         first[query.exclude] = first[guess.atoms] = steps
         doubts = np.cumsum(np.bincount(first, minlength=steps + 1)[:steps])
-        steps = int(np.searchsorted(doubts, MOST_DOUBTS, side="right"))
+        most = min(MOST_DOUBTS, self.design.store.limit.columns // (16 * self.design.shape[0]))
+        steps = int(np.searchsorted(doubts, most, side="right"))
         cols = np.flatnonzero(first < steps)
         if steps == 0 or (not frames.fine and frames.codes.has_fine and self._are_dear(cols)):
             return None

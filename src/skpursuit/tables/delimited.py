@@ -214,6 +214,10 @@ def _two_lines(rows: Sequence[list[str]]) -> list[str]:
         or not all(lower[j] for j in gaps)
     ):
         return []
+    named = [cell for cell in lower if cell and not re.fullmatch(r"[-+]?[\d.,]+", cell)]
+    years = [cell for cell in lower if re.fullmatch(r"(19|20)\d\d", cell)]
+    if not named and not years:  # a row of numbers below a header with an empty name
+        return []
     alone = [j for j, name in enumerate(upper) if name and lower[j] in ("", name)]
     if not gaps or not any(all(row[j].strip() for row in rest) for j in alone):
         return []

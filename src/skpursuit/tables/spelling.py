@@ -116,7 +116,8 @@ def unit_of(text: str, decimal: str) -> str | None:
 def votes(texts: Any) -> list[str]:
     """Return the decimal signs, of point and comma, without which some of the texts could not be read.
 
-    No price has three decimals: where all of them have three digits behind a sign, it is not the decimal one.
+    Few prices have three decimals, and those are of litres: where all have three digits behind a sign, and
+    some have several before it, it is not the decimal one.
     """
     bare = pc.replace_substring_regex(texts, rf"{_GAP}|%|{_CURRENCY}", "")
     found = [sign for sign, only in ONLY.items() if pc.any(pc.match_substring_regex(bare, only)).as_py()]
@@ -124,7 +125,8 @@ def votes(texts: Any) -> list[str]:
         for sign, other in (".,", ",."):
             signed = bare.filter(pc.fill_null(pc.match_substring(bare, sign), False))
             thousands = pc.match_substring_regex(signed, rf"^{_SIGN}\d{{1,3}}(?:[{sign}]\d{{3}})+$")
-            found += [other] if len(signed) and pc.all(thousands).as_py() else []
+            large = pc.match_substring_regex(signed, rf"\d\d[{sign}]")
+            found += [other] if pc.any(large).as_py() and pc.all(thousands).as_py() else []
     return found
 
 
@@ -161,8 +163,8 @@ _DATES = {
     "dMy": rf"{_WEEKDAY}{_DAY}[. -]*{_NAME}\.?[., -]*{_YEAR}{_TIME}",
     "Mdy": rf"{_WEEKDAY}{_NAME}\.? {_DAY}(?:st|nd|rd|th)?,? +(?P<y>\d{{4}}){_TIME}",
     "My": rf"{_NAME}\.?[-' ](?P<y>\d{{4}}|(?<! )\d{{2}})",
-    "yq": r"(?P<y>\d{4})[-/ ]?[QqTt](?P<q>[1-4])",
-    "qy": r"[QqTt](?P<q>[1-4])[-/ ']?(?P<y>\d{4}|\d{2})",
+    "yq": r"(?P<y>(?:19|20)\d\d)[-/ ]?[QqTt](?P<q>[1-4])",
+    "qy": r"[QqTt](?P<q>[1-4])[-/ ](?P<y>(?:19|20)\d\d)",  # T103 is a machine
     "duration": r"(?=.*\d)" + " ?".join(rf"(?:(?P<{part}>\d+){span})?" for part, span in zip("DHMS", _SPANS)),
     "compact": r"(?P<y>(?:19|20)\d\d)(?P<m>[01]\d)(?P<d>[0-3]\d)",
     "time": r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2}))?\s*(?P<half>[AaPp]\.?[Mm]\.?)?(?: Uhr)?",
