@@ -17,28 +17,28 @@ NANO = 1e-9  # seconds
 class Prices:
     """Nanoseconds an entry of X on one thread."""
 
-    byte: float = 0.051  # of a dense product, memory-bound
-    cached_byte: float = 0.025  # the same when X stays in the cache
-    stored: float = 1.5  # of a sparse product, per stored entry
-    several: float = 1.6  # a product with several residuals, in products with one
-    each: float = 0.09  # and for each residual
-    build: float = 0.84  # of the codes
-    fine: float = 0.28  # of second bytes made with them
-    codes: float = 0.085  # of an estimate by codes, per residual
-    ahead: float = 0.024  # of a product of codes made in a group, guesses in vain included
-    path: float = 0.0085  # of a product of codes along a path that was guessed
-    gather: float = 11.0  # of a column that is not contiguous
-    axpy: float = 0.23  # per entry of a Gram column that is added to the gradient
+    byte: float = 0.046  # of a dense product, memory-bound
+    cached_byte: float = 0.021  # the same when X stays in the cache
+    stored: float = 1.6  # of a sparse product, per stored entry
+    several: float = 1.9  # a product with several residuals, in products with one
+    each: float = 0.097  # and for each residual
+    build: float = 0.66  # of the codes
+    fine: float = 0.035  # of second bytes made with them
+    codes: float = 0.08  # of an estimate by codes, per residual
+    ahead: float = 0.023  # of a product of codes made in a group, guesses in vain included
+    path: float = 0.0082  # of a product of codes along a path that was guessed
+    gather: float = 12.0  # of a column that is not contiguous
+    axpy: float = 0.26  # per entry of a Gram column that is added to the gradient
     gram_term: float = 2000.0  # nanoseconds for each such column besides, estimated
     gram_step: float = 5000.0  # nanoseconds a step takes longer than one of exact selection
-    codes_step: float = 150000.0  # the same for certified selection
+    codes_step: float = 160000.0  # the same for certified selection
 
 
 PRICES = Prices()
 CACHE = 2**22  # bytes of X up to which it stays close to the processor
-SPARSE_SHARE = 0.44  # of a sparse product with one residual, for each of several
+SPARSE_SHARE = 0.38  # of a sparse product with one residual, for each of several
 RECOMPUTED = 8  # uncached columns recomputed per selection, by codes or in float32
-LOAD_KERNELS = 0.6  # seconds to import numba and load compiled kernels, when nothing has yet
+LOAD_KERNELS = 0.35  # seconds to import numba and load compiled kernels, when nothing has yet
 SURE = 0.75  # of the price of exact selection, which others must undercut: prices of new memory vary
 WAITING_SHARE = 0.2  # of the time a process has worked, that it may wait for kernels
 
