@@ -187,9 +187,8 @@ class FileStore(TileStore):
             return super().take(cols)
         out = np.empty((len(cols), self.shape[0]))
         for j, places, local in self.split(cols, self.col_edges):
-            for place, recipe in zip(
-                self.places[j :: len(self.grid[0])], self.recipes[j :: len(self.grid[0])]
-            ):
+            below = slice(j, None, len(self.grid[0]))
+            for place, recipe in zip(self.places[below], self.recipes[below]):
                 out[places, place.rows] = recipe.take(local)
                 self.loaded_bytes += recipe.file_bytes * len(local) // recipe.shape[1]
         return out

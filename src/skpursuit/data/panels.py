@@ -137,6 +137,11 @@ class PanelTile:
         return PanelTile(**PanelEncoder(X, fine).build(), shape=X.shape, form=form)
 
     @property
+    def made_by(self) -> str:
+        """The form of the kernel that makes products here."""
+        return self.form or kernel.BEST
+
+    @property
     def nbytes(self) -> int:
         """Memory held: one or two bytes an entry and sixteen or twenty for each column of a block."""
         arrays = (self.codes, self.fine, self.scale, self.centre, self.error, self.norms, self.exponent)
@@ -155,7 +160,7 @@ class PanelTile:
 
     def _cut(self, rows: Floats, before: Floats | None, count: int) -> Cuts:
         """Cut vectors that are below one, along a path from `before`, or each by itself."""
-        m, blocks, group = len(rows), len(self.scale), int(kernel.FORMS[self.form or kernel.BEST])
+        m, blocks, group = len(rows), len(self.scale), int(kernel.FORMS[self.made_by])
         full = -(-m * count // group) * group
         moving = np.zeros(self.codes.shape[1] * 4)
         if before is not None:
@@ -164,7 +169,7 @@ class PanelTile:
         offsets, units = np.zeros((blocks, full), np.int32), np.zeros((blocks, full), np.float32)
         whole[m * count :] = 0
         sums = np.empty((m, 5, blocks))
-        rows, grouped = np.ascontiguousarray(rows), (self.form or kernel.BEST) == "avx2"
+        rows, grouped = np.ascontiguousarray(rows), self.made_by == "avx2"
         kernel.cut_vectors(grouped, before is None, rows, moving, count, whole, offsets, units, sums)
         return Cuts(whole, offsets, units, sums, count)
 
@@ -176,15 +181,7 @@ class PanelTile:
             planes.append((self.fine, self.scale * np.float32(1.0 / FINE)))
         made, ends = [lent((len(words), width), np.float32) for _ in planes], []
         for out, (codes, scale) in zip(made, planes):
-            args = (
-                kernel.FORMS[self.form or kernel.BEST],
-                codes,
-                scale,
-                words,
-                cuts.offsets,
-                cuts.units,
-                out,
-            )
+            args = (kernel.FORMS[self.made_by], codes, scale, words, cuts.offsets, cuts.units, out)
             ends.append(begin(kernel.multiply, width, SLAB, len(words) * codes.shape[1] * width // 4, args))
 
         def finish() -> NDArray[np.float32]:

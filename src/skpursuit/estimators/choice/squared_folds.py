@@ -303,9 +303,7 @@ class ColumnFolds(SquaredFolds):
     def columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
         missing = sorted(set(atoms.tolist()) - self._kept.keys())
         room = min(self._room, self.shape[1]) - len(self._kept) - len(missing)
-        if (
-            missing and scores is not None and room >= AHEAD
-        ):  # one pass for those that are likely to be asked for next, too
+        if missing and scores is not None and room >= AHEAD:  # in one pass with those likely to come next
             best = scores.max(axis=0)
             best[[*missing, *self._kept]] = -1.0
             missing += np.argpartition(best, -AHEAD)[-AHEAD:].tolist()
