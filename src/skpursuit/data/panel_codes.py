@@ -94,6 +94,11 @@ def multiplied(panels: Any, u: Floats) -> tuple[Floats, ...]:
     return panels.multiplying(u)()
 
 
+def estimated(coded: Any, cols: Indices, u: Floats, how: Any) -> Bounded:
+    """Estimates at some columns of a tile, by panels (whether by both bytes) or by single columns (delta)."""
+    return coded.estimate(u, how, cols)
+
+
 def followed(panels: Any, R: Floats, fine: bool) -> tuple[Floats, ...]:
     """Products of the decoded columns of a tile with the rows of R, their losses, and norms of R."""
     return panels.following(R, fine=fine)()[:3]
@@ -118,6 +123,7 @@ class PanelCodes:
             np.hypot.reduce([np.concatenate([getattr(fact, name) for fact in row]) for row in grid]) * wider
             for name in ("factors", "sizes")
         )
+        self._fine_costs = [[fact.costs[1] for fact in row] for row in grid]
         self._errors = [[fact.errors for fact in row] for row in grid]
 
     @cached_property
@@ -144,15 +150,30 @@ class PanelCodes:
             out[places, place.rows] = part
         return out
 
-    def estimate(self, u: Floats, fine: bool = False) -> Bounded:
-        """X^T u, with bounds; see `PanelTile.estimate`."""
+    def estimate(self, u: Floats, fine: bool = False, cols: Indices | None = None) -> Bounded:
+        """X^T u or its entries at `cols`, with bounds; see `PanelTile.estimate`."""
         if self.store.is_one_tile:
-            return self.only.estimate(u, fine)
-        sums = TileSums((self.store.shape[1], *u.shape[1:]))
-        args = lambda at: (np.ascontiguousarray(u[at.rows]), fine)  # noqa: E731
-        for place, known in self.store.run("estimate", args, self.keep):
-            sums.add(place.cols, *known)
+            return self.only.estimate(u, fine, cols)
+        sums = TileSums((self.store.shape[1] if cols is None else len(cols), *u.shape[1:]))
+        args = lambda at, _=None: (np.ascontiguousarray(u[at.rows]), fine)  # noqa: E731
+        if cols is None:
+            for place, known in self.store.run("estimate", args, self.keep):
+                sums.add(place.cols, *known)
+        else:
+            for _, places, known in self.store.run_columns(estimated, cols, args, self.keep):
+                sums.add(places, *known)
         return sums.total(self.terms)
+
+    def cost_at(self, cols: Indices) -> tuple[int, int]:
+        """What `estimate` reads of both bytes at these columns: their panels."""
+        from skpursuit.kernels.panel_vectors import PANEL
+
+        edges, costs = self.store.col_edges, []
+        for j, _, local in self.store.split(cols, edges):
+            width = int(edges[j + 1] - edges[j])
+            read = np.minimum(PANEL, width - PANEL * np.unique(local // PANEL)).sum()
+            costs += [tuple(amount * int(read) // width for amount in row[j]) for row in self._fine_costs]
+        return added(costs)
 
     def multiplying(self, u: Floats) -> Callable[[], Bounded]:
         """Products of the decoded columns with the columns of u; see `PanelTile.multiplying`."""
