@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from skpursuit.data.norms import safe_roots
-from skpursuit.data.panel_codes import Followed, PanelCodes, TileSums, added, estimated, itself
+from skpursuit.data.panel_codes import Followed, PanelCodes, TileSums, added, itself, summed_estimates
 from skpursuit.data.reads import Reads
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import norms_of, total_bound
@@ -184,12 +184,7 @@ class CodedX:
         if self.store.is_one_tile:
             return self.only.estimate(u, log_delta, cols)
         each = None if log_delta is None else log_delta - log(len(self.facts))  # one chance for each sum
-        cols, u = np.arange(self.store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
-        sums = TileSums((len(cols), *u.shape[1:]))
-        args = lambda at, places: (u[at.rows], each)  # noqa: E731
-        for _, places, known in self.store.run_columns(estimated, cols, args, self.keep):
-            sums.add(places, *known)
-        return sums.total(len(self.facts))
+        return summed_estimates(self.store, u, each, cols, self.keep)
 
     def rows(self, u: Floats, parts: list[Indices]) -> Bounded:
         """Sums over the rows up to the end of each part, from two bytes an entry."""

@@ -94,11 +94,6 @@ def multiplied(panels: Any, u: Floats) -> tuple[Floats, ...]:
     return panels.multiplying(u)()
 
 
-def estimated(coded: Any, cols: Indices, u: Floats, how: Any) -> Bounded:
-    """Estimates at some columns of a tile, by panels (whether by both bytes) or by single columns (delta)."""
-    return coded.estimate(u, how, cols)
-
-
 def followed(panels: Any, R: Floats, fine: bool) -> tuple[Floats, ...]:
     """Products of the decoded columns of a tile with the rows of R, their losses, and norms of R."""
     return panels.following(R, fine=fine)()[:3]
@@ -154,15 +149,7 @@ class PanelCodes:
         """X^T u or its entries at `cols`, with bounds; see `PanelTile.estimate`."""
         if self.store.is_one_tile:
             return self.only.estimate(u, fine, cols)
-        sums = TileSums((self.store.shape[1] if cols is None else len(cols), *u.shape[1:]))
-        args = lambda at, _=None: (np.ascontiguousarray(u[at.rows]), fine)  # noqa: E731
-        if cols is None:
-            for place, known in self.store.run("estimate", args, self.keep):
-                sums.add(place.cols, *known)
-        else:
-            for _, places, known in self.store.run_columns(estimated, cols, args, self.keep):
-                sums.add(places, *known)
-        return sums.total(self.terms)
+        return summed_estimates(self.store, u, fine, cols, self.keep)
 
     def cost_at(self, cols: Indices) -> tuple[int, int]:
         """What `estimate` reads of both bytes at these columns: their panels."""
@@ -229,6 +216,20 @@ class TileSums:
         """The sums, and bounds with the rounding of so many additions."""
         bound = (self.bound + terms * EPS * self.size) * (1.0 + 2 * terms * EPS)
         return np.where(np.isfinite(bound), self.g, 0.0), bound
+
+
+def estimated(coded: Any, cols: Indices, u: Floats, how: Any) -> Bounded:
+    """Estimates at some columns of a tile."""
+    return coded.estimate(u, how, cols)
+
+
+def summed_estimates(store: TileStore, u: Floats, how: Any, cols: Indices | None, keep: Any) -> Bounded:
+    """X^T u or its entries at `cols` from the codes of several tiles; `how` is what their `estimate` wants."""
+    cols, u = np.arange(store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
+    sums = TileSums((len(cols), *u.shape[1:]))
+    for _, places, known in store.run_columns(estimated, cols, lambda at, places: (u[at.rows], how), keep):
+        sums.add(places, *known)
+    return sums.total(len(store.grid))
 
 
 def added(costs: Iterable[tuple[int, int]]) -> tuple[int, int]:
