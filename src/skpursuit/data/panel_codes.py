@@ -224,7 +224,7 @@ def estimated(coded: Any, cols: Indices, u: Floats, how: Any) -> Bounded:
 
 
 def summed_estimates(store: TileStore, u: Floats, how: Any, cols: Indices | None, keep: Any) -> Bounded:
-    """X^T u or its entries at `cols` from the codes of several tiles; `how` is what their `estimate` wants."""
+    """X^T u or its entries at `cols` from the codes of several tiles; `how` is for their `estimate`."""
     cols, u = np.arange(store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
     sums = TileSums((len(cols), *u.shape[1:]))
     for _, places, known in store.run_columns(estimated, cols, lambda at, places: (u[at.rows], how), keep):
