@@ -738,4 +738,4 @@ def changed() -> Iterator[tuple[str, Case]]:
     yield "radius", lambda: sk.PursuitRegressor(solver="fw", radius=2.0, max_iter=5, normalize=True).fit(X, y)
     yield "chosen regressor", lambda: sk.PursuitRegressorCV(max_nonzero_coefs=6).fit(X, y)
     yield "chosen classifier", lambda: sk.PursuitClassifierCV(max_nonzero_coefs=6).fit(X, classes)
-    yield "guard", lambda: sk.PursuitClassifierCV(solver="omp", cv=3).fit(X, classes)
+    yield "named solver", lambda: sk.PursuitClassifierCV(solver="omp", cv=3).fit(X, classes)
