@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,20 @@ import numpy as np
 from scipy.special import gammaln
 
 from skpursuit.data import Design
-from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, predictions
+from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, growing_fits, predictions
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.scaling import NEARLY_ZERO
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.units import exponent_of
+
+
+def fits_by_size(
+    config: FitConfig, base: Design, y: Any, weights: Floats | None, most: int
+) -> Iterator[LinearFit]:
+    """Models with 1 to `most` columns, as they are asked for: of one run that passes through all sizes."""
+    if config.kind.nested_path:
+        return growing_fits(config.sized(most), base, y, weights)
+    return (fit_linear(config.sized(k), base, y, weights) for k in range(1, most + 1))
 
 
 @dataclass(frozen=True)
@@ -26,19 +36,9 @@ class CoefficientPath:
     def of(
         cls, config: FitConfig, base: Design, y: Any, weights: Floats | None, most: int
     ) -> CoefficientPath:
-        """Models with 1 to `most` columns: from one run where the solver passes through all sizes.
-
-        All have the result of the run that gave the largest.
-        """
-        if config.kind.nested_path:
-            steps: list[LinearFit] = []
-            last = fit_linear(config.sized(most), base, y, weights, steps=steps)
-            by_size = {len(fit.columns): fit for fit in steps if len(fit.columns)}
-            fits = [by_size[k] for k in sorted(by_size)] or [last]
-        else:
-            fits = [fit_linear(config.sized(k), base, y, weights) for k in range(1, most + 1)]
-            last = fits[-1]
-        return cls([fit._replace(result=last.result) for fit in fits])
+        """Models with 1 to `most` columns. All have the result of the run that gave the largest."""
+        fits = list(fits_by_size(config, base, y, weights, most))
+        return cls([fit._replace(result=fits[-1].result) for fit in fits])
 
     def __len__(self) -> int:
         return len(self.fits)

@@ -32,7 +32,7 @@ from skpursuit.data.progress import current
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows, watched
 from skpursuit.estimators.checks import check_optional_flag, check_parameters, check_path_solvers
 from skpursuit.estimators.choice.classes import ClassArena
-from skpursuit.estimators.choice.contest import Arena, Candidate, Choice, choose, least_loss
+from skpursuit.estimators.choice.contest import PATIENCE, Arena, Candidate, Choice, choose, least_loss
 from skpursuit.estimators.choice.solvers import SolverArena
 from skpursuit.estimators.choice.squared import SquaredArena
 from skpursuit.estimators.choice.squared_folds import ScaledData
@@ -209,7 +209,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             scaled = ScaledData.of(samples, targets[0], config.scale, self.fit_intercept)
             grams = SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)
         ours = self.max_nonzero_coefs is None and most < samples.base.shape[1]
-        return SolverArena(samples.base, configs, targets, folds, most, ours, self.n_jobs, grams)
+        patience = PATIENCE if self.scoring is None else most  # where a scorer judges, all sizes are shown
+        return SolverArena(samples.base, configs, targets, folds, most, ours, self.n_jobs, grams, patience)
 
     # -- choosing -----------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ the float range works in other units (`problem/units.py`), which are undone in r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from pathlib import Path
@@ -188,7 +188,6 @@ class Run:
     units: Units = field(default_factory=Units)
     callback: Callable[[Record], Any] | None = None
     time_limit: float | None = None
-    watch: Callable[[State], Any] | None = None
     state: State = field(init=False)
     history: list[Record] = field(default_factory=list)
     checkpoint: Checkpoint | None = None
@@ -210,21 +209,30 @@ class Run:
     @one_thread()
     def go(self) -> None:
         """Iterate until something stops the run."""
+        for _ in self.states():
+            pass
+
+    def states(self) -> Iterator[State]:
+        """The state after each iteration, made when it is asked for; `state` is the last at the end."""
         self.saved, watch = time.perf_counter(), current()
         limits = [None if self.time_limit is None else self.saved + self.time_limit, watch.end]
         self.end, self.notes = min(end for end in (*limits, inf) if end is not None), watch.notes
         self.most_iterations = self.solver.iterations(self.problem)
         try:
             while self.stopped is None and self.state.status is None:
-                self.stopped = self._limit() or self._iterate()
-                self._save_if_due()
+                done = len(self.history)
+                with one_thread():
+                    self.stopped = self._limit() or self._iterate()
+                    self._save_if_due()
+                if len(self.history) > done:
+                    yield self.state
         finally:  # Ctrl-C included: the last whole iteration is kept
             self._save()
         if self.stopped is Status.TIME_LIMIT:
             watch.over()  # it was this limit, or our own
         else:
             asking = Asking(self.bound, self.state.selector_memory)
-            with np.errstate(**QUIET):  # not saved: a longer run may go on
+            with one_thread(), np.errstate(**QUIET):  # not saved: a longer run may go on
                 self.state = asking.counting(lambda: self.solver.finish(self.problem, self.state))
             self.finishing = asking.answers
 
@@ -255,8 +263,6 @@ class Run:
         self.state = after
         self.history.append(record)
         self.notes[:] = "iteration {}, {} coefficients", iteration + 1, len(after.support)
-        if self.watch is not None:
-            self.watch(after)
         answer = None if self.callback is None else self.callback(record)
         return Status.CALLBACK if isinstance(answer, (bool, np.bool_)) and answer else None
 

@@ -114,14 +114,20 @@ def expect_paths(*families: str) -> None:
 
 
 def follow(
-    arena: Arena, family: str, ridge: float, models: Iterable[tuple[int, Any]], patience: int = PATIENCE
+    arena: Arena,
+    family: str,
+    ridge: float,
+    models: Iterable[tuple[int, Any]],
+    patience: int = PATIENCE,
+    turned: float = TURNED,
+    config: Any = None,
 ) -> list[Candidate]:
     """The candidates of a path, up to where its loss has clearly turned."""
     path: list[Candidate] = []
     best, since, watch = None, 0, current()
     for size, model in models:
         watch.note("{} models with ridge {:g}, size {}", family, ridge, size)
-        found = Candidate(arena, family, ridge, size, model, arena.fold_losses(model))
+        found = Candidate(arena, family, ridge, size, model, arena.fold_losses(model), config=config)
         path.append(found)
         watch.count(USUAL.get(family, USUAL_PATH)[1])
         if watch.over():
@@ -130,7 +136,7 @@ def follow(
             best, since = found, 0
             continue
         since += 1
-        if since >= patience and best.t_against(found) > TURNED:
+        if since >= patience and best.t_against(found) > turned:
             break
     return path
 
