@@ -125,8 +125,12 @@ def growing_fits(config: FitConfig, base: Design, y: Any, weights: Floats | None
     The run goes on until it has the next one, so only the last model has its result.
     """
     (run, data), last = _run_of(config, base, y, weights), None
-    for state in run.states():
+    states = run.states()
+    while True:
         with one_thread():
+            state = next(states, None)
+            if state is None:
+                break
             fit = LinearFit(*data.original(run.units.state(run.solver.finish(run.problem, state))))
         if last is not None and len(fit.columns) > len(last.columns):
             yield last

@@ -213,7 +213,7 @@ class Run:
             pass
 
     def states(self) -> Iterator[State]:
-        """The state after each iteration, made when it is asked for; `state` is the last at the end."""
+        """The state after each iteration, made when it is asked for, which must be inside `one_thread`."""
         self.saved, watch = time.perf_counter(), current()
         limits = [None if self.time_limit is None else self.saved + self.time_limit, watch.end]
         self.end, self.notes = min(end for end in (*limits, inf) if end is not None), watch.notes
@@ -221,9 +221,8 @@ class Run:
         try:
             while self.stopped is None and self.state.status is None:
                 done = len(self.history)
-                with one_thread():
-                    self.stopped = self._limit() or self._iterate()
-                    self._save_if_due()
+                self.stopped = self._limit() or self._iterate()
+                self._save_if_due()
                 if len(self.history) > done:
                     yield self.state
         finally:  # Ctrl-C included: the last whole iteration is kept
@@ -232,7 +231,7 @@ class Run:
             watch.over()  # it was this limit, or our own
         else:
             asking = Asking(self.bound, self.state.selector_memory)
-            with one_thread(), np.errstate(**QUIET):  # not saved: a longer run may go on
+            with np.errstate(**QUIET):  # not saved: a longer run may go on
                 self.state = asking.counting(lambda: self.solver.finish(self.problem, self.state))
             self.finishing = asking.answers
 
