@@ -186,6 +186,7 @@ def test_costs_are_what_is_stored():
     tile = PanelTile.build(np.ones((1000, 64)))
     assert tile.codes.nbytes == 64 * 1008
     assert tile.estimate_cost() == (64_000, 64 * (1008 + 2 * 16))
+    assert tile.estimate_cost(fine=True) == (64_000, 64 * (2 * 1008 + 2 * 16))  # two bytes of one entry
 
 
 def test_codes_go_to_other_processors(monkeypatch):

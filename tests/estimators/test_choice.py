@@ -271,3 +271,13 @@ def test_classes_of_unequal_paths_end_together():
     assert model.scores_.shape[1] < whole.scores_.shape[1] == 30
     assert model.choice_["family"] == "omp"
     assert {0, 1} <= set(np.concatenate(model.support_).tolist())
+
+
+def test_a_row_that_is_far_larger_than_the_others_in_an_x_that_is_not_scaled():
+    """Squares of columns may be so large that a ridge is lost in rounding."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 0.0, 1.0], (12, 40))
+    X[0] = 2.0**30
+    y = rng.standard_normal(12) + X[:, 0]
+    model = PursuitRegressorCV(cv=3, max_nonzero_coefs=8, scale="none").fit(X, y)
+    assert np.isfinite(model.coef_).all()

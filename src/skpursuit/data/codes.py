@@ -108,11 +108,7 @@ class CodedX:
         if self.seed is not None or (steps and not self.has_steps):
             self._make_tiles(Encoding(self.seed, steps), reads)
         if self.seed is None and not self.has(fine, steps):
-            reads.prepare(*self.store.cost())
-            before = self._panels
-            self._panels = PanelCodes(self.store, fine)
-            if before is not None:
-                self.store.forget(before.keep)
+            self._make_panels(fine, reads)
 
     def _make_tiles(self, keep: Encoding, reads: Reads) -> None:
         reads.prepare(*self.store.cost())
@@ -125,12 +121,17 @@ class CodedX:
         self.facts = [facts[i : i + width] for i in range(0, len(facts), width)]
         self.keep = keep  # last: an interrupt before it leaves what was there
 
+    def _make_panels(self, fine: bool, reads: Reads) -> PanelCodes:
+        reads.prepare(*self.store.cost())
+        before, made = self._panels, PanelCodes(self.store, fine)
+        self._panels = made
+        if before is not None:
+            self.store.forget(before.keep)
+        return made
+
     def panels(self, reads: Reads) -> PanelCodes:
-        """The panels, made if they are not there."""
-        if self._panels is None:
-            self.make(False, False, reads)
-        assert self._panels is not None
-        return self._panels
+        """The panels, made if they are not there: codes by rows may have come before them."""
+        return self._make_panels(False, reads) if self._panels is None else self._panels
 
     @property
     def only(self) -> Any:

@@ -151,10 +151,10 @@ class PanelTile:
         return self.nbytes
 
     def estimate_cost(self, fine: bool = False) -> Cost:
-        """What a product with all columns reads, for any number of vectors."""
+        """What a product with all columns reads, for any number of vectors; both bytes are of one entry."""
         n, d = self.shape
         frames = sum(len(a) * a.itemsize for a in (self.scale, self.centre, self.error[0]))
-        return Cost((1 + fine) * n * d, d * ((1 + fine) * self.codes.shape[1] * 4 + frames))
+        return Cost(n * d, d * ((1 + fine) * self.codes.shape[1] * 4 + frames))
 
     # -- vectors as bytes -------------------------------------------------------------------------------
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
 from skpursuit.data import Design
-from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, growing_fits, predictions
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, growing_fits
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.scaling import NEARLY_ZERO
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.units import exponent_of
@@ -26,31 +25,23 @@ def fits_by_size(
     return (fit_linear(config.sized(k), base, y, weights) for k in range(1, most + 1))
 
 
-@dataclass(frozen=True)
-class CoefficientPath:
-    """Models of one problem by their number of columns, from 1 upwards."""
+def side_by_side(paths: Sequence[Iterator[LinearFit]]) -> Iterator[list[LinearFit]]:
+    """The models of all problems size by size; a path that ends early repeats its last."""
+    models = [next(path) for path in paths]
+    while True:
+        yield models
+        after = [next(path, None) for path in paths]
+        if all(fit is None for fit in after):
+            return
+        models = [last if fit is None else fit for last, fit in zip(models, after)]
 
-    fits: list[LinearFit]
 
-    @classmethod
-    def of(
-        cls, config: FitConfig, base: Design, y: Any, weights: Floats | None, most: int
-    ) -> CoefficientPath:
-        """Models with 1 to `most` columns. All have the result of the run that gave the largest."""
-        fits = list(fits_by_size(config, base, y, weights, most))
-        return cls([fit._replace(result=fits[-1].result) for fit in fits])
-
-    def __len__(self) -> int:
-        return len(self.fits)
-
-    def at(self, k: int) -> LinearFit:
-        """The model with k columns, or the largest if there are fewer."""
-        return self.fits[min(k, len(self)) - 1]
-
-    def predict(self, base: Design, rows: Indices, length: int) -> list[Floats]:
-        """Predictions by the models with 1, ..., length columns; a path that ended early repeats its last."""
-        found = predictions(base, self.fits, rows)
-        return found + [found[-1]] * (length - len(found))
+def fits_of_problems(
+    config: FitConfig, base: Design, targets: Sequence[Any], weights: Floats | None, most: int
+) -> list[list[LinearFit]]:
+    """Models of all problems, size by size; all have the result of the run that gave the largest."""
+    models = list(side_by_side([fits_by_size(config, base, y, weights, most) for y in targets]))
+    return [[fit._replace(result=last.result) for fit, last in zip(each, models[-1])] for each in models]
 
 
 def mean_loss(loss: Loss, y: Any, z: Floats, weights: Floats | None = None) -> float:

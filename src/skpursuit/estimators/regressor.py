@@ -133,9 +133,9 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     solver : "auto", {"omp", "mp", "cosamp", "grasp", "sp"}, Solver or list of them
         "auto", for squared loss: boosted models, greedy ridge models and ridge models with exchanges compete
         on the same folds (see Notes).
-        Solvers by name, as objects or in a list compete instead, each with 1 to K coefficients, or fewer: runs
-        on the folds end together after 8 numbers without a new best, once the loss has risen by a standard
-        error. Where `scoring` judges they go on to K. "cosamp", "grasp" and "sp" need a run for each number.
+        Solvers by name, as objects or in a list compete instead, each with 1 to K coefficients; "cosamp",
+        "grasp" and "sp" need a run for each number. Without `scoring` they end before K, on all folds
+        together, once 8 numbers brought no new best and the loss has risen by a standard error.
         An object brings its own limits, except for the number.
         "auto" stands for "omp" with other losses, with an information criterion, with a `selector`, and
         where X is not in memory (a path, a Dask collection, a design); `choice_` tells.

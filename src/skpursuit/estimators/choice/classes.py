@@ -17,13 +17,12 @@ problem.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from skpursuit.estimators.choice.contest import Candidate, expect_paths, follow, search_ridges
+from skpursuit.estimators.choice.contest import Arena, Candidate, Judged, expect_paths, follow, search_ridges
 from skpursuit.estimators.choice.families import MOST_COLUMNS, best_columns
 from skpursuit.estimators.choice.growth import Growth, fit_together
 from skpursuit.estimators.choice.squared_folds import ScaledData
@@ -48,15 +47,6 @@ ARRIVED = 0.025  # share of the largest step: boosting ends once all steps are a
 Fitted = tuple[Indices, Floats, Floats]  # columns, their coefficients and the intercept, of scaled columns
 
 
-@dataclass(frozen=True)
-class Grown:
-    """Models of all folds and problems at one size, and their losses on the rows held out."""
-
-    fits: list[list[Fitted]]
-    fold_losses: Floats
-    row_losses: Floats
-
-
 def class_sizes(most: int) -> list[int]:
     """1, 2, ..., 10, then larger by a factor."""
     sizes = list(range(1, min(SINGLE, most) + 1))
@@ -65,7 +55,7 @@ def class_sizes(most: int) -> list[int]:
     return sizes
 
 
-class ClassArena:
+class ClassArena(Arena):
     """Judges classifiers on the folds by their loss.
 
     Parameters
@@ -78,8 +68,6 @@ class ClassArena:
     most : int, optional
         The largest number of columns.
     """
-
-    loss_unit = 1.0
 
     def __init__(
         self, data: ScaledData, loss: Loss, targets: list[Any], folds: Folds, most: int | None
@@ -100,26 +88,14 @@ class ClassArena:
 
     # -- judging ------------------------------------------------------------------------------------------
 
-    def fold_losses(self, model: Grown) -> Floats:
-        """Sum of the losses of the test rows of each fold."""
-        return model.fold_losses
-
-    def row_losses(self, model: Grown) -> Floats:
-        """Loss of each sampled row by the models that did not see it."""
-        return model.row_losses
-
-    def features(self, model: Grown) -> float:
-        """Number of columns of a model, on average over the folds."""
-        return float(np.mean([max(len(columns) for columns, _, _ in fits) for fits in model.fits]))
-
-    def null(self) -> Grown:
+    def null(self) -> Judged:
         """The best constants."""
         return self._judged(self._start(self.folds), self.folds)
 
-    def fits(self, model: Grown) -> list[list[LinearFit]]:
+    def fits(self, model: list[list[Fitted]]) -> list[list[LinearFit]]:
         """For each fold the models of all problems, in terms of X as it was given."""
         found = []
-        for fits in model.fits:
+        for fits in model:
             each = []
             for (columns, coef, intercept), vector in zip(fits, self.vectors):
                 coef = coef / self.data.scale[columns, None]
@@ -152,7 +128,7 @@ class ClassArena:
         whole = self.folds.whole()
         boosted = path[0].family == "boost"
         models = self._boosted(whole) if boosted else self._models(whole, path[0].ridge)
-        return [self.fits(model)[0] for (_, model), _ in zip(models, path)]
+        return [self.fits(judged.model)[0] for (_, judged), _ in zip(models, path)]
 
     def _start(self, folds: Folds) -> list[list[Growth]]:
         intercept = self.data.fit_intercept
@@ -161,7 +137,7 @@ class ClassArena:
             for train in folds.train
         ]
 
-    def _models(self, folds: Folds, ridge: float) -> Iterator[tuple[int, Grown]]:
+    def _models(self, folds: Folds, ridge: float) -> Iterator[tuple[int, Judged]]:
         models = self._start(folds)
         for size in class_sizes(self.most):
             self._add(models, size)
@@ -183,7 +159,7 @@ class ClassArena:
                 means = np.asarray(rows @ train) / model.total
             model.fit(rows, means, ridge)
 
-    def _boosted(self, folds: Folds) -> Iterator[tuple[int, Grown]]:
+    def _boosted(self, folds: Folds) -> Iterator[tuple[int, Judged]]:
         """Small steps along the columns with the largest gradients, in units of a bound of the curvature."""
         models = self._start(folds)
         every = [model for growth in models for model in growth]
@@ -237,7 +213,7 @@ class ClassArena:
             score[model.columns] = -1.0
             model.add(best_columns(score, size - len(model.columns)))
 
-    def _judged(self, models: list[list[Growth]], folds: Folds) -> Grown:
+    def _judged(self, models: list[list[Growth]], folds: Folds) -> Judged:
         losses = np.array([sum(model.losses() for model in growth) for growth in models])
         weighted = (losses * folds.test).T
         fits: list[list[Fitted]] = []
@@ -249,4 +225,5 @@ class ClassArena:
                     means = np.asarray(self.rows[model.columns] @ train) / model.total @ model.coef
                 each.append((model.columns, model.coef, model.intercept - means))
             fits.append(each)
-        return Grown(fits, weighted.sum(axis=0), folds.per_row(weighted[folds.sample]))
+        rows = folds.per_row(weighted[folds.sample])
+        return Judged(fits, weighted.sum(axis=0), lambda: rows)

@@ -20,6 +20,7 @@ NEWTON_STEPS = 3
 ENOUGH = 1e-5  # decrease of the mean loss below which Newton stops
 MOST_CG = 25
 LEAST_CURVATURE = 1e-4
+JITTER = 1e-10  # share of a column that keeps equal ones solvable
 
 
 class Growth:
@@ -210,7 +211,7 @@ class _Stack:
         matrices, right = weighted @ self.block[on].transpose(0, 2, 1), -slopes
         cross, places = weighted.sum(axis=2) * self.fit_intercept, np.arange(slopes.shape[1])
         matrices -= cross[:, :, None] * (cross / totals[:, None])[:, None]
-        matrices[:, places, places] += self.ridge
+        matrices[:, places, places] += self.ridge + JITTER * matrices[:, places, places]
         right = right + cross * (slopes_b / totals)[:, None]
         move = np.linalg.solve(matrices, right[:, :, None])[:, :, 0]
         return move, -self.fit_intercept * (slopes_b + np.vecdot(cross, move)) / totals

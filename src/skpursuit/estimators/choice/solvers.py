@@ -8,23 +8,23 @@ of their own (`squared.py`, `classes.py`); `contest.py` chooses among the candid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
 from skpursuit.data.progress import current
-from skpursuit.estimators.choice.contest import PATIENCE, Candidate, follow
+from skpursuit.estimators.choice.contest import PATIENCE, Arena, Candidate, Judged, follow
 from skpursuit.estimators.choice.families import greedy
 from skpursuit.estimators.choice.squared import SquaredArena
 from skpursuit.estimators.folds import Folds
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, predictions
-from skpursuit.estimators.path import CoefficientPath, fits_by_size
+from skpursuit.estimators.path import fits_by_size, fits_of_problems, side_by_side
 from skpursuit.estimators.shifted_loss import best_constant
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats
 from skpursuit.problem.losses import Loss
@@ -35,15 +35,7 @@ TINY = 1e-10  # share of a column that keeps dependent ones solvable
 MOST_BYTES = 2**31  # of columns of all folds at once
 
 
-class Judged(NamedTuple):
-    """For each fold the models of all problems, the sum of their losses, and what gives those of rows."""
-
-    fits: list[list[LinearFit]]
-    fold_losses: Floats
-    rows: Callable[[], Floats]
-
-
-class SolverArena:
+class SolverArena(Arena):
     """Judges models of `fit_linear` on the folds by the loss they were fitted with.
 
     Parameters
@@ -65,8 +57,6 @@ class SolverArena:
     patience : int
         Sizes without a new best before a path may end.
     """
-
-    entries_read = 0  # the results of the runs tell
 
     def __init__(
         self,
@@ -117,7 +107,7 @@ class SolverArena:
         return Judged(list(fits), np.array(sums), lambda: of_rows)
 
     @property
-    def loss_unit(self) -> float:
+    def loss_unit(self) -> float:  # type: ignore[override]
         """What losses are to be multiplied by: those of y beyond the ordinary are in units of their own."""
         with np.errstate(over="ignore", under="ignore"):
             return float(np.ldexp(1.0, 2 * self.exponent))
@@ -167,24 +157,12 @@ class SolverArena:
         ridge, sizes = config.ridge or 0.0, list(range(1, self.most + 1))
         found = greedy(grams.squared, ridge, sizes, normalised=False, jitter=TINY)
         models = ((size, (support, coef)) for size, support, coef in found)
-        path = []
-        for one in follow(grams, "omp", ridge, models, self.patience):
-            losses = one.fold_losses * grams.loss_unit
-            judged = Judged(grams.fits(one.model), losses, partial(rows_in_units, one, grams.loss_unit))
-            path.append(Candidate(self, "omp", ridge, one.size, judged, losses, config=config))
+        unit, path = grams.loss_unit, []
+        for one in grams.followed("omp", ridge, models, self.patience):
+            rows = partial(rows_in_units, one.judged, unit)
+            judged = Judged(grams.fits(one.model), one.fold_losses * unit, rows)
+            path.append(Candidate(self, "omp", ridge, one.size, judged, config=config))
         return path
-
-    def fold_losses(self, model: Judged) -> Floats:
-        """Sum of the losses of the test rows of each fold."""
-        return model.fold_losses
-
-    def row_losses(self, model: Judged) -> Floats:
-        """Loss of each sampled row by the models that did not see it."""
-        return model.rows()
-
-    def features(self, model: Judged) -> float:
-        """Number of columns of a model, on average over the folds."""
-        return float(np.mean([max(len(fit.columns) for fit in fits) for fits in model.fits]))
 
     def null(self) -> Judged:
         """The best constants, one for each fold and problem; zeros without an intercept."""
@@ -201,30 +179,16 @@ class SolverArena:
         rows = weights > 0
         return LinearFit(NO_COLUMNS, np.empty((0, *shape)), best_constant(loss, y[rows], weights[rows]))
 
-    def fits(self, model: Judged) -> list[list[LinearFit]]:
+    def fits(self, model: list[list[LinearFit]]) -> list[list[LinearFit]]:
         """The models, which are in terms of X and y as they were given."""
-        return model.fits
+        return model
 
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
         """The models of a path fitted on all rows."""
         weights = None if (self.folds.weights == 1).all() else self.folds.weights
-        config, most = path[0].config, len(path)
-        paths = [CoefficientPath.of(config, self.base, y, weights, most) for y in self.targets]
-        length = min(most, max(len(one) for one in paths))
-        return [[one.at(k + 1) for one in paths] for k in range(length)]
+        return fits_of_problems(path[0].config, self.base, self.targets, weights, len(path))[: len(path)]
 
 
-def rows_in_units(one: Candidate, unit: float) -> Floats:
-    """Losses of rows of a candidate, in other units."""
-    return one.rows * unit
-
-
-def side_by_side(paths: Sequence[Iterator[LinearFit]]) -> Iterator[list[LinearFit]]:
-    """The models of all problems size by size; a path that ends early repeats its last."""
-    models = [next(path) for path in paths]
-    while True:
-        yield models
-        after = [next(path, None) for path in paths]
-        if all(fit is None for fit in after):
-            return
-        models = [last if fit is None else fit for last, fit in zip(models, after)]
+def rows_in_units(judged: Judged, unit: float) -> Floats:
+    """Losses of rows, in other units."""
+    return judged.rows() * unit
