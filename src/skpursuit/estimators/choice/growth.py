@@ -141,77 +141,52 @@ class _Newton:
 def fit_together(models: Sequence[Growth], rows: Floats, ridge: float) -> None:
     """The steps of `Growth.fit` for models of as many columns, with Newton's equations solved directly.
 
-    The loss must not couple outputs: each is a fit of its own. `rows` (d, n) are all columns, dense.
+    The loss must not couple outputs: each is a fit of its own, P in all. `rows` (d, n) are all columns.
     """
-    outputs = models[0].coef.shape[1]
+    first, outputs = models[0], models[0].coef.shape[1]
     block = np.repeat(rows[np.array([model.columns for model in models])], outputs, axis=0)  # (P, k, n)
-    stack = _Stack(models, block, ridge)
+    y, z = np.hstack([model.y for model in models]), np.hstack([model.z for model in models])
+    weights = np.repeat(np.hstack([model.weights / model.total for model in models]), outputs, axis=1)
+    coef = np.vstack([model.coef.T for model in models])
+    intercept = np.concatenate([model.intercept for model in models])
+
+    def objectives(z: Floats, coef: Floats) -> Floats:
+        return (weights * first.loss.value(y, z)).sum(axis=0) + 0.5 * ridge * np.vecdot(coef, coef)
+
+    values = objectives(z, coef)
     for _ in range(NEWTON_STEPS):
-        if not stack.step():
+        r = weights * first.loss.residual(y, z)
+        slope = np.matmul(block, r.T[:, :, None])[:, :, 0] + ridge * coef
+        slope_b = r.sum(axis=0) * first.fit_intercept
+        bend = weights * np.maximum(first.loss.curvature(y, z), LEAST_CURVATURE)
+        move, move_b = _moves(block, bend.T, ridge, slope, slope_b, first.fit_intercept)
+        decrease = -(np.vecdot(slope, move) + slope_b * move_b)
+        shift, step = np.matmul(move[:, None], block)[:, 0].T + move_b, np.ones(len(block))
+        while True:
+            trials = objectives(z + step * shift, coef + step[:, None] * move)
+            far = (trials > values - 1e-4 * step * decrease) & (step >= 1e-3)
+            if not far.any():
+                break
+            step[far] /= 2
+        step[~(trials < values)] = 0.0
+        z, coef, intercept = z + step * shift, coef + step[:, None] * move, intercept + step * move_b
+        gained, values = values - trials, np.where(step, trials, values)
+        if not (gained >= ENOUGH).any():
             break
     for p, model in enumerate(models):
         part = slice(p * outputs, (p + 1) * outputs)
-        model.z, model.coef = stack.z[:, part], stack.coef[part].T
-        model.intercept = stack.intercept[part]
+        model.z, model.coef, model.intercept = z[:, part], coef[part].T, intercept[part]
 
 
-class _Stack:
-    """Outputs of several models side by side: z (n, P), coefficients (P, k); `going` are not done yet."""
-
-    def __init__(self, models: Sequence[Growth], block: Floats, ridge: float) -> None:
-        first = models[0]
-        self.loss, self.fit_intercept, self.ridge, self.block = first.loss, first.fit_intercept, ridge, block
-        self.y, self.z = (np.hstack(part) for part in zip(*((model.y, model.z) for model in models)))
-        shares = [np.repeat(model.weights / model.total, first.coef.shape[1], axis=1) for model in models]
-        self.weights, self.coef = np.hstack(shares), np.vstack([model.coef.T for model in models])
-        self.intercept = np.concatenate([model.intercept for model in models])
-        self.going = np.arange(len(block))
-        self.values = self._objectives(self.going, self.z, self.coef)
-
-    def _objectives(self, which: Indices, z: Floats, coef: Floats) -> Floats:
-        losses = self.weights[:, which] * self.loss.value(self.y[:, which], z)
-        return losses.sum(axis=0) + 0.5 * self.ridge * np.vecdot(coef, coef)
-
-    def step(self) -> bool:
-        """One damped Newton step of the models that are still going; whether any is left."""
-        on, slopes = self.going, self._slopes()
-        move, move_b = self._moves(*slopes)
-        decrease = -(np.vecdot(slopes[0], move) + slopes[1] * move_b)
-        shift = np.matmul(move[:, None], self.block[on])[:, 0].T + move_b
-        length, values, left = np.ones(len(on)), np.empty(len(on)), np.arange(len(on))
-        while len(left):
-            z = self.z[:, on[left]] + length[left] * shift[:, left]
-            coef = self.coef[on[left]] + length[left, None] * move[left]
-            values[left] = self._objectives(on[left], z, coef)
-            far = values[left] > self.values[on[left]] - 1e-4 * length[left] * decrease[left]
-            left = left[far & (length[left] >= 1e-3)]
-            length[left] /= 2
-        gain = np.where(decrease < 0.1 * ENOUGH, 0.0, self.values[on] - values)
-        won = gain > 0
-        took, length = on[won], length[won]
-        self.z[:, took] += length * shift[:, won]
-        self.coef[took] += length[:, None] * move[won]
-        self.intercept[took] += length * move_b[won]
-        self.values[took] = values[won]
-        self.going = on[gain >= ENOUGH]
-        return len(self.going) > 0
-
-    def _slopes(self) -> tuple[Floats, Floats]:
-        on = self.going
-        r = self.weights[:, on] * self.loss.residual(self.y[:, on], self.z[:, on])
-        slopes = np.matmul(self.block[on], r.T[:, :, None])[:, :, 0] + self.ridge * self.coef[on]
-        return slopes, r.sum(axis=0) * self.fit_intercept
-
-    def _moves(self, slopes: Floats, slopes_b: Floats) -> tuple[Floats, Floats]:
-        """Solutions of Newton's equations, the intercept eliminated."""
-        on = self.going
-        curvature = np.maximum(self.loss.curvature(self.y[:, on], self.z[:, on]), LEAST_CURVATURE)
-        bend = (curvature * self.weights[:, on]).T
-        weighted, totals = self.block[on] * bend[:, None], bend.sum(axis=1)
-        matrices, right = weighted @ self.block[on].transpose(0, 2, 1), -slopes
-        cross, places = weighted.sum(axis=2) * self.fit_intercept, np.arange(slopes.shape[1])
-        matrices -= cross[:, :, None] * (cross / totals[:, None])[:, None]
-        matrices[:, places, places] += self.ridge + JITTER * matrices[:, places, places]
-        right = right + cross * (slopes_b / totals)[:, None]
-        move = np.linalg.solve(matrices, right[:, :, None])[:, :, 0]
-        return move, -self.fit_intercept * (slopes_b + np.vecdot(cross, move)) / totals
+def _moves(
+    block: Floats, bend: Floats, ridge: float, slope: Floats, slope_b: Floats, fit_intercept: bool
+) -> tuple[Floats, Floats]:
+    """Solutions of Newton's equations of all models, the intercept eliminated."""
+    weighted, totals = block * bend[:, None], bend.sum(axis=1)
+    matrices, cross = weighted @ block.transpose(0, 2, 1), weighted.sum(axis=2) * fit_intercept
+    matrices -= cross[:, :, None] * (cross / totals[:, None])[:, None]
+    places = np.arange(slope.shape[1])
+    matrices[:, places, places] += ridge + JITTER * matrices[:, places, places]
+    right = cross * (slope_b / totals)[:, None] - slope
+    move = np.linalg.solve(matrices, right[:, :, None])[:, :, 0]
+    return move, -fit_intercept * (slope_b + np.vecdot(cross, move)) / totals
