@@ -189,6 +189,18 @@ def test_costs_are_what_is_stored():
     assert tile.estimate_cost(fine=True) == (64_000, 64 * (2 * 1008 + 2 * 16))  # two bytes of one entry
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_estimates_at_some_columns_are_those_of_all(form):
+    rng = np.random.default_rng(3)
+    X, r = gaussian(rng, 700, 70) * 10.0 ** rng.integers(-30, 30, 70), rng.standard_normal((700, 2))
+    cols = np.array([69, 3, 17, 18, 3])
+    tile = PanelTile.build(X, form, fine=True)
+    for fine in (False, True):
+        (g, bound), (some, error) = tile.estimate(r, fine), tile.estimate(r, fine, cols)
+        np.testing.assert_allclose(some, g[cols], rtol=1e-12)
+        np.testing.assert_allclose(error, bound[cols], rtol=1e-12)
+
+
 def test_codes_go_to_other_processors(monkeypatch):
     """Products are made the way that the processor has which makes them, and Dask is told of their size."""
     tile = PanelTile.build(gaussian(np.random.default_rng(0), 1000, 50), fine=True)
