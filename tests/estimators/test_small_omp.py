@@ -62,6 +62,28 @@ def test_ties_and_dependent_columns(pursue):
     np.testing.assert_allclose(coef @ columns, y, atol=1e-10)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_products_in_float32_change_no_bit(seed, monkeypatch):
+    """Also with copies, with columns that only float64 tells apart, and with y in their span."""
+    rng = np.random.default_rng(seed)
+    n, d, k = 30, 80, 29
+    sizes = rng.integers(-60, 60) + rng.uniform(0, seed % 3, (d, 1))
+    columns = rng.standard_normal((d, n)) * 10.0**sizes
+    columns[40:60] = columns[:20] * (1.0 + rng.choice([0.0, 1e-9, -1e-9, 1e-15], (20, 1)))
+    columns[60:65] += 1e-9 * columns[1] + columns[2]
+    y = columns[:6].sum(axis=0) + (seed % 2) * rng.standard_normal(n)
+    paths, matrices = [], (columns, np.asfortranarray(columns))
+    for least in (0, columns.size + 1):
+        monkeypatch.setattr("skpursuit.estimators.gram_omp.SINGLE_ENTRIES", least)
+        pursuits = [ColumnPursuit(matrix, y, k, np.zeros(d)) for matrix in matrices]
+        assert [pursuit.single is not None for pursuit in pursuits] == [least == 0] * 2
+        paths.append([pursuit.path(k, None) for pursuit in pursuits])
+    for single, double in zip(*paths):
+        np.testing.assert_array_equal(single.support, double.support)
+        np.testing.assert_array_equal(single.L, double.L)
+        np.testing.assert_array_equal(single.half, double.half)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_normal_equations_have_the_digits_of_centred_columns(order, dtype):
