@@ -24,12 +24,7 @@ inlined = njit(cache=True, nogil=True, inline="always")  # compiled once, within
 
 def make_scratch(dtype):
     """Memory that `encode_columns` works in: an array made in a kernel takes a while to compile."""
-    sizes = (
-        (2 * WIDTH, dtype),
-        (WIDTH, dtype),
-        (2 * WIDTH, "f4"),
-        (STRIP * WIDTH, "i1"),
-    )
+    sizes = ((2 * WIDTH, dtype), (WIDTH, dtype), (2 * WIDTH, "f4"), (STRIP * WIDTH, "i1"))
     return tuple(np.empty(size, kind) for size, kind in sizes)
 
 
