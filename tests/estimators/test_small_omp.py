@@ -131,7 +131,7 @@ def test_near_ties_of_far_columns_are_told_apart(seed):
     assert scores[path.support[0]] > scores.max() - 2e-8  # the rounding of one product
 
 
-@pytest.mark.parametrize("size", [1e-300, 1e-120, 1e120, 1e300])
+@pytest.mark.parametrize("size", [1e-300, 1e-120, 1e120, 1e200])
 def test_targets_whose_squares_leave_the_range_of_floats(size):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 50)), rng.standard_normal(30)
