@@ -22,6 +22,7 @@ from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.fit.gram_schmidt import orthogonalise
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import smallest_remainder
+from skpursuit.numerics.stack import Split
 from skpursuit.numerics.sums import fixed_order_dot
 
 EPS = float(np.finfo(np.float64).eps)
@@ -194,7 +195,7 @@ class ColumnPursuit(SmallPursuit):
             return False
         x, length = np.ascontiguousarray(self.columns[j]), float(self.sizes[j])
         tiny = smallest_remainder(len(x), length, floor)
-        direction, row, _ = orthogonalise(self.Q[:size], x, length, tiny, self.shares[:size])
+        direction, row, _ = orthogonalise(Split(self.Q[:size], x), length, tiny, self.shares[:size])
         if direction is None:
             return False
         step = float(direction @ self.residual)

@@ -17,19 +17,34 @@ in the same way, one column at a time (`Shrinkage`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import sqrt
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import remainder_unit
-from skpursuit.numerics.stack import Stack
+from skpursuit.numerics.stack import Split, Stack
 from skpursuit.numerics.sums import scaled_norm
 
 MOST_PASSES = 3
+
+
+class Rows(Protocol):
+    """Orthonormal rows that only grow: a `Stack` here, or `WorkerRows` on a cluster."""
+
+    @property
+    def rows(self) -> Floats: ...
+    @property
+    def last(self) -> Floats: ...
+    @property
+    def is_away(self) -> bool: ...
+    def first(self, size: int) -> Any: ...
+    def combined(self, weights: Floats) -> Floats: ...
+    def split(self, x: Any) -> Any: ...
+    def grown(self, split: Any, row: Floats, size: float) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +72,7 @@ class Shrinkage:
         k = len(self.roots)
         Q, x = np.zeros((k, 2 * k + 2)), np.zeros(2 * k + 2)
         Q[:, : 2 * k], x[::2], x[-1] = self.Q, column, root
-        q, h, _ = orthogonalise(Q, x, scaled_norm(x), 0.0, np.zeros(k))
+        q, h, _ = orthogonalise(Split(Q, x), scaled_norm(x), 0.0, np.zeros(k))
         assert q is not None  # R has a diagonal
         return Shrinkage(np.vstack([Q, q]), np.concatenate([self.R, h]), np.append(self.roots, root))
 
@@ -76,7 +91,7 @@ class Factor:
 
     Attributes
     ----------
-    Q : Stack of shape (rank, n)
+    Q : Rows of shape (rank, n)
         Orthonormal rows.
     columns : Stack of shape (k, n), or None
         The columns themselves, if the factor keeps them.
@@ -98,7 +113,7 @@ class Factor:
         What a ridge adds, if there is one.
     """
 
-    Q: Stack
+    Q: Rows
     columns: Stack | None
     root: Floats | None
     unit: float
@@ -111,7 +126,7 @@ class Factor:
 
     def add(
         self,
-        column: Floats,
+        column: Any,
         floor: float,
         rest: Floats | None = None,
         keep_dependent: bool = False,
@@ -121,21 +136,23 @@ class Factor:
 
         `floor` is the norm of the rounding that the column had before, `rest` what the others leave of the
         targets, for `b`, `penalty` that of its coefficient. With `keep_dependent` a column that depends on
-        others is added without a row of Q.
+        others, and is more than rounding itself, is added without a row of Q. The column is an array, or its
+        number where Q is on workers.
         """
         x = column
         if self.root is not None:
             x, floor = column * self.root, floor * self.root.max()
-        size = scaled_norm(x)
-        q, h, passes = orthogonalise(self.Q.rows, x, size, max(floor, self.unit * size), self.noise)
-        if q is None and not keep_dependent:
+        split = self.Q.split(x)
+        size = split.size
+        q, h, passes = orthogonalise(split, size, max(floor, self.unit * size), self.noise)
+        if q is None and not (keep_dependent and size > floor):
             return None
         columns = None if self.columns is None else self.columns.extend(column[None])
         if q is None:
             R, counts = np.append(self.R, h[:-1]), np.append(self.counts, 0)
             return replace(self, columns=columns, R=R, counts=counts)
         return Factor(
-            Q=self.Q.extend(q[None]),
+            Q=self.Q.grown(split, q, h[-1]),
             columns=columns,
             root=self.root,
             unit=self.unit,
@@ -170,7 +187,7 @@ class Factor:
 
     def predictions(self, coef: Floats) -> Floats:
         """X_S w, of shape (n,) or (n, m)."""
-        return ((self.triangle() @ coef).T @ self.Q.rows).T
+        return self.Q.combined(self.triangle() @ coef)
 
     def numbers(self) -> dict[str, np.ndarray]:
         """All that `rebuilt` needs besides the columns: no array of them has a length of n."""
@@ -195,27 +212,25 @@ class Factor:
         if not (numbers["R"][ends[grown] - 1] > 0).all():
             raise ValueError("a remainder has no length")
 
-    def rebuilt(self, numbers: dict[str, Any], columns: Iterable[Floats]) -> Factor:
+    def rebuilt(self, numbers: dict[str, Any], columns: Iterable[Floats], away: Rows | None = None) -> Factor:
         """The factor of these columns that has these numbers, which were checked, to the same bits.
 
-        It takes its form (targets, weights, whether columns are kept) from this one.
+        It takes its form (targets, weights, whether columns are kept) from this one. Rows of Q that were made
+        on workers are given as `away`.
         """
-        counts = numbers["counts"]
-        before, grown = ranks(counts)
-        used, ends = counts * before, np.cumsum(before + grown)
-        starts, Q = np.cumsum(used) - used, self.Q.first(0)
         kept = self.columns and self.columns.first(0)
-        for at, column in enumerate(columns):
-            kept = kept and kept.extend(column[None])
-            if not grown[at]:
-                continue
-            v = column if self.root is None else column * self.root
-            for part in numbers["passes"][starts[at] :][: used[at]].reshape(counts[at], before[at]):
-                v = v - part @ Q.rows
-            Q = Q.extend((v / numbers["R"][ends[at] - 1])[None])
+
+        def weighted() -> Iterator[Floats]:
+            nonlocal kept
+            for column in columns:
+                kept = kept and kept.extend(column[None])
+                yield column if self.root is None else column * self.root
+
+        Q: Rows = away or replayed(self.Q.first(0), numbers, weighted())
+        ends = np.cumsum(np.add(*ranks(numbers["counts"])))
         known: dict[str, Any] = {name: numbers[name] for name in self.numbers() if name != "roots"}
         if self.shrinkage is not None:
-            known["shrinkage"] = self.shrinkage
+            known["shrinkage"] = self.shrinkage.first(0)
             for column, root in zip(np.split(numbers["R"], ends[:-1]), numbers["roots"].tolist()):
                 known["shrinkage"] = known["shrinkage"].add(column, root)
         return replace(self, Q=Q, columns=kept, **known)
@@ -243,21 +258,36 @@ def ranks(counts: Indices) -> tuple[Indices, np.ndarray]:
     return np.cumsum(grown) - grown, grown
 
 
-def orthogonalise(
-    Q: Floats, x: Floats, size: float, tiny: float, noise: Floats
-) -> tuple[Floats | None, Floats, list[Floats]]:
-    """Split x into its coefficients on the rows of Q and a unit remainder; None when it depends on them.
+def replayed(Q: Stack, numbers: dict[str, Any], columns: Iterable[Floats]) -> Stack:
+    """The rows of Q that a factor with these numbers made of these columns; all of them or the same part."""
+    counts, passes, R = (numbers[name] for name in ("counts", "passes", "R"))
+    before, grown = ranks(counts)
+    used, ends = counts * before, np.cumsum(before + grown)
+    starts = np.cumsum(used) - used
+    for at, v in enumerate(columns):
+        if grown[at]:
+            for part in passes[starts[at] :][: used[at]].reshape(counts[at], before[at]):
+                v = v - part @ Q.rows
+            Q = Q.extend((v / R[ends[at] - 1])[None])
+    return Q
 
-    `size` is the norm of x, `tiny` that of a remainder which is rounding (`numerics/remainder.py`), `noise`
-    the share of the rows of Q that was rounding. Returns the unit remainder; the coefficients with the norm
-    of the remainder behind them; and the coefficients of each pass, of which those are the sum.
+
+def orthogonalise(
+    split: Any, size: float, tiny: float, noise: Floats
+) -> tuple[Floats | None, Floats, list[Floats]]:
+    """A vector as its coefficients on orthonormal rows and a unit remainder; None when it depends on them.
+
+    `size` is the norm of the vector of a `Split`, `tiny` that of a remainder which is rounding
+    (`numerics/remainder.py`), `noise` the share of the rows that was rounding. Returns the unit remainder;
+    the coefficients with the norm of the remainder behind them; and the coefficients of each pass, of which
+    those are the sum.
     """
-    h: Floats = np.zeros(len(Q) + 1)
+    h: Floats = np.zeros(len(noise) + 1)
     passes: list[Floats] = []
-    v, left, noisy = x, size, noise.any()
+    left, noisy = size, noise.any()
     for _ in range(MOST_PASSES):
-        part = Q @ v
-        v = v - part @ Q
+        part = split.coefficients()
+        v = split.subtract(part)
         h[:-1] = h[:-1] + part if passes else part
         passes.append(part)
         before, left = left, scaled_norm(v)
@@ -266,5 +296,4 @@ def orthogonalise(
         if left > 0.5 * before:
             break
     h[-1] = left
-    v /= left
-    return v, h, passes
+    return v / left, h, passes
