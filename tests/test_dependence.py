@@ -21,10 +21,9 @@ from skpursuit import (
     minimize,
 )
 from skpursuit.fit.dependence import depend, dependent_columns
-from skpursuit.fit.gram_schmidt import orthogonalise
+from skpursuit.fit.gram_schmidt import Split, orthogonalise
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.remainder import smallest_remainder
-from skpursuit.numerics.stack import Split
 from skpursuit.numerics.sums import row_norms
 from skpursuit.solvers.pursuit import IN_A_ROW
 

@@ -19,10 +19,9 @@ from scipy.linalg import solve_triangular
 
 from skpursuit.data.progress import current
 from skpursuit.estimators.linear_fit import LinearFit
-from skpursuit.fit.gram_schmidt import orthogonalise
+from skpursuit.fit.gram_schmidt import Split, orthogonalise
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import smallest_remainder
-from skpursuit.numerics.stack import Split
 from skpursuit.numerics.sums import fixed_order_dot
 
 EPS = float(np.finfo(np.float64).eps)

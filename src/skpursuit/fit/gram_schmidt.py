@@ -20,31 +20,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import remainder_unit
-from skpursuit.numerics.stack import Split, Stack
-from skpursuit.numerics.sums import scaled_norm
+from skpursuit.numerics.stack import Stack
+from skpursuit.numerics.sums import PIECE, scaled_norm
 
 MOST_PASSES = 3
 
 
-class Rows(Protocol):
-    """Orthonormal rows that only grow: a `Stack` here, or `WorkerRows` on a cluster."""
+class Split:
+    """A vector v, from which its projection on orthonormal rows is taken; twice where digits are lost."""
+
+    def __init__(self, Q: Floats, v: Floats) -> None:
+        self.Q, self.v = Q, v
 
     @property
-    def rows(self) -> Floats: ...
-    @property
-    def last(self) -> Floats: ...
-    @property
-    def is_away(self) -> bool: ...
-    def first(self, size: int) -> Any: ...
-    def combined(self, weights: Floats) -> Floats: ...
-    def split(self, x: Any) -> Any: ...
-    def grown(self, split: Any, row: Floats, size: float) -> Any: ...
+    def size(self) -> float:
+        """The norm of v."""
+        return scaled_norm(self.v)
+
+    def coefficients(self) -> Floats:
+        """Products of v with the rows."""
+        return row_products(self.Q, self.v)
+
+    def subtract(self, part: Floats) -> Floats:
+        """What is left of v without the rows times coefficients."""
+        self.v = self.v - part @ self.Q
+        return self.v
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +97,8 @@ class Factor:
 
     Attributes
     ----------
-    Q : Rows of shape (rank, n)
-        Orthonormal rows.
+    Q : Stack of shape (rank, n), or WorkerRows
+        Orthonormal rows, here or on a cluster (`fit/worker_rows.py`).
     columns : Stack of shape (k, n), or None
         The columns themselves, if the factor keeps them.
     root : ndarray of shape (n,), or None
@@ -111,9 +117,11 @@ class Factor:
         The coefficients of all passes one after the other.
     shrinkage : Shrinkage, or None
         What a ridge adds, if there is one.
+    last : ndarray of shape (n,), or None
+        The row of Q that was added last.
     """
 
-    Q: Rows
+    Q: Any
     columns: Stack | None
     root: Floats | None
     unit: float
@@ -123,6 +131,7 @@ class Factor:
     counts: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     passes: Floats = field(default_factory=lambda: np.empty(0))
     shrinkage: Shrinkage | None = None
+    last: Floats | None = None
 
     def add(
         self,
@@ -142,7 +151,7 @@ class Factor:
         x = column
         if self.root is not None:
             x, floor = column * self.root, floor * self.root.max()
-        split = self.Q.split(x)
+        split: Any = self.Q.split(x) if self.Q.is_away else Split(self.Q.rows, x)
         size = split.size
         q, h, passes = orthogonalise(split, size, max(floor, self.unit * size), self.noise)
         if q is None and not (keep_dependent and size > floor):
@@ -152,7 +161,8 @@ class Factor:
             R, counts = np.append(self.R, h[:-1]), np.append(self.counts, 0)
             return replace(self, columns=columns, R=R, counts=counts)
         return Factor(
-            Q=self.Q.grown(split, q, h[-1]),
+            Q=split.grown(h[-1]) if self.Q.is_away else self.Q.extend(q[None]),
+            last=q,
             columns=columns,
             root=self.root,
             unit=self.unit,
@@ -212,7 +222,7 @@ class Factor:
         if not (numbers["R"][ends[grown] - 1] > 0).all():
             raise ValueError("a remainder has no length")
 
-    def rebuilt(self, numbers: dict[str, Any], columns: Iterable[Floats], away: Rows | None = None) -> Factor:
+    def rebuilt(self, numbers: dict[str, Any], columns: Iterable[Floats], away: Any = None) -> Factor:
         """The factor of these columns that has these numbers, which were checked, to the same bits.
 
         It takes its form (targets, weights, whether columns are kept) from this one. Rows of Q that were made
@@ -226,7 +236,7 @@ class Factor:
                 kept = kept and kept.extend(column[None])
                 yield column if self.root is None else column * self.root
 
-        Q: Rows = away or replayed(self.Q.first(0), numbers, weighted())
+        Q = away or replayed(self.Q.first(0), numbers, weighted())
         ends = np.cumsum(np.add(*ranks(numbers["counts"])))
         known: dict[str, Any] = {name: numbers[name] for name in self.numbers() if name != "roots"}
         if self.shrinkage is not None:
@@ -297,3 +307,24 @@ def orthogonalise(
             break
     h[-1] = left
     return v / left, h, passes
+
+
+def piece_products(Q: Floats, v: Floats) -> Floats:
+    """Products of the rows of Q with v, one row for each piece; `row_products` adds them up."""
+    pieces, whole = len(v) // PIECE, len(v) - len(v) % PIECE
+    out = np.empty((pieces + (whole < len(v)), len(Q)))
+    body = Q[:, :whole].reshape(len(Q), pieces, PIECE).transpose(1, 0, 2)
+    np.matmul(body, v[:whole].reshape(pieces, PIECE, 1), out=out[:pieces, :, None])
+    if whole < len(v):
+        out[-1] = Q[:, whole:] @ v[whole:]
+    return out
+
+
+def row_products(Q: Floats, v: Floats) -> Floats:
+    """Products of the rows of Q with v, in an order that does not depend on how their numbers are cut."""
+    return Q @ v if len(v) <= PIECE else added_pieces(piece_products(Q, v))
+
+
+def added_pieces(parts: Floats) -> Floats:
+    """The sum of the rows, one after the other."""
+    return parts.cumsum(axis=0)[-1]

@@ -28,7 +28,9 @@ def add_least_squares(problem: Problem, state: State, j: int, positive: bool = F
     Where coefficients must not be negative (`positive`), a column that depends on the others may still help:
     they reach a cone, not all they span. It is added without a row of Q.
     """
-    design, before = problem.design, moved_away(problem.design, state.factor, state.support)
+    design, before = problem.design, state.factor
+    if design.store.has_workers:
+        before = moved_away(design, before, state.support)
     floor, column = design.noise_floor(np.array([j]))[0], column_for(before, design, j)
     # Predictions of plain least squares on the support, from which b grows.
     fitted = before.Q.combined(before.b) if positive or problem.penalty else state.z
@@ -45,7 +47,7 @@ def add_least_squares(problem: Problem, state: State, j: int, positive: bool = F
         z = factor.predictions(coef)
     else:
         coef = solve(factor)
-        z = np.multiply.outer(factor.Q.last, factor.b[-1])
+        z = np.multiply.outer(factor.last, factor.b[-1])
         z += state.z
     return State(support, coef, z, problem.value(z), state.dropped, factor=factor)
 
@@ -63,7 +65,7 @@ def refit_least_squares(problem: Problem, state: State, support: Indices) -> Sta
         factor = factor.add(column, floor, rest, penalty=penalty)
         if factor is None:
             return None
-        rest = rest - np.multiply.outer(factor.Q.last, factor.b[-1])
+        rest = rest - np.multiply.outer(factor.last, factor.b[-1])
     coef = solve(factor)
     z = factor.predictions(coef)
     return State(support, coef, z, problem.value(z), factor=factor)

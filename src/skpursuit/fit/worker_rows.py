@@ -22,17 +22,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.data.view import View
-from skpursuit.fit.gram_schmidt import Factor, replayed
+from skpursuit.fit.gram_schmidt import Factor, added_pieces, piece_products, replayed
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.stack import Stack, in_file
-from skpursuit.numerics.sums import added_pieces, piece_products, scaled_norm
+from skpursuit.numerics.sums import scaled_norm
 
 RANGE = 2**17  # rows up to which tiles share a range: a task for each tile would cost more than it saves
 
@@ -65,14 +65,13 @@ class Ranges:
     def __init__(self, design: Design) -> None:
         from skpursuit.data.dask_store import joined_edges
 
-        self.design = design
-        self.store: Any = design.store  # a `DaskStore`
+        self.design, self.store = design, cast(Any, design.store)  # a `DaskStore`
         heights = np.diff(self.store.row_edges).tolist()
         self.slices = [slice(*pair) for pair in pairwise(joined_edges(tuple(heights), RANGE, 1))]
-        root, store = design.view.root, self.store
+        root = design.view.root
         parts = [] if root is None else [(partial(np.asarray, root[rows]),) for rows in self.slices]
-        roots = store.named("row_weights", parts)
-        self.roots: Tasks = store.cluster.keep(roots, list(roots)) if roots else {}
+        roots = self.store.named("row_weights", parts)
+        self.roots: Tasks = self.store.cluster.keep(roots, list(roots)) if roots else {}
 
     def gather(self, cols: Indices) -> tuple[Tasks, list[tuple[Lines, list[Any]]]]:
         """Tasks that gather columns of X, and for each range what makes lines of the keys of its parts."""
@@ -104,15 +103,12 @@ class WorkerRows:
         Tasks that make the stacks of all ranges, and futures of what these need.
     keys : list of str
         The keys of the stacks.
-    last : ndarray of shape (n,), optional
-        The last row.
     """
 
     is_away = True
 
-    def __init__(self, ranges: Ranges, graph: Tasks, keys: list[str], last: Floats | None = None) -> None:
+    def __init__(self, ranges: Ranges, graph: Tasks, keys: list[str]) -> None:
         self.ranges, self.graph, self.keys = ranges, graph, keys
-        self._last = last
 
     @classmethod
     def replayed(cls, design: Design, numbers: dict[str, Any], support: Indices) -> WorkerRows:
@@ -133,27 +129,14 @@ class WorkerRows:
     def _each(self, what: str, fn: Callable[..., Any]) -> Tasks:
         return self.ranges.store.named(what, [(fn, key) for key in self.keys])
 
-    def _grown(self, made: Tasks, more: Tasks, last: Floats | None = None) -> WorkerRows:
-        return WorkerRows(self.ranges, {**self.graph, **more, **made}, list(made), last)
-
     def split(self, j: int) -> WorkerSplit:
         """A column by its number, to be split into its coefficients on the rows and a remainder."""
         return WorkerSplit(self, j)
 
-    def grown(self, split: WorkerSplit, row: Floats, size: float) -> WorkerRows:
-        """The rows with the unit remainder of a split behind them; `size` was its norm."""
-        pairs = [(partial(grown_stack, size), *keys) for keys in zip(self.keys, split.begun)]
-        return self._grown(self.ranges.store.named("basis", pairs), split.begun, row)
-
     def first(self, size: int) -> WorkerRows:
         """The first rows alone."""
-        return self._grown(self._each("basis", partial(first_rows, size)), {})
-
-    @property
-    def last(self) -> Floats:
-        """The last row, of rows that have grown."""
-        assert self._last is not None
-        return self._last
+        made = self._each("basis", partial(first_rows, size))
+        return WorkerRows(self.ranges, {**self.graph, **made}, list(made))
 
     def combined(self, weights: Floats) -> Floats:
         """The sum of rows times weights of shape (k,) or (k, m), of shape (n,) or (n, m)."""
@@ -195,6 +178,14 @@ class WorkerSplit:
         found, self.begun = self.rows.begin({**self.begun, **made}, list(made), list(made))
         self._add_up(found)
         return np.concatenate([v for v, _ in found])
+
+    def grown(self, size: float) -> WorkerRows:
+        """The rows with what is left, divided by its norm, behind them."""
+        rows = self.rows
+        made = self.named(
+            "basis", [(partial(grown_stack, size), *keys) for keys in zip(rows.keys, self.begun)]
+        )
+        return WorkerRows(rows.ranges, {**rows.graph, **self.begun, **made}, list(made))
 
 
 # -- what workers do --------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.numerics.sums import row_products, scaled_norm
 from skpursuit.numerics.tuning import STACK_ROOM
 
 
@@ -59,43 +58,9 @@ class Stack:
         """The first rows alone."""
         return Stack(self.rows[:size], limit=self.limit)
 
-    @property
-    def last(self) -> np.ndarray:
-        """The last row."""
-        return self.rows[-1]
-
     def combined(self, weights: np.ndarray) -> np.ndarray:
         """The sum of rows times weights of shape (k,) or (k, m), of shape (n,) or (n, m)."""
         return (weights.T @ self.rows).T
-
-    def split(self, x: np.ndarray) -> Split:
-        """A vector, to be split into its coefficients on the rows and a remainder."""
-        return Split(self.rows, x)
-
-    def grown(self, split: Split, row: np.ndarray, size: float) -> Stack:
-        """The stack with the unit remainder of a split behind it; `size` was its norm."""
-        return self.extend(row[None])
-
-
-class Split:
-    """A vector v, from which its projection on orthonormal rows is taken; twice where digits are lost."""
-
-    def __init__(self, rows: np.ndarray, v: np.ndarray) -> None:
-        self.rows, self.v = rows, v
-
-    @property
-    def size(self) -> float:
-        """The norm of v."""
-        return scaled_norm(self.v)
-
-    def coefficients(self) -> np.ndarray:
-        """Products of v with the rows."""
-        return row_products(self.rows, self.v)
-
-    def subtract(self, part: np.ndarray) -> np.ndarray:
-        """What is left of v without the rows times coefficients."""
-        self.v = self.v - part @ self.rows
-        return self.v
 
 
 def in_file(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

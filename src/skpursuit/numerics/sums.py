@@ -63,27 +63,6 @@ def dot(a: Floats, b: Floats) -> float:
     return float(sums.cumsum()[-1] + np.dot(a[whole:], b[whole:]))
 
 
-def piece_products(Q: Floats, v: Floats) -> Floats:
-    """Products of the rows of Q with v, one row for each piece; `row_products` adds them up."""
-    pieces, whole = len(v) // PIECE, len(v) - len(v) % PIECE
-    out = np.empty((pieces + (whole < len(v)), len(Q)))
-    body = Q[:, :whole].reshape(len(Q), pieces, PIECE).transpose(1, 0, 2)
-    np.matmul(body, v[:whole].reshape(pieces, PIECE, 1), out=out[:pieces, :, None])
-    if whole < len(v):
-        out[-1] = Q[:, whole:] @ v[whole:]
-    return out
-
-
-def row_products(Q: Floats, v: Floats) -> Floats:
-    """Products of the rows of Q with v, in an order that does not depend on how their numbers are cut."""
-    return Q @ v if len(v) <= PIECE else added_pieces(piece_products(Q, v))
-
-
-def added_pieces(parts: Floats) -> Floats:
-    """The sum of the rows, one after the other."""
-    return parts.cumsum(axis=0)[-1]
-
-
 def piece_squares(lines: Floats) -> Floats:
     """Sums of squares of contiguous lines, one row for each piece; `dot` adds them one after the other."""
     whole = lines.shape[1] - lines.shape[1] % PIECE
