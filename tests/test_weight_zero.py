@@ -236,3 +236,23 @@ def test_folds_given_by_rows_name_rows_of_X(model):
         clone(model).set_params(cv=Stubborn(3)).fit(X, y, sample_weight=weights)
     with pytest.raises(ValueError, match="no sample with a weight above zero"):
         clone(model).set_params(cv=[(there, absent)]).fit(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("source", ["F", "csr", "csc"])
+def test_that_rows_are_left_out_costs_one_column(source):
+    rng = np.random.default_rng(0)
+    X, y, weights = SOURCES[source](rng.standard_normal((50, 40))), rng.standard_normal(50), np.arange(50.0)
+    bare, less = minimize(X, y, OMP(3), "exact"), minimize(X, y, OMP(3), "exact", sample_weight=weights)
+    assert less.prepared_bytes - bare.prepared_bytes <= 2 * 12 * len(y)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+@pytest.mark.parametrize("source", ["F", "csr"])
+def test_the_widest_column_may_be_in_rows_that_are_left_out(source, size):
+    rng = np.random.default_rng(5)
+    X, y, weights = size * rng.standard_normal((30, 6)), rng.standard_normal(30), np.ones(30)
+    X[:20, 4], X[20:, 4], weights[20:] = 0.0, 1.0 if size < 1 else size, 0.0
+    less = minimize(SOURCES[source](X), y, OMP(3), sample_weight=weights)
+    there = minimize(SOURCES[source](X[:20]), y[:20], OMP(3))
+    assert less.support.tolist() == there.support.tolist()
+    np.testing.assert_allclose(less.coef, there.coef, rtol=1e-12)

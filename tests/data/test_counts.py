@@ -109,6 +109,15 @@ def test_norms_come_with_the_codes_and_are_not_read_again():
     assert design.reads.bytes == tile.estimate_cost().bytes == 40 * (704 + 2 * 16)
 
 
+def test_second_bytes_of_some_columns_cost_their_panels():
+    X = np.random.default_rng(4).standard_normal((700, 40))
+    design = as_design(X)
+    codes, before = design.codes(fine=True), design.reads.bytes
+    codes.refine(X[:, 0], np.array([3, 35, 36]))
+    assert design.reads.entries == 700 * (16 + 8)
+    assert design.reads.bytes - before == 24 * (2 * 704 + 2 * 16)
+
+
 def test_stored_columns_of_the_gram_matrix_are_counted_each_time():
     rng = np.random.default_rng(5)
     for n, d, k in ((60, 200, 12), (40, 30, 20)):  # the second one forms all of X^T X on the way

@@ -186,6 +186,19 @@ def test_costs_are_what_is_stored():
     tile = PanelTile.build(np.ones((1000, 64)))
     assert tile.codes.nbytes == 64 * 1008
     assert tile.estimate_cost() == (64_000, 64 * (1008 + 2 * 16))
+    assert tile.estimate_cost(fine=True) == (64_000, 64 * (2 * 1008 + 2 * 16))  # two bytes of one entry
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_estimates_at_some_columns_are_those_of_all(form):
+    rng = np.random.default_rng(3)
+    X, r = gaussian(rng, 700, 70) * 10.0 ** rng.integers(-30, 30, 70), rng.standard_normal((700, 2))
+    cols = np.array([69, 3, 17, 18, 3])
+    tile = PanelTile.build(X, form, fine=True)
+    for fine in (False, True):
+        (g, bound), (some, error) = tile.estimate(r, fine), tile.estimate(r, fine, cols)
+        np.testing.assert_allclose(some, g[cols], rtol=1e-12)
+        np.testing.assert_allclose(error, bound[cols], rtol=1e-12)
 
 
 def test_codes_go_to_other_processors(monkeypatch):

@@ -210,3 +210,13 @@ def test_pursuits_of_a_tall_X_by_gram_matrices_are_those_of_the_solver(monkeypat
     by_gram = PursuitRegressorCV(solver="omp", scale="none").fit(X, y[:, 0])
     np.testing.assert_allclose(by_gram.scores_, plain.scores_, rtol=1e-7)
     np.testing.assert_allclose(by_gram.coef_, plain.coef_)
+
+
+def test_a_row_that_is_far_larger_than_the_others_in_an_x_that_is_not_scaled():
+    """Squares of columns may be so large that a ridge is lost in rounding."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 0.0, 1.0], (12, 40))
+    X[0] = 2.0**30
+    y = rng.standard_normal(12) + X[:, 0]
+    model = PursuitRegressorCV(cv=3, max_nonzero_coefs=8, scale="none").fit(X, y)
+    assert np.isfinite(model.coef_).all()

@@ -185,6 +185,14 @@ def test_the_delta_form_is_narrower_than_the_proof():
     assert (likely < 0.6 * proven).all()
 
 
+def test_the_delta_form_reads_one_byte_where_many_columns_are_asked_for():
+    X, y, _ = datasets.make_sparse_signal(400, 600, 5, random_state=0)
+    proof, delta = (minimize(X, y, CoSaMP(5, max_iter=2), Certified(delta=d)) for d in (0.0, 0.1))
+    assert (delta.support == proof.support).all()
+    assert delta.bytes_read < 0.75 * proof.bytes_read
+    assert delta.prepared_bytes < proof.prepared_bytes
+
+
 def test_repeated_runs_are_the_same_and_bad_delta_is_refused():
     rng = np.random.default_rng(9)
     X, y = rng.standard_normal((80, 90)), rng.standard_normal(80)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from skpursuit.data.norms import safe_roots
-from skpursuit.data.panel_codes import Followed, PanelCodes, TileSums, added, itself
+from skpursuit.data.panel_codes import Followed, PanelCodes, TileSums, added, itself, summed_estimates
 from skpursuit.data.reads import Reads
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import norms_of, total_bound
@@ -80,11 +80,6 @@ def facts_of(coded: Any) -> CodeFacts:
     return CodeFacts(coded.peak, coded.row_squares, costs)
 
 
-def estimated(coded: Any, cols: Indices, u: Floats, log_delta: float | None) -> Bounded:
-    """Estimates at some columns of a tile."""
-    return coded.estimate(u, log_delta, cols)
-
-
 class CodedX:
     """The codes of X with one rounding: panels of one byte an entry or two, and codes by rows.
 
@@ -108,11 +103,7 @@ class CodedX:
         if self.seed is not None or (steps and not self.has_steps):
             self._make_tiles(Encoding(self.seed, steps), reads)
         if self.seed is None and not self.has(fine, steps):
-            reads.prepare(*self.store.cost())
-            before = self._panels
-            self._panels = PanelCodes(self.store, fine)
-            if before is not None:
-                self.store.forget(before.keep)
+            self._make_panels(fine, reads)
 
     def _make_tiles(self, keep: Encoding, reads: Reads) -> None:
         reads.prepare(*self.store.cost())
@@ -125,12 +116,17 @@ class CodedX:
         self.facts = [facts[i : i + width] for i in range(0, len(facts), width)]
         self.keep = keep  # last: an interrupt before it leaves what was there
 
+    def _make_panels(self, fine: bool, reads: Reads) -> PanelCodes:
+        reads.prepare(*self.store.cost())
+        before, made = self._panels, PanelCodes(self.store, fine)
+        self._panels = made
+        if before is not None:
+            self.store.forget(before.keep)
+        return made
+
     def panels(self, reads: Reads) -> PanelCodes:
-        """The panels, made if they are not there."""
-        if self._panels is None:
-            self.make(False, False, reads)
-        assert self._panels is not None
-        return self._panels
+        """The panels, made if they are not there: codes by rows may have come before them."""
+        return self._make_panels(False, reads) if self._panels is None else self._panels
 
     @property
     def only(self) -> Any:
@@ -188,12 +184,7 @@ class CodedX:
         if self.store.is_one_tile:
             return self.only.estimate(u, log_delta, cols)
         each = None if log_delta is None else log_delta - log(len(self.facts))  # one chance for each sum
-        cols, u = np.arange(self.store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
-        sums = TileSums((len(cols), *u.shape[1:]))
-        args = lambda at, places: (u[at.rows], each)  # noqa: E731
-        for _, places, known in self.store.run_columns(estimated, cols, args, self.keep):
-            sums.add(places, *known)
-        return sums.total(len(self.facts))
+        return summed_estimates(self.store, u, each, cols, self.keep)
 
     def rows(self, u: Floats, parts: list[Indices]) -> Bounded:
         """Sums over the rows up to the end of each part, from two bytes an entry."""
@@ -229,9 +220,8 @@ class Codes:
     def refine(self, r: Floats, cols: Indices | None = None) -> Bounded:
         """(g, bound) with |g - V^T r| <= bound, or at `cols`, from two bytes an entry."""
         real = None if cols is None else self.design._real(np.asarray(cols))
-        self.design.reads.add(*self.panels.fine_cost)
-        g, bound = self.panels.estimate(self._down(r), fine=True)
-        return self._corrected(r, real, cols, (g, bound) if real is None else (g[real], bound[real]))
+        self.design.reads.add(*(self.panels.fine_cost if real is None else self.panels.cost_at(real)))
+        return self._corrected(r, real, cols, self.panels.estimate(self._down(r), True, real))
 
     def rows(self, r: Floats, parts: list[Indices]) -> Bounded:
         """(g, bound) of the sums over the rows up to the end of each part, from two bytes an entry."""

@@ -425,7 +425,14 @@ class Design:
         if by_rows is not None:
             largest = float(by_rows[view.rows].max())
             return view.size_range(largest / sqrt(d), largest * sqrt(n), self.shape[0])
-        norms = self.norms(0)[:d] if view.is_unmoved else self._norms_of_columns(0, 2, View(view.rows))
+        if self.store.first.has_entries:  # one column that is there bounds the largest from below
+            norms = self.store.norms(0, 2, self.reads)
+            widest = np.array([norms.argmax()])
+            self.reads.prepare(*self._column_cost(widest))
+            least = float(line_norms(self.store.take(widest)[:, view.rows], 2)[0])
+            if least > 0.0:
+                return view.size_range(least, float(norms.max()), self.shape[0])
+        norms = self._norms_of_columns(0, 2, View(view.rows))
         return view.size_range(float(norms.max()), float(norms.max()), self.shape[0])
 
     @cached_property

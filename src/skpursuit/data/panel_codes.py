@@ -118,6 +118,7 @@ class PanelCodes:
             np.hypot.reduce([np.concatenate([getattr(fact, name) for fact in row]) for row in grid]) * wider
             for name in ("factors", "sizes")
         )
+        self._fine_costs = [[fact.costs[1] for fact in row] for row in grid]
         self._errors = [[fact.errors for fact in row] for row in grid]
 
     @cached_property
@@ -144,15 +145,22 @@ class PanelCodes:
             out[places, place.rows] = part
         return out
 
-    def estimate(self, u: Floats, fine: bool = False) -> Bounded:
-        """X^T u, with bounds; see `PanelTile.estimate`."""
+    def estimate(self, u: Floats, fine: bool = False, cols: Indices | None = None) -> Bounded:
+        """X^T u or its entries at `cols`, with bounds; see `PanelTile.estimate`."""
         if self.store.is_one_tile:
-            return self.only.estimate(u, fine)
-        sums = TileSums((self.store.shape[1], *u.shape[1:]))
-        args = lambda at: (np.ascontiguousarray(u[at.rows]), fine)  # noqa: E731
-        for place, known in self.store.run("estimate", args, self.keep):
-            sums.add(place.cols, *known)
-        return sums.total(self.terms)
+            return self.only.estimate(u, fine, cols)
+        return summed_estimates(self.store, u, fine, cols, self.keep)
+
+    def cost_at(self, cols: Indices) -> tuple[int, int]:
+        """What `estimate` reads of both bytes at these columns: their panels."""
+        from skpursuit.kernels.panel_vectors import PANEL
+
+        edges, costs = self.store.col_edges, []
+        for j, _, local in self.store.split(cols, edges):
+            width = int(edges[j + 1] - edges[j])
+            read = np.minimum(PANEL, width - PANEL * np.unique(local // PANEL)).sum()
+            costs += [tuple(amount * int(read) // width for amount in row[j]) for row in self._fine_costs]
+        return added(costs)
 
     def multiplying(self, u: Floats) -> Callable[[], Bounded]:
         """Products of the decoded columns with the columns of u; see `PanelTile.multiplying`."""
@@ -208,6 +216,20 @@ class TileSums:
         """The sums, and bounds with the rounding of so many additions."""
         bound = (self.bound + terms * EPS * self.size) * (1.0 + 2 * terms * EPS)
         return np.where(np.isfinite(bound), self.g, 0.0), bound
+
+
+def estimated(coded: Any, cols: Indices, u: Floats, how: Any) -> Bounded:
+    """Estimates at some columns of a tile."""
+    return coded.estimate(u, how, cols)
+
+
+def summed_estimates(store: TileStore, u: Floats, how: Any, cols: Indices | None, keep: Any) -> Bounded:
+    """X^T u or its entries at `cols` from the codes of several tiles; `how` is for their `estimate`."""
+    cols, u = np.arange(store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
+    sums = TileSums((len(cols), *u.shape[1:]))
+    for _, places, known in store.run_columns(estimated, cols, lambda at, places: (u[at.rows], how), keep):
+        sums.add(places, *known)
+    return sums.total(len(store.grid))
 
 
 def added(costs: Iterable[tuple[int, int]]) -> tuple[int, int]:

@@ -33,7 +33,7 @@ from skpursuit.data.residual import ROOT, UNIT, scaled_down, scaled_up
 from skpursuit.kernels import products as kernel
 from skpursuit.kernels.panel_vectors import FINE, PANEL
 from skpursuit.kernels.panels import ROWS
-from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import LEAST
 from skpursuit.numerics.lent import lent
 from skpursuit.numerics.scaling import VANISHED_SQUARES
@@ -50,6 +50,7 @@ class Cuts(NamedTuple):
     whole : (m, rows) int8, m a multiple of what the kernel takes at a time
     offsets, units : (blocks, m)
     sums : (vectors, 5, blocks)
+    totals : (vectors, 5), sums of all blocks
     each : cuts of each vector
     """
 
@@ -57,6 +58,7 @@ class Cuts(NamedTuple):
     offsets: NDArray[np.int32]
     units: NDArray[np.float32]
     sums: NDArray[np.float64]
+    totals: NDArray[np.float64]
     each: int
 
 
@@ -151,10 +153,10 @@ class PanelTile:
         return self.nbytes
 
     def estimate_cost(self, fine: bool = False) -> Cost:
-        """What a product with all columns reads, for any number of vectors."""
+        """What a product with all columns reads, for any number of vectors; both bytes are of one entry."""
         n, d = self.shape
         frames = sum(len(a) * a.itemsize for a in (self.scale, self.centre, self.error[0]))
-        return Cost((1 + fine) * n * d, d * ((1 + fine) * self.codes.shape[1] * 4 + frames))
+        return Cost(n * d, d * ((1 + fine) * self.codes.shape[1] * 4 + frames))
 
     # -- vectors as bytes -------------------------------------------------------------------------------
 
@@ -171,17 +173,22 @@ class PanelTile:
         sums = np.empty((m, 5, blocks))
         rows, grouped = np.ascontiguousarray(rows), self.made_by == "avx2"
         kernel.cut_vectors(grouped, before is None, rows, moving, count, whole, offsets, units, sums)
-        return Cuts(whole, offsets, units, sums, count)
+        return Cuts(whole, offsets, units, sums, sums.sum(axis=2), count)
 
-    def _begun(self, cuts: Cuts, fine: bool) -> Callable[[], NDArray[np.float32]]:
-        """Begin with products of cuts, of one byte or of both; what ends it returns them."""
-        width, words = self.scale.shape[1], cuts.whole.view(np.int32)
-        planes = [(self.codes, self.scale)]
+    def _begun(
+        self, cuts: Cuts, fine: bool, panels: Indices | None = None
+    ) -> Callable[[], NDArray[np.float32]]:
+        """Begin with products of cuts, of one byte or of both, of some panels or of all.
+
+        What ends it returns them.
+        """
+        panels, words = self._all_panels if panels is None else panels, cuts.whole.view(np.int32)
+        planes, width = [(self.codes, self.scale)], len(panels) * PANEL
         if fine:  # which may have to be read from disk
             planes.append((self.fine, self.scale * np.float32(1.0 / FINE)))
         made, ends = [lent((len(words), width), np.float32) for _ in planes], []
         for out, (codes, scale) in zip(made, planes):
-            args = (kernel.FORMS[self.made_by], codes, scale, words, cuts.offsets, cuts.units, out)
+            args = (kernel.FORMS[self.made_by], panels, codes, scale, words, cuts.offsets, cuts.units, out)
             ends.append(begin(kernel.multiply, width, SLAB, len(words) * codes.shape[1] * width // 4, args))
 
         def finish() -> NDArray[np.float32]:
@@ -193,16 +200,17 @@ class PanelTile:
 
     def _rounding(self, cuts: Cuts) -> NDArray[np.float64]:
         """For each vector, what the sums of its products lose, to be multiplied by the norms of codes."""
-        one, made = cuts.sums[:, 1].sum(axis=1), np.sqrt(cuts.sums[:, 3].sum(axis=1))
-        blocks = len(self.scale)
+        one, made, blocks = cuts.totals[:, 1], np.sqrt(cuts.totals[:, 3]), len(self.scale)
         vanished = 2.0**-44 * blocks * cuts.each * (one > 0.0)  # what is below the range of float32
         return (blocks + 4) * 2.0**-23 * made + 2.0**-48 * one + vanished
 
     def _loss(self, cuts: Cuts, rounding: NDArray[np.float64]) -> NDArray[np.float64]:
         """(vectors, 2): what products lose for a unit of each factor."""
-        left = np.sqrt(cuts.sums[:, 2].sum(axis=1)) * (1.0 + 2.0**-40)
-        of_centres = (2.0**-43 + 2 * (len(self.scale) + 8) * UNIT) * cuts.sums[:, 1].max(axis=1, initial=0.0)
-        return np.stack([left + rounding, of_centres], axis=1)
+        loss = np.empty((len(rounding), 2))
+        loss[:, 0] = np.sqrt(cuts.totals[:, 2]) * (1.0 + 2.0**-40) + rounding
+        one = cuts.sums[:, 1].max(axis=1, initial=0.0)
+        loss[:, 1] = (2.0**-43 + 2 * (len(self.scale) + 8) * UNIT) * one
+        return loss
 
     @staticmethod
     def _norms(cuts: Cuts) -> NDArray[np.float64]:
@@ -212,26 +220,29 @@ class PanelTile:
     def _added(
         self,
         cuts: Cuts,
-        products: Any,
+        products: NDArray[np.float32],
+        centre: Floats,
         before: Floats | None = None,
         unit: float = 1.0,
         dtype: Any = np.float64,
     ) -> NDArray[Any]:
-        """(vectors, columns): sums of products and of the products of centres, in this unit.
+        """(vectors, columns): sums of products and of the products of these centres, in this unit.
 
         Running ones with `before`; the first vector stands twice in these cuts if `before` is of no entries.
         """
-        d, first = self.shape[1], int(before is not None and not before.size)
+        first = int(before is not None and not before.size)
         totals = cuts.sums[first:, 0]
-        g = np.matmul(totals, self.centre[:, :d], out=lent((len(totals), d), np.float64))
+        g = np.matmul(totals, centre, out=lent((len(totals), centre.shape[1]), np.float64))
         if before is None:
             for k in range(cuts.each):
-                g += products[k : len(totals) * cuts.each : cuts.each, :d]
+                g += products[k : len(totals) * cuts.each : cuts.each]
         else:
-            total = products[0, :d].astype(np.float64) if first else before / unit
-            for row, more in zip(g, products[first:, :d]):
+            total = products[0].astype(np.float64) if first else before / unit
+            for row, more in zip(g, products[first:]):
                 total += more
                 row += total
+        if dtype == g.dtype and unit == 1.0:
+            return g
         return np.multiply(g, unit, out=g if dtype == g.dtype else lent(g.shape, dtype), casting="same_kind")
 
     # -- products ---------------------------------------------------------------------------------------
@@ -249,7 +260,7 @@ class PanelTile:
 
         def finish() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             power = np.ldexp(1.0, exponent)[:, None]
-            g = self._added(cuts, end())
+            g = self._added(cuts, end()[:, : self.shape[1]], self.centre[:, : self.shape[1]])
             return g * (power * self._powers), self._loss(cuts, self._rounding(cuts)) * power
 
         return finish
@@ -277,19 +288,19 @@ class PanelTile:
         end = self._begun(cuts, fine)
 
         def finish() -> Trail:
-            products = end()
+            products, centre = end()[:, :d], self.centre[:, :d]
             rounding = np.cumsum(self._rounding(cuts)) + start.lost / power
             loss = self._loss(cuts, rounding)[first:] * power
-            if self.exponent.any():
-                g = (self._added(cuts, products, start.g, power) * self._powers).astype(dtype)
+            if self._exponent.any():
+                g = (self._added(cuts, products, centre, start.g, power) * self._powers).astype(dtype)
             else:
-                g = self._added(cuts, products, start.g, power, dtype)
+                g = self._added(cuts, products, centre, start.g, power, dtype)
 
             def represented(t: int) -> Represented:
                 steps = (t if t >= 0 else t + len(R)) + 1 + first
                 units = np.repeat(cuts.units[:, :steps].astype(np.float64), ROWS, axis=0)[:n]
                 u = start.u + power * np.einsum("ik,ki->i", units, cuts.whole[:steps, :n])
-                codes = power * products[:steps, :d].sum(axis=0, dtype=np.float64)
+                codes = power * products[:steps].sum(axis=0, dtype=np.float64)
                 codes = codes + start.g if start.g.size else codes
                 return Represented(u, codes, float(rounding[steps - 1] * power))
 
@@ -300,17 +311,25 @@ class PanelTile:
 
     # -- bounds -----------------------------------------------------------------------------------------
 
-    def estimate(self, r: Floats, fine: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def estimate(
+        self, r: Floats, fine: bool = False, cols: Indices | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate X^T r for r of shape (n,) or (n, m), with error bounds that hold, rounding included.
 
-        From one byte or both.
+        From one byte or both; all of it, or the entries at `cols`, for which their panels are read.
         """
         rows, exponent = scaled_down(r, self.shape[0])
         cuts = self._cut(rows, None, 2 + fine)
-        products = self._begun(cuts, fine)()
-        g, loss = self._added(cuts, products), self._loss(cuts, self._rounding(cuts))
-        bound = loss @ self._factors.T + self._norms(cuts) @ self.error[int(fine), :, : self.shape[1]]
-        g, bound = scaled_up(g, bound, exponent, self.exponent, len(self.scale))
+        centre, frame, powers = self.centre[:, : self.shape[1]], self._frames[int(fine)], self._exponent
+        if cols is None:
+            products = self._begun(cuts, fine)()[:, : self.shape[1]]
+        else:
+            used, place = np.unique(cols // PANEL, return_inverse=True)
+            products = self._begun(cuts, fine, used)()[:, place * PANEL + cols % PANEL]
+            centre, frame, powers = centre[:, cols], frame[:, cols], self.exponent[cols]
+        g, loss = self._added(cuts, products, centre), self._loss(cuts, self._rounding(cuts))
+        bound = np.hstack([loss, self._norms(cuts)]) @ frame
+        g, bound = scaled_up(g, bound, exponent, powers, len(self.scale))
         return g.T.reshape(-1, *r.shape[1:]), bound.T.reshape(-1, *r.shape[1:])
 
     @cached_property
@@ -327,6 +346,20 @@ class PanelTile:
         """`factors` of the columns divided by their powers of two."""
         centres = np.abs(self.centre[:, : self.shape[1]]).sum(axis=0)
         return np.stack([self.norms, centres], axis=1) * (1.0 + self._slack)
+
+    @cached_property
+    def _frames(self) -> list[NDArray[np.float64]]:
+        """(2 + blocks, columns): `_factors`, then what one byte loses in a block; the same for both bytes."""
+        return [np.vstack([self._factors.T, error[:, : self.shape[1]]]) for error in self.error]
+
+    @cached_property
+    def _all_panels(self) -> Indices:
+        return np.arange(len(self.codes))
+
+    @cached_property
+    def _exponent(self) -> NDArray[np.intc]:
+        """`exponent`, or one zero where all of them are zero."""
+        return self.exponent if self.exponent.any() else self.exponent[:1]
 
     @cached_property
     def factors(self) -> NDArray[np.float64]:

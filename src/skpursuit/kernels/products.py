@@ -57,15 +57,17 @@ BEST = chosen()
 
 
 @njit(cache=True, nogil=True)
-def multiply(lo, hi, form, codes, scale, words, offsets, units, out):
-    """Products of the codes of the columns from lo to hi (multiples of PANEL) with several vectors.
+def multiply(lo, hi, form, panels, codes, scale, words, offsets, units, out):
+    """Products of the codes of some panels with several vectors, those at lo to hi of the columns of `out`.
 
     A block of a panel meets all vectors while it is in the first cache, and the next one is asked for
     meanwhile. The sum over a block is exact, those over blocks are float32.
 
     Parameters
     ----------
+    lo, hi : multiples of PANEL
     form : one of FORMS
+    panels : the panels, one for each PANEL columns of `out`
     codes : (panels, quads of rows, PANEL, QUAD) uint8
     scale : (blocks, columns) float32
     words : (m, quads) int32, four bytes of a vector each; m is a multiple of `form`
@@ -76,7 +78,8 @@ def multiply(lo, hi, form, codes, scale, words, offsets, units, out):
     quads, width = codes.shape[1], scale.shape[1]
     m, group = words.shape[0], np.int64(form)
     sums = np.empty(PANEL * m, np.float32)
-    for j in range(lo, hi, PANEL):
+    for at in range(lo, hi, PANEL):
+        j = panels[at // PANEL] * PANEL
         for i in range(sums.size):
             sums[i] = 0.0
         for b in range(scale.shape[0]):
@@ -92,7 +95,7 @@ def multiply(lo, hi, form, codes, scale, words, offsets, units, out):
                 )  # fmt: skip
         for k in range(m):
             for c in range(PANEL):
-                out[k, j + c] = sums[PANEL * k + c]
+                out[k, at + c] = sums[PANEL * k + c]
 
 
 @njit(cache=True, nogil=True)

@@ -94,11 +94,7 @@ def over_ranges(kernel: Callable[..., Any], total: int, align: int, work: int, a
     args : tuple
         Passed on.
     """
-    if work < WORTH:  # many such calls a selection: no queue for them
-        with alone():
-            kernel(0, total, *args)
-    else:
-        begin(kernel, total, align, work, args)()
+    begin(kernel, total, align, work, args)()
 
 
 def begin(
@@ -111,7 +107,14 @@ def begin(
     others = helpers(work)
     pieces = min(PIECES * (others + 1), PIECES * work // WORTH) if others else 1
     ranges = cut(total, align, max(pieces, work // CHUNK))
-    return _begin(lambda lo, hi: kernel(lo, hi, *args), ranges, others)
+    if len(ranges) > 1:
+        return _begin(lambda lo, hi: kernel(lo, hi, *args), ranges, others)
+
+    def finish() -> None:  # many such calls a selection: no queue for them
+        with alone():
+            kernel(0, total, *args)
+
+    return finish
 
 
 def share(

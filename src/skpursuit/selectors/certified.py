@@ -45,8 +45,8 @@ class Certified(Selector):
     events : int, optional
         Number of intervals that share `delta`; found from the solver when None.
     fine : bool
-        Whether a second byte an entry is made beforehand; set for solvers that ask for many columns,
-        for long runs and tall X, and later where one byte leaves too many columns.
+        Whether a second byte an entry is made beforehand; without `delta` set for solvers that ask for many
+        columns, for long runs and tall X, and later where one byte leaves too many columns.
     """
 
     compiled: ClassVar[bool] = True
@@ -77,7 +77,8 @@ class Certified(Selector):
 
     def _fine(self, design: Design, expect: Expect) -> bool:
         """Whether a second byte an entry will be needed."""
-        return self.fine or expect.asks_many or design.shape[0] > TALL or expect.steps >= LONG
+        proof = not self.delta  # else intervals are narrow enough for one byte
+        return self.fine or (proof and (expect.asks_many or design.shape[0] > TALL or expect.steps >= LONG))
 
     @property
     def codes(self) -> CodeOrigin:

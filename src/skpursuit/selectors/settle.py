@@ -177,7 +177,9 @@ def _computed(
         sure, doubtful = sorted_out(close.scores, close.margin, query.k)
     values = close.g.astype(np.float64)
     values[guesses] = guessed
-    new = np.setdiff1d(doubtful, guesses, assume_unique=True)
+    unknown = np.ones(len(values), bool)
+    unknown[guesses] = False
+    new = doubtful[unknown[doubtful]]
     if len(new):
         values[new] = design.dots(close.names[new], query.r, likely if design.columns_are_dear else None)
     best = doubtful[top(query.score.of(values[doubtful]), query.k - len(sure))]

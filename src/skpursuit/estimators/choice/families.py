@@ -102,15 +102,21 @@ def greedy(
         score[lines, support] = -1.0
         new = np.array([best_columns(line, size - support.shape[1]) for line in score])
         support = np.hstack([support, new])
-        matrix = folds.blocks(support)
-        places = np.arange(size)
-        matrix[:, places, places] += penalty + jitter * folds.weight[:, None]
+        matrix = solvable(folds.blocks(support), folds.weight, penalty, jitter)
         coef = np.linalg.solve(matrix, folds.xy[lines, support])
         yield size, support, coef
         if size < sizes[-1]:
             g = folds.gradient(support, coef)
             if normalised and size < SINGLE:
                 left.take(new[:, 0])
+
+
+def solvable(matrix: Floats, weight: Floats, penalty: Floats, jitter: float = JITTER) -> Floats:
+    """Matrices with what is added to their diagonals, those of columns of any size."""
+    places = np.arange(matrix.shape[1])
+    own = matrix[:, places, places]
+    matrix[:, places, places] += penalty + jitter * np.maximum(own, weight[:, None])
+    return matrix
 
 
 def best_columns(score: Floats, count: int) -> Indices:
@@ -140,17 +146,17 @@ class _Left:
         row[lines, atoms] += self.penalty[:, 0]
         for earlier in self.rows:
             row -= earlier * earlier[lines, atoms][:, None]
-        pivot = np.maximum(row[lines, atoms], 1e-9 * self.folds.weight)
-        row /= np.sqrt(pivot)[:, None]
-        self.rows.append(row)
+        least = 1e-9 * np.maximum(self.folds.squares[lines, atoms], self.folds.weight)
+        row /= np.sqrt(np.maximum(row[lines, atoms], least))[:, None]
+        most = self.norms()  # of a column, what is left of it: rounding may say more
+        self.rows.append(np.clip(row, -most, most, out=row))
         self.squares -= row**2
 
 
 def relaxed(folds: SquaredFolds, model: tuple[Indices, Floats]) -> tuple[Indices, Floats]:
     """The same columns, fitted without a ridge."""
     support = model[0]
-    matrix, places = folds.blocks(support), np.arange(support.shape[1])
-    matrix[:, places, places] += LEAST_RIDGE * folds.weight[:, None]
+    matrix = solvable(folds.blocks(support), folds.weight, LEAST_RIDGE * folds.weight[:, None])
     return support, np.linalg.solve(matrix, folds.xy[np.arange(len(support))[:, None], support])
 
 
@@ -210,11 +216,9 @@ class _Swaps:
     def _solve(self, active: Indices, size: int) -> tuple[Floats, Floats]:
         """Fit the folds again; returns A = (G_SS + n ridge)^-1 and A G_S."""
         folds, rows = self.folds, self.rows[active, :size]
-        support, diagonal = self.support[active, :size], np.arange(size)
+        support = self.support[active, :size]
         matrix = np.take_along_axis(rows, support[:, None, :], axis=2)
-        penalty = self.penalty[active] + JITTER * folds.weight[active]
-        matrix[:, diagonal, diagonal] += penalty[:, None]
-        inverse = np.linalg.inv(matrix)
+        inverse = np.linalg.inv(solvable(matrix, folds.weight[active], self.penalty[active, None]))
         coef = inverse @ folds.xy[active[:, None], support]
         products = inverse @ rows
         self.coef[active, :size] = coef
