@@ -319,7 +319,7 @@ def test_data_frames():
     with pytest.raises(TypeError, match=r"not numeric: name;"):
         as_design(lazy.assign(name="a"))
     with pytest.raises(TypeError, match="folds are then weights"):
-        PursuitRegressorCV(scoring=lambda m, X, y: 0.0).fit(lazy.drop(columns="y"), y)
+        PursuitRegressorCV(solver="omp", scoring=lambda m, X, y: 0.0).fit(lazy.drop(columns="y"), y)
 
 
 def test_chosen_features_are_lazy():
@@ -330,13 +330,17 @@ def test_chosen_features_are_lazy():
     assert isinstance(chosen, da.Array)
     np.testing.assert_array_equal(chosen.compute(), model.transform(X))
     np.testing.assert_array_equal(model.transform(X), X[:, model.get_support()])
+    back = model.inverse_transform(chosen)
+    assert isinstance(back, da.Array)
+    np.testing.assert_array_equal(back.compute(), model.inverse_transform(chosen.compute()))
 
 
 @pytest.mark.parametrize("cv", [3, KFold(3, shuffle=True, random_state=0)])
 def test_folds_are_weights_of_rows_and_omp_stands_for_auto(cv):
     X, y = signal(4, n=1500)
     lazy = da.from_array(X, chunks=(400, 150))
-    ours = PursuitRegressorCV(max_nonzero_coefs=8, cv=cv).fit(lazy, y)
+    with pytest.warns(UserWarning, match="X is not in memory"):
+        ours = PursuitRegressorCV(max_nonzero_coefs=8, cv=cv).fit(lazy, y)
     assert ours.choice_["family"] == "omp"
     plain = PursuitRegressorCV(max_nonzero_coefs=8, cv=cv, solver="omp").fit(X, y)
     if cv != 3:
@@ -366,6 +370,9 @@ def test_coding_is_lazy():
     X = rng.standard_normal((100, 30))
     codes = coder.transform(da.from_array(X, chunks=(40, 30)))
     assert isinstance(codes, da.Array)
+    signals = coder.inverse_transform(codes)
+    assert isinstance(signals, da.Array)
+    np.testing.assert_allclose(signals.compute(), coder.inverse_transform(coder.transform(X)))
     np.testing.assert_allclose(codes.compute().toarray(), coder.transform(X).toarray())
 
 

@@ -311,13 +311,10 @@ def orthogonalise(
 
 def piece_products(Q: Floats, v: Floats) -> Floats:
     """Products of the rows of Q with v, one row for each piece; `row_products` adds them up."""
-    pieces, whole = len(v) // PIECE, len(v) - len(v) % PIECE
-    out = np.empty((pieces + (whole < len(v)), len(Q)))
-    body = Q[:, :whole].reshape(len(Q), pieces, PIECE).transpose(1, 0, 2)
-    np.matmul(body, v[:whole].reshape(pieces, PIECE, 1), out=out[:pieces, :, None])
-    if whole < len(v):
-        out[-1] = Q[:, whole:] @ v[whole:]
-    return out
+    v, pieces = np.ascontiguousarray(v), len(v) // PIECE  # strided numbers are added in another order
+    whole = pieces * PIECE
+    body = np.vecdot(Q[:, :whole].reshape(len(Q), pieces, PIECE), v[:whole].reshape(pieces, PIECE))
+    return np.vstack([body.T, np.vecdot(Q[:, whole:], v[whole:])]) if whole < len(v) else body.T
 
 
 def row_products(Q: Floats, v: Floats) -> Floats:
@@ -327,4 +324,4 @@ def row_products(Q: Floats, v: Floats) -> Floats:
 
 def added_pieces(parts: Floats) -> Floats:
     """The sum of the rows, one after the other."""
-    return parts.cumsum(axis=0)[-1]
+    return np.ascontiguousarray(parts.cumsum(axis=0)[-1])
