@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skpursuit import OrthogonalMatchingPursuit, as_design
+from skpursuit import OrthogonalMatchingPursuit, as_design, orthogonal_mp
 from skpursuit.data.moments import anchors, has_moments, moments
 from skpursuit.estimators.gram_data import GramData
 from skpursuit.estimators.gram_omp import ColumnPursuit, gram_omp
@@ -62,6 +62,28 @@ def test_ties_and_dependent_columns(pursue):
     np.testing.assert_allclose(coef @ columns, y, atol=1e-10)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_products_in_float32_change_no_bit(seed, monkeypatch):
+    """Also with copies, with columns that only float64 tells apart, and with y in their span."""
+    rng = np.random.default_rng(seed)
+    n, d, k = 30, 80, 29
+    sizes = rng.integers(-60, 60) + rng.uniform(0, seed % 3, (d, 1))
+    columns = rng.standard_normal((d, n)) * 10.0**sizes
+    columns[40:60] = columns[:20] * (1.0 + rng.choice([0.0, 1e-9, -1e-9, 1e-15], (20, 1)))
+    columns[60:65] += 1e-9 * columns[1] + columns[2]
+    y = columns[:6].sum(axis=0) + (seed % 2) * rng.standard_normal(n)
+    paths, matrices = [], (columns, np.asfortranarray(columns))
+    for least in (0, columns.size + 1):
+        monkeypatch.setattr("skpursuit.estimators.gram_omp.SINGLE_ENTRIES", least)
+        pursuits = [ColumnPursuit(matrix, y, k, np.zeros(d)) for matrix in matrices]
+        assert [pursuit.single is not None for pursuit in pursuits] == [least == 0] * 2
+        paths.append([pursuit.path(k, None) for pursuit in pursuits])
+    for single, double in zip(*paths):
+        np.testing.assert_array_equal(single.support, double.support)
+        np.testing.assert_array_equal(single.L, double.L)
+        np.testing.assert_array_equal(single.half, double.half)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_normal_equations_have_the_digits_of_centred_columns(order, dtype):
@@ -107,3 +129,11 @@ def test_near_ties_of_far_columns_are_told_apart(seed):
     path = pursuit.path(1, None)
     scores = np.abs((X.astype(np.longdouble) * y[:, None]).sum(axis=0))
     assert scores[path.support[0]] > scores.max() - 2e-8  # the rounding of one product
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-120, 1e120, 1e200])
+def test_targets_whose_squares_leave_the_range_of_floats(size):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 50)), rng.standard_normal(30)
+    found = orthogonal_mp(X * 1e-100, y * size, n_nonzero_coefs=8)
+    np.testing.assert_allclose(found * (1e-100 / size), orthogonal_mp(X, y, n_nonzero_coefs=8), rtol=1e-9)

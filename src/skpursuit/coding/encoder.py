@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from skpursuit.data.progress import current
 from skpursuit.kernels.batch import PENDING, cosamp_block, omp_block
 from skpursuit.kernels.batch_types import Block, Codes, Dictionary, Limits
+from skpursuit.numerics.lent import lent
 from skpursuit.numerics.threads import share
 from skpursuit.numerics.tuning import CODING_BLOCK, CODING_WORK, PACKED_ROWS
 from skpursuit.problem.units import scaled_ridge
@@ -47,14 +48,6 @@ def _exponents(peak: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.clip(np.frexp(np.asarray(peak, dtype=np.float64))[1], -bound, bound)
 
 
-def _aligned(shape: tuple[int, int]) -> np.ndarray:
-    """Float32 that begins on a cache line: vectors that straddle two cost twice."""
-    size = 4 * shape[0] * shape[1]
-    raw = np.empty(size + 64, np.uint8)
-    begin = -raw.ctypes.data % 64
-    return raw[begin : begin + size].view(np.float32).reshape(shape)
-
-
 def _norms(rows: np.ndarray) -> np.ndarray:
     return np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
 
@@ -83,7 +76,6 @@ class Encoder:
         coarse = scaled.astype(np.float32, copy=False)
         nothing = np.empty((0, d), np.float32), np.full(d, -1, np.int64)
         self.dictionary = Dictionary(scaled, coarse, _norms(scaled), *nothing)
-        self._spare: list[np.ndarray] = []  # correlations of blocks that are done: fresh memory is slow
         self.k = min(config.k, n, d)
         eps, fine = float(np.finfo(atoms.dtype).eps), float(np.finfo(np.float64).eps) * 2 * n**0.5
         self.limits = Limits(
@@ -133,7 +125,6 @@ class Encoder:
         """Codes of one block."""
         block, exponents = self._load(rows, first)
         codes = self._codes(block)
-        self._spare.append(block.start)
         valid = np.arange(codes.indices.shape[1]) < codes.counts[:, None]
         order = np.argsort(np.where(valid, codes.indices, self.shape[0]), axis=1)
         indices, weights = (np.take_along_axis(part, order, axis=1)[valid] for part in codes[:2])
@@ -155,16 +146,9 @@ class Encoder:
             tol = np.ldexp(float(self.config.tol or 0.0), -2 * exponents)
         coarse = y.astype(np.float32, copy=False)
         energy = np.einsum("ij,ij->i", y, y).astype(np.float64)
-        start = self._room(len(y))
+        start = lent((len(y), self.shape[0]), np.float32)
         np.matmul(coarse, self.dictionary.coarse.T, out=start)
         return Block(y, start, energy, tol), exponents
-
-    def _room(self, size: int) -> np.ndarray:
-        while self._spare:
-            room = self._spare.pop()
-            if len(room) >= size:
-                return room[:size]
-        return _aligned((size, self.shape[0]))
 
     def _codes(self, block: Block) -> Codes:
         """Run the kernel until no signal asks for a Gram row that is not there."""
@@ -193,7 +177,7 @@ class Encoder:
         """The whole Gram matrix, in blocks of a fixed size: the lower half by BLAS, the upper by copying."""
         d, n = self.shape
         step = max(1, min(256, CODING_WORK // max(1, d * n)))
-        coarse, gram = dictionary.coarse, _aligned((d, d))
+        coarse, gram = dictionary.coarse, lent((d, d), np.float32)
 
         def fill(at: int) -> None:
             end = min(d, at + step)

@@ -4,7 +4,8 @@ A new column is made orthogonal to those chosen before. The products of all colu
 the gradient one step on, and those with the support are a row of its triangular factor. `GramPursuit` has
 them from X^T X (Rubinstein, Zibulevsky, Elad 2008), where that is all there is, or small. `ColumnPursuit`
 orthogonalises the column itself and multiplies X with the residual, for an X that stays in the cache: there
-a turn of the loop of `minimize` would cost more than reading X.
+a turn of the loop of `minimize` would cost more than reading X. A larger one is multiplied in float32, half
+the bytes, and columns that this cannot tell apart are compared by products in float64.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.fit.gram_schmidt import Split, orthogonalise
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import smallest_remainder
+from skpursuit.numerics.scaling import power_of
 from skpursuit.numerics.sums import fixed_order_dot
+from skpursuit.numerics.tuning import SINGLE_ENTRIES
 
-EPS = float(np.finfo(np.float64).eps)
+EPS, SINGLE_EPS = (float(np.finfo(kind).eps) for kind in (np.float64, np.float32))
 
 
 @dataclass(frozen=True)
@@ -58,21 +61,25 @@ class SmallPursuit(ABC):
 
     Attributes
     ----------
-    g : ndarray of shape (d,)
-        Products of all columns with the residual.
+    d : int
+        Number of columns.
     energy : float
         Squared norm of the residual.
     noise : float
-        What `g` may be wrong by, for a model without columns.
+        What products with the residual may be wrong by, for a model without columns.
     support : list of int
     """
 
-    g: Floats
     energy: float
     noise: float
 
-    def __init__(self) -> None:
+    def __init__(self, d: int) -> None:
+        self.d = d
         self.support: list[int] = []
+
+    @abstractmethod
+    def scored(self, allowed: Floats) -> tuple[Floats, float, float]:
+        """|products with the residual| times `allowed`, the largest, and what tells two of them apart."""
 
     @abstractmethod
     def add(self, j: int) -> bool:
@@ -88,14 +95,13 @@ class SmallPursuit(ABC):
 
     def path(self, k: int, tol: float | None) -> FactorPath:
         """Add columns until there are k of them or the energy is at most `tol`."""
-        allowed, premature, watch = np.ones(len(self.g)), False, current()
+        allowed, premature, watch = np.ones(self.d), False, current()
         while len(self.support) < k and not (tol is not None and self.energy <= tol) and not watch.over():
-            scores = np.abs(self.g) * allowed
-            top = float(scores.max(initial=0.0))
+            scores, top, apart = self.scored(allowed)
             if not top > (1 + len(self.support)) * self.noise:  # NaN included
                 premature = True
                 break
-            j = self.first(np.flatnonzero(scores >= top - self.noise))
+            j = self.first(np.flatnonzero(scores >= top - apart))
             allowed[j] = 0.0
             if self.add(j):
                 self.support.append(j)
@@ -122,7 +128,7 @@ class GramPursuit(SmallPursuit):
     def __init__(
         self, gram: Floats, xty: Floats, k: int, energy: float = 0.0, noise_floor: Floats | None = None
     ) -> None:
-        super().__init__()
+        super().__init__(len(xty))
         self.gram, self.g, self.energy = gram, xty.copy(), energy
         self.noise_floor = np.zeros(len(xty)) if noise_floor is None else noise_floor
         self.V, self.half = np.empty((k, len(xty))), np.zeros(k)
@@ -131,13 +137,17 @@ class GramPursuit(SmallPursuit):
         widest = float(np.sqrt(np.abs(np.diag(gram)).max(initial=0.0)))
         self.noise = 64 * EPS * max(float(np.abs(xty).max(initial=0.0)), float(np.sqrt(energy)) * widest)
 
+    def scored(self, allowed: Floats) -> tuple[Floats, float, float]:
+        scores = np.abs(self.g) * allowed
+        return scores, float(scores.max(initial=0.0)), self.noise
+
     def add(self, j: int) -> bool:
         size = len(self.support)
         row, shadow, before = self.gram[j], self.V[:size, j], float(self.noise_floor[j])
         square = float(row[j])
         left = square - float(shadow @ shadow)
         noise = self.shares[:size] * shadow
-        if not left > max(16 * len(self.g) * EPS * square, float(noise @ noise) + before * before):
+        if not left > max(16 * self.d * EPS * square, float(noise @ noise) + before * before):
             return False
         pivot = sqrt(left)
         direction = np.subtract(row, shadow @ self.V[:size], out=self.V[size])
@@ -179,13 +189,17 @@ class ColumnPursuit(SmallPursuit):
     """
 
     def __init__(self, columns: Floats, y: Floats, k: int, noise_floor: Floats) -> None:
-        super().__init__()
         d, n = columns.shape
+        super().__init__(d)
         k = min(k, n, d)
-        self.columns, self.residual, self.energy = columns, y, float(y @ y)
-        self.g, self.noise_floor = columns @ y, noise_floor
+        self.columns, self.residual, self.energy, self.noise_floor = columns, y, float(y @ y), noise_floor
         self.sizes = np.sqrt(np.einsum("ij,ij->i", columns, columns))
-        self.noise = 4 * (n + 2) * EPS * float(self.sizes.max()) * float(np.sqrt(self.energy))
+        self.widest = float(self.sizes.max())
+        self.noise = 4 * (n + 2) * EPS * self.widest * sqrt(self.energy)
+        self.unit, self.single = power_of(self.widest), None
+        if columns.size >= SINGLE_ENTRIES and k > 8:  # else the copy does not pay
+            self.single = np.empty_like(columns, np.float32)
+            np.multiply(columns, 2.0**-self.unit, out=self.single, casting="same_kind")
         self.Q, self.L, self.half, self.shares = np.empty((k, n)), np.zeros((k, k)), np.zeros(k), np.zeros(k)
 
     def add(self, j: int) -> bool:
@@ -200,13 +214,29 @@ class ColumnPursuit(SmallPursuit):
         step = float(direction @ self.residual)
         self.residual = self.residual - step * direction
         self.energy = float(self.residual @ self.residual)
-        self.g = self.columns @ self.residual
         self.Q[size], self.L[size, : size + 1], self.half[size] = direction, row, step
         self.shares[size] = floor / row[-1]
         return True
 
+    def scored(self, allowed: Floats) -> tuple[Floats, float, float]:
+        if self.single is not None and self.energy > 0.0:
+            norm = sqrt(self.energy)
+            power = power_of(norm)
+            g = self.single @ (self.residual * 2.0**-power).astype(np.float32)
+            scores = np.abs(g) * allowed
+            scores *= 2.0 ** (self.unit + power)
+            top = float(scores.max())
+            # Its own rounding, that of both factors, and as much again.
+            margin = (self.residual.size + 8) * SINGLE_EPS * self.widest * norm
+            if top > 4 * margin + (1 + len(self.support)) * self.noise:
+                return scores, top, 2 * margin
+        scores = np.abs(self.columns @ self.residual) * allowed
+        return scores, float(scores.max()), self.noise
+
     def first(self, close: Indices) -> int:
         """The winner by products in a fixed order, whose bits are equal for equal columns alone."""
+        if len(close) == 1:
+            return int(close[0])
         return int(close[np.abs(fixed_order_dot(list(self.columns[close]), self.residual)).argmax()])
 
     def factor(self) -> tuple[Floats, Floats]:

@@ -59,6 +59,7 @@ GATHERED_ENTRIES = 2**22  # up to here columns may be gathered at once
 GATHER_BLOCK = 2**14  # copied rows of a few columns that stay in the cache until they are transposed
 SMALL_BLOCK = 2**16  # what stays in the cache while a block is looked at twice
 LINE_BLOCK = 2**20  # of whole lines whose norms one call makes
+SINGLE_ENTRIES = 2**17  # from which X in the cache is multiplied in float32
 SMALL_PRODUCT = 2**20  # no kernel is loaded for a product of fewer
 FEW_COLUMNS = 32  # up to here single columns are copied faster than blocks of them
 SWEEP = 16  # columns that are gathered with others that are needed
