@@ -56,9 +56,7 @@ def test_a_look_hands_the_memory_on():
 def test_moves_lead_from_each_point_to_the_next(variant, lazy, constraint, selector):
     solver = FrankWolfe(constraint, 40, variant=variant, lazy=lazy)
     run = make_run(as_design(X), Y, solver, selector, "squared")
-    points: list[State] = [run.state]
-    run.watch = points.append
-    run.go()
+    points: list[State] = [run.state, *run.states()]
     assert len(points) > 10
     for before, after in pairwise(points[:-1]):
         w = np.zeros(X.shape[1])

@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
 from skpursuit import PursuitClassifierCV, PursuitRegressorCV
 from skpursuit.estimators.choice import families, squared_folds
-from skpursuit.estimators.choice.classes import Growth
+from skpursuit.estimators.choice.growth import Growth, fit_together
 from skpursuit.estimators.folds import Folds
 from skpursuit.problem.losses import Logistic, Multinomial
 
@@ -118,6 +118,27 @@ def test_newton_reaches_the_ridge_optimum(sparse):
         np.testing.assert_allclose(model.coef.T, exact.coef_, atol=0.02)
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_models_fitted_together_are_those_fitted_alone(fit_intercept):
+    rng = np.random.default_rng(6)
+    X, weights = rng.standard_normal((80, 9)), rng.random((4, 80)) + 0.1
+    y = np.where(X[:, :2] + rng.logistic(size=(80, 2)) > 0, 1.0, -1.0)
+    stacks = [[Growth(Logistic(), y, 2, line, fit_intercept) for line in weights] for _ in range(2)]
+    for size in (3, 6):
+        for together, alone in zip(*stacks):
+            for model in (together, alone):
+                model.add(np.arange(len(model.columns), size) + 1)
+        for _ in range(4):
+            fit_together(stacks[0], X.T.copy(), 0.02)
+            for model in stacks[1]:
+                model.fit(X.T[model.columns], np.zeros(size), 0.02, steps=20)
+        for together, alone in zip(*stacks):
+            np.testing.assert_allclose(together.coef, alone.coef, atol=0.01)
+            np.testing.assert_allclose(together.intercept, alone.intercept, atol=0.01)
+            expected = X[:, together.columns] @ together.coef + together.intercept
+            np.testing.assert_allclose(together.z, expected, atol=1e-12)
+
+
 def test_the_true_features_are_found_and_noise_has_none():
     rng = np.random.default_rng(16)
     X = rng.standard_normal((200, 100))
@@ -210,6 +231,46 @@ def test_pursuits_of_a_tall_X_by_gram_matrices_are_those_of_the_solver(monkeypat
     by_gram = PursuitRegressorCV(solver="omp", scale="none").fit(X, y[:, 0])
     np.testing.assert_allclose(by_gram.scores_, plain.scores_, rtol=1e-7)
     np.testing.assert_allclose(by_gram.coef_, plain.coef_)
+
+
+@pytest.mark.parametrize("solver", ["omp", "mp", "cosamp"])
+def test_runs_of_solvers_end_once_the_loss_has_turned(solver, monkeypatch):
+    from skpursuit.estimators.choice import solvers
+
+    rng = np.random.default_rng(12)
+    X = rng.standard_normal((100, 60))
+    y = X[:, :3] @ [2.0, -1.0, 1.0] + 0.5 * rng.standard_normal(100)
+    given = {"solver": solver, "max_nonzero_coefs": 40}
+    whole = PursuitRegressorCV(scoring="neg_mean_squared_error", **given).fit(X, y)
+    model = PursuitRegressorCV(**given).fit(X, y)
+    assert whole.scores_.shape == (5, 40)
+    length = model.scores_.shape[1]
+    assert 8 <= length < 35
+    assert model.cv_losses_["size"].tolist() == list(range(1, length + 1))
+    assert np.isfinite(model.cv_losses_["loss"]).all()
+    assert model.n_nonzero_coefs_ == whole.n_nonzero_coefs_
+    if solver != "mp":  # models on the way depend on where it ends
+        np.testing.assert_allclose(model.scores_, 0.5 * whole.scores_[:, :length])
+    np.testing.assert_allclose(model.coef_, whole.coef_)
+    threaded = PursuitRegressorCV(n_jobs=2, **given).fit(X, y)
+    monkeypatch.setattr(solvers, "MOST_BYTES", 0)
+    one_by_one = PursuitRegressorCV(**given).fit(X, y)
+    for other in (threaded, one_by_one):
+        np.testing.assert_array_equal(other.scores_, model.scores_)
+        np.testing.assert_array_equal(other.coef_, model.coef_)
+
+
+def test_classes_of_unequal_paths_end_together():
+    rng = np.random.default_rng(13)
+    X = rng.standard_normal((120, 40))
+    y = np.digitize(X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(120), [-0.7, 0.7])
+    whole, model = (
+        PursuitClassifierCV(solver="omp", max_nonzero_coefs=30, scoring=scoring).fit(X, y)
+        for scoring in ("neg_log_loss", None)
+    )
+    assert model.scores_.shape[1] < whole.scores_.shape[1] == 30
+    assert model.choice_["family"] == "omp"
+    assert {0, 1} <= set(np.concatenate(model.support_).tolist())
 
 
 def test_a_row_that_is_far_larger_than_the_others_in_an_x_that_is_not_scaled():

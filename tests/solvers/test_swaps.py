@@ -5,7 +5,7 @@ import pytest
 
 from skpursuit import OMP, Multinomial, PursuitRegressor, datasets, minimize
 from skpursuit.estimators.linear_fit import FitConfig
-from skpursuit.estimators.path import CoefficientPath
+from skpursuit.estimators.path import fits_by_size
 
 
 def made(seed, targets=(), n=50, d=30, rho=0.8):
@@ -103,8 +103,8 @@ def test_duplicates_and_dependent_columns_do_no_harm():
 def test_the_path_of_one_run_has_exchanged_models():
     X, y = made(3)
     config = FitConfig(solver=OMP(swaps=True), fit_intercept=False)
-    path = CoefficientPath.of(config, PursuitRegressor()._check_samples(X, y, None).base, y, None, 6)
-    for k, fit in enumerate(path.fits, start=1):
+    path = fits_by_size(config, PursuitRegressor()._check_samples(X, y, None).base, y, None, 6)
+    for k, fit in enumerate(path, start=1):
         alone = minimize(X, y, OMP(k, swaps=True))
         assert fit.columns.tolist() == alone.support.tolist()
 

@@ -24,8 +24,8 @@ from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.solvers import solver_names
 
-FEW = 150  # samples up to which 10 folds pay
-FEW_GUARD = 2.1
+FEW = 150  # samples up to which 20 folds pay
+FEW_GUARD = 2.3
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -187,14 +187,15 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
         As in `PursuitRegressorCV`; folds are stratified.
     loss : {"logistic", "squared", "huber", "quantile"} or Loss
     max_nonzero_coefs : int, optional
-        K. Default as in `PursuitRegressorCV`, but with ``solver="auto"`` ``min(n_features, 2000)``.
+        K. Default as in `PursuitRegressorCV`, but with ``solver="auto"``
+        ``min(n_features, 2 * n_samples, 2000)``.
     cv_repeats : "auto" or int
         How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means twice for 150 to
-        500 samples, else once; up to 150 samples, `cv` is 10 by default.
+        500 samples, else once; up to 150 samples, `cv` is 20 by default.
     multi_class, shared_support, class_weight
         As in `PursuitClassifier`; one number of coefficients serves all classes.
     null_guard : "auto", float or None
-        As in `PursuitRegressorCV`; "auto" is 1.6, 2.1 for up to 150 samples, less below 100.
+        As in `PursuitRegressorCV`; "auto" is 1.6, 2.3 for up to 150 samples, less below 100.
     n_jobs, random_state, verbose, time_limit
         As in `PursuitRegressorCV`.
 
@@ -216,7 +217,7 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     features with the largest gradients join, one by one up to 10 and then more at a time, and a few Newton
     steps with a ridge fit their coefficients; ridges are tried from 0.1 downwards while the held-out loss
     falls, else upwards. Boosted models, on dense X of moderate size: the feature with the largest gradient
-    moves by a fifth of a safe step, up to 250 times. A path ends once its loss has clearly turned. The best
+    moves by a fifth of a safe step, up to 1000 times. A path ends once its loss has clearly turned. The best
     greedy model is taken if it beats the best boosted one by 1.5 standard errors of the paired difference,
     else that one, and fitted on all samples by the same steps. Folds are drawn in the same way at every fit;
     a number for `random_state` draws others.
@@ -247,5 +248,5 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     def _draws(self, rows: float, labels: Any) -> tuple[int, int]:
         """With few samples more folds, so that each leaves nearly all of them to learn from."""
         if rows <= FEW:
-            return max(5, min(10, int(np.unique(labels, return_counts=True)[1].min()))), 1
+            return max(5, min(20, int(np.unique(labels, return_counts=True)[1].min()))), 1
         return 5, 2 if rows <= 500 else 1

@@ -6,18 +6,20 @@ the solver, runs it and gives a `LinearFit`: coefficients of X as it was given.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from skpursuit.data import Design
-from skpursuit.estimators.standardized import standardize
-from skpursuit.loop.run import make_run
+from skpursuit.estimators.standardized import StandardizedData, standardize
+from skpursuit.loop.run import Run, make_run
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.blas import one_thread
 from skpursuit.problem import sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
-from skpursuit.problem.state import State, dtype_for
+from skpursuit.problem.state import dtype_for
 from skpursuit.selectors import Selector
 from skpursuit.solvers import Solver, solver_kind, solver_names
 
@@ -109,14 +111,38 @@ class FitConfig:
 
 
 def fit_linear(
-    config: FitConfig,
-    base: Design,
-    y: Any,
-    weights: Floats | None = None,
-    start: LinearFit | None = None,
-    steps: list[LinearFit] | None = None,
+    config: FitConfig, base: Design, y: Any, weights: Floats | None = None, start: LinearFit | None = None
 ) -> LinearFit:
-    """Fit one problem, from an earlier fit if there is one; `steps` receives the model of every iteration."""
+    """Fit one problem, from an earlier fit if there is one."""
+    run, data = _run_of(config, base, y, weights, start)
+    run.go()
+    return LinearFit(*data.original(run.units.state(run.state)), run.result())
+
+
+def growing_fits(config: FitConfig, base: Design, y: Any, weights: Floats | None) -> Iterator[LinearFit]:
+    """The models of one run by their number of columns, each when it is asked for.
+
+    The run goes on until it has the next one, so only the last model has its result.
+    """
+    (run, data), last = _run_of(config, base, y, weights), None
+    states = run.states()
+    while True:
+        with one_thread():
+            state = next(states, None)
+            if state is None:
+                break
+            fit = LinearFit(*data.original(run.units.state(run.solver.finish(run.problem, state))))
+        if last is not None and len(fit.columns) > len(last.columns):
+            yield last
+        last = fit if len(fit.columns) else None
+    if last is None:
+        last = LinearFit(*data.original(run.units.state(run.state)))
+    yield last._replace(result=run.result())
+
+
+def _run_of(
+    config: FitConfig, base: Design, y: Any, weights: Floats | None, start: LinearFit | None = None
+) -> tuple[Run, StandardizedData]:
     can_force = config.kind.can_force_columns
     data = standardize(base, y, config.loss, weights, config.fit_intercept, config.scale, can_force)
     total = float(base.shape[0] if weights is None else weights.sum())
@@ -126,14 +152,7 @@ def fit_linear(
         coef = data.standardized(start.columns, start.coef)
         if solver.admits(coef):
             run.start_from(start.columns, coef)
-
-    def fit_of(state: State) -> LinearFit:
-        return LinearFit(*data.original(run.units.state(state)))
-
-    if steps is not None:
-        run.watch = lambda state: steps.append(fit_of(run.solver.finish(run.problem, state)))
-    run.go()
-    return fit_of(run.state)._replace(result=run.result())
+    return run, data
 
 
 def coef_dtype(base: Design, fits: list[LinearFit]) -> np.dtype[Any]:

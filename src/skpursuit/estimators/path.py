@@ -2,55 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
 from skpursuit.data import Design
-from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, predictions
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, growing_fits
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.scaling import NEARLY_ZERO
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.units import exponent_of
 
 
-@dataclass(frozen=True)
-class CoefficientPath:
-    """Models of one problem by their number of columns, from 1 upwards."""
+def fits_by_size(
+    config: FitConfig, base: Design, y: Any, weights: Floats | None, most: int
+) -> Iterator[LinearFit]:
+    """Models with 1 to `most` columns, as they are asked for: of one run that passes through all sizes."""
+    if config.kind.nested_path:
+        return growing_fits(config.sized(most), base, y, weights)
+    return (fit_linear(config.sized(k), base, y, weights) for k in range(1, most + 1))
 
-    fits: list[LinearFit]
 
-    @classmethod
-    def of(
-        cls, config: FitConfig, base: Design, y: Any, weights: Floats | None, most: int
-    ) -> CoefficientPath:
-        """Models with 1 to `most` columns: from one run where the solver passes through all sizes.
+def side_by_side(paths: Sequence[Iterator[LinearFit]]) -> Iterator[list[LinearFit]]:
+    """The models of all problems size by size; a path that ends early repeats its last."""
+    models = [next(path) for path in paths]
+    while True:
+        yield models
+        after = [next(path, None) for path in paths]
+        if all(fit is None for fit in after):
+            return
+        models = [last if fit is None else fit for last, fit in zip(models, after)]
 
-        All have the result of the run that gave the largest.
-        """
-        if config.kind.nested_path:
-            steps: list[LinearFit] = []
-            last = fit_linear(config.sized(most), base, y, weights, steps=steps)
-            by_size = {len(fit.columns): fit for fit in steps if len(fit.columns)}
-            fits = [by_size[k] for k in sorted(by_size)] or [last]
-        else:
-            fits = [fit_linear(config.sized(k), base, y, weights) for k in range(1, most + 1)]
-            last = fits[-1]
-        return cls([fit._replace(result=last.result) for fit in fits])
 
-    def __len__(self) -> int:
-        return len(self.fits)
-
-    def at(self, k: int) -> LinearFit:
-        """The model with k columns, or the largest if there are fewer."""
-        return self.fits[min(k, len(self)) - 1]
-
-    def predict(self, base: Design, rows: Indices, length: int) -> list[Floats]:
-        """Predictions by the models with 1, ..., length columns; a path that ended early repeats its last."""
-        found = predictions(base, self.fits, rows)
-        return found + [found[-1]] * (length - len(found))
+def fits_of_problems(
+    config: FitConfig, base: Design, targets: Sequence[Any], weights: Floats | None, most: int
+) -> list[list[LinearFit]]:
+    """Models of all problems, size by size; all have the result of the run that gave the largest."""
+    models = list(side_by_side([fits_by_size(config, base, y, weights, most) for y in targets]))
+    return [[fit._replace(result=last.result) for fit, last in zip(each, models[-1])] for each in models]
 
 
 def mean_loss(loss: Loss, y: Any, z: Floats, weights: Floats | None = None) -> float:

@@ -32,13 +32,13 @@ from skpursuit.data.progress import current
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows, watched
 from skpursuit.estimators.checks import check_optional_flag, check_parameters, check_path_solvers
 from skpursuit.estimators.choice.classes import ClassArena
-from skpursuit.estimators.choice.contest import Arena, Candidate, Choice, choose, least_loss
+from skpursuit.estimators.choice.contest import PATIENCE, Arena, Candidate, Choice, choose, least_loss
 from skpursuit.estimators.choice.solvers import SolverArena
 from skpursuit.estimators.choice.squared import SquaredArena
 from skpursuit.estimators.choice.squared_folds import ScaledData
 from skpursuit.estimators.folds import Folds, SplitterRoutingMixin, effective_rows
 from skpursuit.estimators.linear_fit import LinearFit, predictions
-from skpursuit.estimators.path import CoefficientPath, information
+from skpursuit.estimators.path import fits_of_problems, information
 from skpursuit.estimators.standardized import column_spreads
 from skpursuit.loop.run import seed_of
 from skpursuit.numerics.arrays import Floats, Indices
@@ -195,7 +195,15 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         samples, (config, targets, _) = data.samples, data.problems
         folds = Folds.of(data.splits, samples.base.shape[0], samples.weights)
         plain = isinstance(self.selector, str) and self.selector == "auto"
-        if self._is_auto() and plain and samples.X is not None:
+        contest = self._is_auto() and plain and (config.loss.quadratic or config.loss.gives_probability)
+        if contest and samples.X is None:
+            warnings.warn(
+                'X is not in memory, so solver="auto" is "omp": other families of models need an array; name '
+                'solver="omp" and this is not said',
+                UserWarning,
+                stacklevel=4,
+            )
+        if contest and samples.X is not None:
             most = None if self.max_nonzero_coefs is None else self._limit(samples)
             scaled = ScaledData.of(samples, targets[0], config.scale, self.fit_intercept)
             if config.loss.quadratic and len(targets) == 1:
@@ -209,7 +217,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             scaled = ScaledData.of(samples, targets[0], config.scale, self.fit_intercept)
             grams = SquaredArena(scaled, folds, np.ndim(targets[0]) == 1, most)
         ours = self.max_nonzero_coefs is None and most < samples.base.shape[1]
-        return SolverArena(samples.base, configs, targets, folds, most, ours, self.n_jobs, grams)
+        patience = PATIENCE if self.scoring is None else most  # where a scorer judges, all sizes are shown
+        return SolverArena(samples.base, configs, targets, folds, most, ours, self.n_jobs, grams, patience)
 
     # -- choosing -----------------------------------------------------------------------------------------
 
@@ -233,8 +242,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
                 "no number of coefficients has a finite score; use another scoring, or divide y by its "
                 "largest entry"
             )
-        null = arena.null()
-        nothing = Candidate(arena, "null", 0.0, 0, null, arena.fold_losses(null))
+        nothing = Candidate(arena, "null", 0.0, 0, arena.null())
         guard = 0.0 if scorer is not None else self._guard(arena.folds.rows)
         choice = choose(candidates, nothing, self.selection, guard)
         path = next(path for path in paths if (choice.candidate or best) in path)
@@ -376,8 +384,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         """Take the model of the path on all samples that an information criterion likes best."""
         samples, (config, targets, joint) = data.samples, data.problems
         most = self._limit(samples)
-        paths = [CoefficientPath.of(config, samples.base, y, samples.weights, most) for y in targets]
-        scores = np.array(self._information(data, paths))
+        models = fits_of_problems(config, samples.base, targets, samples.weights, most)
+        scores = np.array(self._information(data, models))
         finite = np.isfinite(scores)
         if not finite.any():
             raise ValueError(
@@ -386,20 +394,20 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         best = int(np.argmax(np.where(finite, scores, -np.inf)))
         self.scores_ = scores[None]
         self.n_nonzero_coefs_ = best + 1
-        self._keep([path.at(best + 1) for path in paths], samples.base, joint)
-        self._keep_path([[path.at(k + 1) for path in paths] for k in range(len(scores))], joint)
+        self._keep(models[best], samples.base, joint)
+        self._keep_path(models, joint)
         self._keep_scales(samples)
         name = config.solver if isinstance(config.solver, str) else type(config.solver).__name__
         self.choice_ = {"family": name, "ridge": config.ridge or 0.0, "k": self.n_nonzero_coefs_}
 
-    def _information(self, data: PathData, paths: list[CoefficientPath]) -> list[float]:
+    def _information(self, data: PathData, models: list[list[LinearFit]]) -> list[float]:
         """Minus the information criterion of the models with 1, 2, ... coefficients."""
         base, weights, loss = data.samples.base, data.samples.weights, data.problems.config.loss
         n, d = base.shape
-        totals = np.zeros(max(len(path) for path in paths))
-        for path, y in zip(paths, data.problems.targets):
-            for k, z in enumerate(path.predict(base, np.arange(n), len(totals))):
-                sizes = len(path.at(k + 1).columns), d
+        totals = np.zeros(len(models))
+        for fits, y in zip(zip(*models), data.problems.targets):
+            for k, z in enumerate(predictions(base, list(fits), np.arange(n))):
+                sizes = len(fits[k].columns), d
                 totals[k] -= information(self.criterion, loss, (y, weights), z, sizes)
         return totals.tolist()
 

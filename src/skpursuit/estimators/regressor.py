@@ -134,7 +134,9 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         "auto", for squared loss: boosted models, greedy ridge models and ridge models with exchanges compete
         on the same folds (see Notes).
         Solvers by name, as objects or in a list compete instead, each with 1 to K coefficients; "cosamp",
-        "grasp" and "sp" need a run for each number. An object brings its own limits, except for the number.
+        "grasp" and "sp" need a run for each number. Without `scoring` they end before K, on all folds
+        together, once 8 numbers brought no new best and the loss has risen by a standard error.
+        An object brings its own limits, except for the number.
         "auto" stands for "omp" with other losses, with an information criterion, with a `selector`, and
         where X is not in memory (a path, a Dask collection, a design); `choice_` tells.
     selector : str or Selector
@@ -177,7 +179,8 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means twice for up
         to 1000 samples, else once.
     n_jobs : int, optional
-        Folds that solvers by name fit at once, in threads.
+        Folds that solvers by name fit at once, in threads, with the same bits. It is not used by
+        ``solver="auto"``, which makes the products of all folds together, on one thread.
     random_state : int, RandomState, Generator or None
         Seed of the folds and of randomised selectors.
     verbose : bool, int or "auto"

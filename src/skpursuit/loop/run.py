@@ -10,7 +10,7 @@ the float range works in other units (`problem/units.py`), which are undone in r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from pathlib import Path
@@ -188,7 +188,6 @@ class Run:
     units: Units = field(default_factory=Units)
     callback: Callable[[Record], Any] | None = None
     time_limit: float | None = None
-    watch: Callable[[State], Any] | None = None
     state: State = field(init=False)
     history: list[Record] = field(default_factory=list)
     checkpoint: Checkpoint | None = None
@@ -210,14 +209,22 @@ class Run:
     @one_thread()
     def go(self) -> None:
         """Iterate until something stops the run."""
+        for _ in self.states():
+            pass
+
+    def states(self) -> Iterator[State]:
+        """The state after each iteration, made when it is asked for, which must be inside `one_thread`."""
         self.saved, watch = time.perf_counter(), current()
         limits = [None if self.time_limit is None else self.saved + self.time_limit, watch.end]
         self.end, self.notes = min(end for end in (*limits, inf) if end is not None), watch.notes
         self.most_iterations = self.solver.iterations(self.problem)
         try:
             while self.stopped is None and self.state.status is None:
+                done = len(self.history)
                 self.stopped = self._limit() or self._iterate()
                 self._save_if_due()
+                if len(self.history) > done:
+                    yield self.state
         finally:  # Ctrl-C included: the last whole iteration is kept
             self._save()
         if self.stopped is Status.TIME_LIMIT:
@@ -255,8 +262,6 @@ class Run:
         self.state = after
         self.history.append(record)
         self.notes[:] = "iteration {}, {} coefficients", iteration + 1, len(after.support)
-        if self.watch is not None:
-            self.watch(after)
         answer = None if self.callback is None else self.callback(record)
         return Status.CALLBACK if isinstance(answer, (bool, np.bool_)) and answer else None
 

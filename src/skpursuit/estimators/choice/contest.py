@@ -8,10 +8,11 @@ by luck. So a model with few columns must beat the best boosted one by a paired 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,41 +30,42 @@ USUAL = {"boost": (35, 3.0)}
 USUAL_PATH = (17, 1.0)
 
 
-class Arena(Protocol):
-    """What judges the models of a family on the folds."""
+class Judged(NamedTuple):
+    """Models of all folds as an arena knows them, the losses on test rows, by folds, and what gives rows'."""
+
+    model: Any
+    fold_losses: Floats
+    rows: Callable[[], Floats]
+
+
+class Arena(ABC):
+    """What makes the models of families and judges them on the folds."""
 
     folds: Folds
     most: int  # the largest number of columns that was tried
     limited: bool  # whether that is a limit of ours, which a user may raise
+    loss_unit: float = 1.0  # what the losses are to be multiplied with
+    entries_read: int = 0  # entries of X that were read
 
-    @property
-    def loss_unit(self) -> float:
-        """What the losses are to be multiplied with."""
-
-    @property
-    def entries_read(self) -> int:
-        """Entries of X that were read."""
-
+    @abstractmethod
     def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
         """Paths of all families; `ridges` is "auto" or a list of those to try."""
 
+    @abstractmethod
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
-        """The models of a path fitted on all rows, one for each problem (target or class)."""
+        """The models of a path fitted on all rows by the same schedule, one for each problem."""
 
-    def null(self) -> Any:
+    @abstractmethod
+    def null(self) -> Judged:
         """The models without columns."""
 
+    @abstractmethod
     def fits(self, model: Any) -> list[list[LinearFit]]:
         """For each fold the models of all problems, in terms of X and y as they were given."""
 
-    def fold_losses(self, model: Any) -> Floats:
-        """Sum of the losses of the test rows of each fold."""
-
-    def row_losses(self, model: Any) -> Floats:
-        """Loss of each sampled row by the models that did not see it."""
-
     def features(self, model: Any) -> float:
         """Number of columns with coefficients, on average over the folds."""
+        return float(np.mean([max(len(fit.columns) for fit in fits) for fits in self.fits(model)]))
 
 
 @dataclass(eq=False)
@@ -74,10 +76,19 @@ class Candidate:
     family: str
     ridge: float
     size: int  # coefficients, or steps of boosting
-    model: Any
-    fold_losses: Floats
+    judged: Judged
     scores: Floats | None = None  # of a scorer, one for each fold
     config: Any = None  # what makes the path again
+
+    @property
+    def model(self) -> Any:
+        """The models, as the arena knows them."""
+        return self.judged.model
+
+    @property
+    def fold_losses(self) -> Floats:
+        """Sum of the losses of the test rows of each fold."""
+        return self.judged.fold_losses
 
     @cached_property
     def held_out(self) -> float:
@@ -92,7 +103,7 @@ class Candidate:
     @cached_property
     def rows(self) -> Floats:
         """Loss of each row by the models that did not see it."""
-        return self.arena.row_losses(self.model)
+        return self.judged.rows()
 
     @cached_property
     def features(self) -> float:
@@ -114,14 +125,20 @@ def expect_paths(*families: str) -> None:
 
 
 def follow(
-    arena: Arena, family: str, ridge: float, models: Iterable[tuple[int, Any]], patience: int = PATIENCE
+    arena: Arena,
+    family: str,
+    ridge: float,
+    models: Iterable[tuple[int, Judged]],
+    patience: int = PATIENCE,
+    turned: float = TURNED,
+    config: Any = None,
 ) -> list[Candidate]:
     """The candidates of a path, up to where its loss has clearly turned."""
     path: list[Candidate] = []
     best, since, watch = None, 0, current()
-    for size, model in models:
+    for size, judged in models:
         watch.note("{} models with ridge {:g}, size {}", family, ridge, size)
-        found = Candidate(arena, family, ridge, size, model, arena.fold_losses(model))
+        found = Candidate(arena, family, ridge, size, judged, config=config)
         path.append(found)
         watch.count(USUAL.get(family, USUAL_PATH)[1])
         if watch.over():
@@ -130,7 +147,7 @@ def follow(
             best, since = found, 0
             continue
         since += 1
-        if since >= patience and best.t_against(found) > TURNED:
+        if since >= patience and best.t_against(found) > turned:
             break
     return path
 

@@ -6,12 +6,21 @@ divided by their largest entry meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from skpursuit.estimators.choice.contest import Candidate, expect_paths, follow, search_ridges
+from skpursuit.estimators.choice.contest import (
+    PATIENCE,
+    Arena,
+    Candidate,
+    Judged,
+    expect_paths,
+    follow,
+    search_ridges,
+)
 from skpursuit.estimators.choice.families import (
     LEAST_RIDGE,
     MOST_COLUMNS,
@@ -33,7 +42,7 @@ SWAP_RIDGES = (1e-4, 0.3)
 Model = tuple[Indices, Floats]  # support (F, k) and coefficients (F, k, m)
 
 
-class SquaredArena:
+class SquaredArena(Arena):
     """Judges linear models on the folds by their squared error.
 
     Parameters
@@ -59,16 +68,12 @@ class SquaredArena:
 
     # -- judging ------------------------------------------------------------------------------------------
 
-    def fold_losses(self, model: Model) -> Floats:
-        """Sum of the squared errors on the test rows of each fold, in units of `unit`."""
-        return self.squared.errors(*model)
-
-    def row_losses(self, model: Model) -> Floats:
-        """Squared error of each row by the models that did not see it."""
-        return self.squared.row_losses(*model)
+    def judged(self, model: Model) -> Judged:
+        """Squared errors on the test rows, in units of `unit`."""
+        return Judged(model, self.squared.errors(*model), partial(self.squared.row_losses, *model))
 
     @property
-    def loss_unit(self) -> float:
+    def loss_unit(self) -> float:  # type: ignore[override]
         """What the losses are to be multiplied with: the loss `Squared` is half of a squared error."""
         return 0.5 * self.unit * self.unit  # infinite for huge targets
 
@@ -76,10 +81,10 @@ class SquaredArena:
         """Number of columns with coefficients, on average over the folds."""
         return float(model[1].any(axis=2).sum(axis=1).mean())
 
-    def null(self) -> Model:
+    def null(self) -> Judged:
         """The model without columns."""
         n_folds, _, targets = self.squared.shape
-        return np.zeros((n_folds, 1), dtype=np.intp), np.zeros((n_folds, 1, targets))
+        return self.judged((np.zeros((n_folds, 1), dtype=np.intp), np.zeros((n_folds, 1, targets))))
 
     def fits(self, model: Model, folds: SquaredFolds | None = None) -> list[list[LinearFit]]:
         """The models of each fold as models of X and y as they were given."""
@@ -111,10 +116,16 @@ class SquaredArena:
                 yield path
                 if family == "swap" and ridge > LEAST_RIDGE:
                     models = ((one.size, relaxed(self.squared, one.model)) for one in path)
-                    yield follow(self, "relaxed", ridge, models)
+                    yield self.followed("relaxed", ridge, models)
 
     def _path(self, family: str, ridge: float) -> list[Candidate]:
-        return follow(self, family, ridge, self._models(self.squared, family, ridge))
+        return self.followed(family, ridge, self._models(self.squared, family, ridge))
+
+    def followed(
+        self, family: str, ridge: float, models: Iterable[tuple[int, Model]], patience: int = PATIENCE
+    ) -> list[Candidate]:
+        """The candidates of models of growing size."""
+        return follow(self, family, ridge, ((size, self.judged(one)) for size, one in models), patience)
 
     def _models(self, folds: SquaredFolds, family: str, ridge: float) -> Iterator[tuple[int, Model]]:
         if family == "boost":
@@ -140,6 +151,6 @@ class SquaredArena:
         return found + found[-1:] * (len(path) - len(found))
 
     @property
-    def entries_read(self) -> int:
+    def entries_read(self) -> int:  # type: ignore[override]
         """Entries of X that were read."""
         return self.squared.entries_read
