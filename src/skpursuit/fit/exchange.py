@@ -38,12 +38,7 @@ CHUNK = 2**20  # pairs that are looked at together
 TRIED = 8  # columns that are dropped to see whether another is better, with other losses
 
 
-class Model(NamedTuple):
-    """The objective around a fit: rows of X^T C X, its diagonal, and the penalties."""
-
-    rows: Floats
-    diagonal: Floats
-    penalties: Floats
+Model = tuple[Floats, Floats, Floats]  # rows of X^T C X, its diagonal, and the penalties
 
 
 class Pairs(NamedTuple):
@@ -78,7 +73,7 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
     curvature = curvature if curvature.ndim == 1 else curvature.mean(axis=1)
     guessed = design.norms(0) ** 2 * (curvature.sum() / problem.row_weights.sum())
     rows, penalties = design.product((columns * curvature).T).T, problem.penalties(np.arange(len(guessed)))
-    known = _inverse(Model(rows, guessed, penalties), state.support)
+    known = _inverse((rows, guessed, penalties), state.support)
     if known is None:
         return None
     H, a, left, floor = known
@@ -115,7 +110,7 @@ def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
     rows, coef = _gram_rows(problem, support, state.z), state.coef
     for _ in range(MOST):
         g = problem.xty - (coef.T @ rows).T
-        pairs = best_pairs(Model(rows, diagonal, penalties), g, support, coef, fixed)
+        pairs = best_pairs((rows, diagonal, penalties), g, support, coef, fixed)
         if not (len(pairs.gain) and pairs.gain[0] > 2 * least):
             break
         support = np.append(np.delete(support, pairs.gone[0]), pairs.come[0])
