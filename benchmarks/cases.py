@@ -23,21 +23,21 @@ from skpursuit import datasets, metrics, theory
 Case = Callable[[], Any]
 K = 4
 SOLVERS = {
-    "omp": lambda: sk.OMP(K, ridge=1e-2),
-    "omp tol": lambda: sk.OMP(rtol=0.6, ridge=1e-2, max_iter=6),
-    "mp": lambda: sk.MatchingPursuit(K, max_iter=8),
-    "cosamp": lambda: sk.CoSaMP(K, max_iter=5),
-    "cosamp refit": lambda: sk.CoSaMP(K, max_iter=3, refit=True),
-    "grasp": lambda: sk.GraSP(K, max_iter=4, ridge=1e-2),
-    "grasp refit": lambda: sk.GraSP(K, max_iter=3, ridge=1e-2, refit=True),
-    "fw": lambda: sk.FrankWolfe(sk.L1Ball(2.0), 15),
-    "fw simplex": lambda: sk.FrankWolfe(sk.Simplex(2.0), 15, "open-loop"),
-    "fw lazy": lambda: sk.FrankWolfe(sk.L1Ball(2.0), 15, lazy=True),
-    "fw away": lambda: sk.FrankWolfe(sk.L1Ball(2.0), 15, "backtracking", "away"),
-    "fw pairwise": lambda: sk.FrankWolfe(sk.Simplex(2.0), 15, "exact", "pairwise", lazy=True),
-    "fw blended": lambda: sk.FrankWolfe(sk.L1Ball(2.0), 15, "exact", "blended"),
-    "stoiht": lambda: sk.StoIHT(K, max_iter=8, batch_size=150, step_size=0.002),
-    "stogradmp": lambda: sk.StoGradMP(K, max_iter=4, batch_size=150, ridge=1e-2),
+    "omp": lambda ridge: sk.OMP(K, ridge=ridge),
+    "omp tol": lambda ridge: sk.OMP(rtol=0.6, ridge=ridge, max_iter=6),
+    "mp": lambda ridge: sk.MatchingPursuit(K, max_iter=8),
+    "cosamp": lambda ridge: sk.CoSaMP(K, max_iter=5),
+    "cosamp refit": lambda ridge: sk.CoSaMP(K, max_iter=3, refit=True),
+    "grasp": lambda ridge: sk.GraSP(K, max_iter=4, ridge=ridge),
+    "grasp refit": lambda ridge: sk.GraSP(K, max_iter=3, ridge=ridge, refit=True),
+    "fw": lambda ridge: sk.FrankWolfe(sk.L1Ball(2.0), 15),
+    "fw simplex": lambda ridge: sk.FrankWolfe(sk.Simplex(2.0), 15, "open-loop"),
+    "fw lazy": lambda ridge: sk.FrankWolfe(sk.L1Ball(2.0), 15, lazy=True),
+    "fw away": lambda ridge: sk.FrankWolfe(sk.L1Ball(2.0), 15, "backtracking", "away"),
+    "fw pairwise": lambda ridge: sk.FrankWolfe(sk.Simplex(2.0), 15, "exact", "pairwise", lazy=True),
+    "fw blended": lambda ridge: sk.FrankWolfe(sk.L1Ball(2.0), 15, "exact", "blended"),
+    "stoiht": lambda ridge: sk.StoIHT(K, max_iter=8, batch_size=150, step_size=0.002),
+    "stogradmp": lambda ridge: sk.StoGradMP(K, max_iter=4, batch_size=150, ridge=ridge),
 }
 SELECTORS = {
     name: lambda name=name: name
@@ -80,7 +80,7 @@ def every_case() -> dict[str, Case]:
     groups = [
         pairs_of_minimize, weighted, several_targets, multinomial, constrained, large, prepared, hard_data,
         stopping, checkpoints, regressors, classifiers, warm_starts, chosen_sizes, drop_in, functions, coders,
-        learners, helpers, refusals,
+        learners, helpers, refusals, changed,
     ]  # fmt: skip
     return {f"{group.__name__}/{name}": case for group in groups for name, case in group()}
 
@@ -150,6 +150,43 @@ def _mapped(X: np.ndarray) -> np.ndarray:
         return np.memmap(file.name, dtype=X.dtype, mode="r", shape=X.shape)
 
 
+# -- numbers that mean the same in trees whose units differ -----------------------------------------------
+
+
+@cache
+def first_edition() -> bool:
+    """Whether a ridge stands beside the sum of the losses, not their mean, and columns are scaled to norm 1.
+
+    Such a tree refuses a ridge with squared loss.
+    """
+    try:
+        sk.minimize(np.eye(2), np.ones(2), sk.OMP(1, ridge=0.5))
+    except ValueError:
+        return True
+    return False
+
+
+def total(given: np.ndarray | None, n: int) -> float:
+    """The sum of the weights."""
+    return float(n) if given is None else float(given[given > 0].sum())
+
+
+def ridge(loss: str, given: np.ndarray | None = None, n: int = 600, scaled: bool = False) -> float:
+    """A small ridge, none with squared loss; `scaled`: of columns that an estimator scales."""
+    per_row = 0.0 if loss == "squared" else 2.0**-14
+    return per_row * total(given, n) if first_edition() and not scaled else per_row
+
+
+def radius(value: float, given: np.ndarray | None, n: int, scaled: bool) -> float:
+    """A radius of columns that an estimator may scale."""
+    return value * np.sqrt(total(given, n)) if first_edition() and scaled else value
+
+
+def unguarded() -> dict[str, Any]:
+    """What has the best number of coefficients taken, even if a constant is about as good."""
+    return {} if first_edition() else {"null_guard": None}
+
+
 # -- minimize -------------------------------------------------------------------------------------------
 
 
@@ -158,7 +195,7 @@ def pairs_of_minimize() -> Iterator[tuple[str, Case]]:
 
     def run(solver: str, loss: str, source: str, selector: str) -> Any:
         X = SOURCES[source](matrix())
-        chosen = SOLVERS[solver](), SELECTORS[selector](), LOSSES[loss]()
+        chosen = SOLVERS[solver](ridge(loss)), SELECTORS[selector](), LOSSES[loss]()
         return sk.minimize(X, targets(loss), *chosen, random_state=5)
 
     for case in pairwise(SOLVERS, LOSSES, SOURCES, SELECTORS):
@@ -170,7 +207,7 @@ def weighted() -> Iterator[tuple[str, Case]]:
 
     def run(solver: str, loss: str, source: str, selector: str) -> Any:
         X = SOURCES[source](matrix())
-        chosen = SOLVERS[solver](), SELECTORS[selector](), LOSSES[loss]()
+        chosen = SOLVERS[solver](ridge(loss, weights())), SELECTORS[selector](), LOSSES[loss]()
         return sk.minimize(X, targets(loss), *chosen, sample_weight=weights(), random_state=5)
 
     solvers = ("omp", "mp", "cosamp", "grasp", "fw", "fw away", "stoiht", "stogradmp")
@@ -184,8 +221,8 @@ def several_targets() -> Iterator[tuple[str, Case]]:
 
     def run(solver: str, loss: str, source: str, selector: str, weight: str) -> Any:
         X, y = SOURCES[source](matrix()), targets(loss, many=3)
-        chosen = SOLVERS[solver](), SELECTORS[selector](), LOSSES[loss]()
         given = weights() if weight == "weights" else None
+        chosen = SOLVERS[solver](ridge(loss, given)), SELECTORS[selector](), LOSSES[loss]()
         return sk.minimize(X, y, *chosen, sample_weight=given, random_state=5)
 
     solvers = ("omp", "mp", "cosamp", "grasp", "fw", "stoiht")
@@ -200,7 +237,8 @@ def multinomial() -> Iterator[tuple[str, Case]]:
     def run(solver: str, source: str, selector: str, weight: str) -> Any:
         y = np.digitize(targets("squared"), [-0.5, 0.5])
         given = weights() if weight == "weights" else None
-        X, chosen = SOURCES[source](matrix()), (SOLVERS[solver](), SELECTORS[selector]())
+        chosen = SOLVERS[solver](ridge("multinomial", given)), SELECTORS[selector]()
+        X = SOURCES[source](matrix())
         return sk.minimize(X, y, *chosen, sk.Multinomial(), sample_weight=given, random_state=5)
 
     solvers, sources = ("omp", "mp", "grasp", "fw"), ("C", "float32", "csr")
@@ -255,7 +293,8 @@ def large() -> Iterator[tuple[str, Case]]:
 
     def logistic(selector: str) -> Any:
         X, y = wide()
-        return sk.minimize(X, np.where(y > 0, 1.0, -1.0), sk.OMP(8, ridge=1e-2), selector, "logistic")
+        solver = sk.OMP(8, ridge=ridge("logistic", n=len(y)))
+        return sk.minimize(X, np.where(y > 0, 1.0, -1.0), solver, selector, "logistic")
 
     for selector in ("exact", "certified", "sketch", "halving"):
         yield f"omp, {selector}, logistic", partial(logistic, selector)
@@ -294,7 +333,7 @@ def hard_data() -> Iterator[tuple[str, Case]]:
     }
 
     def run(name: str, solver: str, selector: str) -> Any:
-        return sk.minimize(*data[name], SOLVERS[solver](), selector, random_state=5)
+        return sk.minimize(*data[name], SOLVERS[solver](0.0), selector, random_state=5)
 
     for case in pairwise(data, ("omp", "mp", "cosamp", "grasp", "fw", "fw away"), ASKED):
         yield ", ".join(case), partial(run, *case)
@@ -313,7 +352,9 @@ def stopping() -> Iterator[tuple[str, Case]]:
         "mp tol": lambda: sk.minimize(X, y, sk.MatchingPursuit(tol=250.0)),
         "cosamp rtol": lambda: sk.minimize(X, y, sk.CoSaMP(5, rtol=0.9)),
         "fw gap": lambda: sk.minimize(X, y, sk.FrankWolfe(sk.L1Ball(1.0), 500, tol=5.0)),
-        "logistic tol": lambda: sk.minimize(X, rounded, sk.OMP(10, tol=0.01, ridge=1e-3), loss="logistic"),
+        "logistic tol": lambda: sk.minimize(
+            X, rounded, sk.OMP(10, tol=0.01, ridge=ridge("logistic")), loss="logistic"
+        ),
         "no limit": lambda: sk.minimize(X[:, :12], y, sk.OMP()),
         "every column": lambda: sk.minimize(X, y, sk.OMP(40)),
         "time limit": lambda: sk.minimize(X, y, sk.OMP(5), time_limit=1e9),
@@ -329,7 +370,7 @@ def checkpoints() -> Iterator[tuple[str, Case]]:
         with tempfile.TemporaryDirectory() as folder:
             call = partial(
                 sk.minimize,
-                *(X, y, SOLVERS[solver](), SELECTORS[selector](), LOSSES[loss]()),
+                *(X, y, SOLVERS[solver](ridge(loss)), SELECTORS[selector](), LOSSES[loss]()),
                 random_state=5,
                 checkpoint=sk.Checkpoint(Path(folder) / "run", every=0.0),
             )
@@ -343,14 +384,14 @@ def checkpoints() -> Iterator[tuple[str, Case]]:
 
 # -- estimators -----------------------------------------------------------------------------------------
 
-SOLVER_CHOICES = {name: lambda name=name: name for name in ("omp", "mp", "cosamp", "grasp", "fw")} | {
-    "OMP object": lambda: sk.OMP(5, ridge=0.05),
-    "forcing object": lambda: sk.OMP(5, forced=(2,), ridge=0.05),
-    "positive object": lambda: sk.OMP(5, positive=True),
-    "CoSaMP object": lambda: sk.CoSaMP(5, max_iter=4),
-    "GraSP object": lambda: sk.GraSP(5, ridge=0.05, max_iter=4),
-    "MP object": lambda: sk.MatchingPursuit(5, max_iter=20),
-    "FW object": lambda: sk.FrankWolfe(sk.L1Ball(3.0), 20, variant="pairwise"),
+SOLVER_CHOICES = {name: lambda ridge, name=name: name for name in ("omp", "mp", "cosamp", "grasp", "fw")} | {
+    "OMP object": lambda ridge: sk.OMP(5, ridge=ridge),
+    "forcing object": lambda ridge: sk.OMP(5, forced=(2,), ridge=ridge),
+    "positive object": lambda ridge: sk.OMP(5, positive=True),
+    "CoSaMP object": lambda ridge: sk.CoSaMP(5, max_iter=4),
+    "GraSP object": lambda ridge: sk.GraSP(5, ridge=ridge, max_iter=4),
+    "MP object": lambda ridge: sk.MatchingPursuit(5, max_iter=20),
+    "FW object": lambda ridge: sk.FrankWolfe(sk.L1Ball(3.0), 20, variant="pairwise"),
 }
 TABLES = {
     "C": lambda X: X,
@@ -367,8 +408,9 @@ def regressors() -> Iterator[tuple[str, Case]]:
     def run(solver: str, loss: str, table: str, selector: str, view: str, y: str, weight: str) -> Any:
         X = TABLES[table](matrix(300))
         goal = targets(loss, 300, many=2 if "targets" in y else 0)
+        given = weights(300) if weight == "weights" else None
         model = sk.PursuitRegressor(
-            solver=SOLVER_CHOICES[solver](),
+            solver=SOLVER_CHOICES[solver](ridge(loss, given, 300, "scaled" in view)),
             selector=selector,
             loss=LOSSES[loss](),
             n_nonzero_coefs=5,
@@ -376,11 +418,11 @@ def regressors() -> Iterator[tuple[str, Case]]:
             normalize="scaled" in view,
             shared_support=y == "shared targets",
             max_iter=None if solver == "omp" else 8,
-            radius=2.0,
-            ridge=0.05,
+            radius=radius(2.0, given, 300, "scaled" in view),
+            ridge=ridge(loss, given, 300, "scaled" in view) or None,
             random_state=0,
         )
-        model.fit(X, goal, sample_weight=weights(300) if weight == "weights" else None)
+        model.fit(X, goal, sample_weight=given)
         return model, model.predict(X)
 
     views = ("plain", "intercept", "scaled", "intercept scaled")
@@ -395,8 +437,9 @@ def classifiers() -> Iterator[tuple[str, Case]]:
     def run(solver: str, loss: str, table: str, selector: str, view: str, classes: str, weight: str) -> Any:
         X, z = TABLES[table](matrix(300)), targets("squared", 300)
         y = np.array(["a", "b", "c"])[np.digitize(z, [0.0] if classes == "two" else [-0.4, 0.4])]
+        given = weights(300) if weight == "weights" else None
         model = sk.PursuitClassifier(
-            solver=SOLVER_CHOICES[solver](),
+            solver=SOLVER_CHOICES[solver](ridge(loss, given, 300, "scaled" in view)),
             selector=selector,
             loss=LOSSES[loss](),
             n_nonzero_coefs=4,
@@ -405,10 +448,11 @@ def classifiers() -> Iterator[tuple[str, Case]]:
             multi_class="multinomial" if classes == "multinomial" else "ovr",
             shared_support=classes == "shared",
             max_iter=None if solver == "omp" else 6,
+            radius=radius(2.0, given, 300, "scaled" in view),
             class_weight="balanced" if weight == "balanced" else None,
             random_state=0,
         )
-        model.fit(X, y, sample_weight=weights(300) if weight == "weights" else None)
+        model.fit(X, y, sample_weight=given)
         chances = model.predict_proba(X) if hasattr(model, "predict_proba") else None
         return model, model.decision_function(X), chances
 
@@ -433,7 +477,7 @@ def warm_starts() -> Iterator[tuple[str, Case]]:
             n_nonzero_coefs=3,
             normalize=view == "scaled",
             warm_start=True,
-            radius=2.0,
+            radius=radius(2.0, None, 300, view == "scaled"),
             max_iter=4,
             random_state=0,
         )
@@ -457,7 +501,7 @@ def chosen_sizes() -> Iterator[tuple[str, Case]]:
             normalize=extra == "scaled",
             fit_intercept=extra != "no intercept",
             cv=3,
-            ridge=0.05,
+            **unguarded(),
             random_state=0,
         )
         X, y = TABLES[table](matrix(200)), targets(loss, 200, many=2 if extra == "targets" else 0)
@@ -466,10 +510,12 @@ def chosen_sizes() -> Iterator[tuple[str, Case]]:
 
     def classifier(criterion: str, classes: str, table: str, extra: str) -> Any:
         model = sk.PursuitClassifierCV(
+            solver="omp",
             criterion=criterion,
             max_nonzero_coefs=3,
             normalize=extra == "scaled",
             cv=3,
+            **unguarded(),
             multi_class="multinomial" if classes == "multinomial" else "ovr",
             shared_support=classes == "shared",
             random_state=0,
@@ -678,3 +724,18 @@ def refusals() -> Iterator[tuple[str, Case]]:
         "too many, clipped": lambda: sk.PursuitRegressor(n_nonzero_coefs=99).fit(X, y),
     }
     yield from calls.items()
+
+
+def changed() -> Iterator[tuple[str, Case]]:
+    """Calls that mean another thing than in the first edition; elsewhere their numbers are translated."""
+    X, y, classes = matrix(), targets("squared"), np.digitize(targets("squared"), [-0.4, 0.4])
+    for loss in LOSSES:
+        for name in ("omp", "grasp", "stogradmp"):
+            call = partial(sk.minimize, X, targets(loss), SOLVERS[name](1e-2), "exact", LOSSES[loss]())
+            yield f"ridge, {name}, {loss}", partial(call, random_state=5)
+    yield "ridge, classes", lambda: sk.minimize(X, classes, sk.OMP(K, ridge=1e-2), loss=sk.Multinomial())
+    yield "ridge, regressor", lambda: sk.PursuitRegressor(n_nonzero_coefs=K, ridge=0.05).fit(X, y)
+    yield "radius", lambda: sk.PursuitRegressor(solver="fw", radius=2.0, max_iter=5, normalize=True).fit(X, y)
+    yield "chosen regressor", lambda: sk.PursuitRegressorCV(max_nonzero_coefs=6).fit(X, y)
+    yield "chosen classifier", lambda: sk.PursuitClassifierCV(max_nonzero_coefs=6).fit(X, classes)
+    yield "named solver", lambda: sk.PursuitClassifierCV(solver="omp", cv=3).fit(X, classes)

@@ -38,6 +38,7 @@ from skpursuit import OMP, Checkpoint, as_design, minimize
 from skpursuit.data.dask_cluster import ClusterError
 
 COLUMNS, CHUNK, ATOMS = 2000, 2048, 30
+LIMIT = "2GB"  # of the client; with 2MB the rows of the basis are on the workers
 
 
 def chunk(number: int, columns: int, rows: int) -> np.ndarray:
@@ -81,7 +82,7 @@ def bits(result) -> str:
 
 def fit(X, y, **more):
     """The fit of all experiments."""
-    return minimize(X, y, OMP(n_nonzero_coefs=ATOMS), "certified", **more)
+    return minimize(as_design(X, memory_limit=LIMIT), y, OMP(n_nonzero_coefs=ATOMS), "certified", **more)
 
 
 def pids(made: LocalCluster) -> list[int]:
@@ -226,7 +227,7 @@ def restart(options) -> None:
     X, y = make_x(10), make_y(10)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint"
-        child = subprocess.Popen([sys.executable, __file__, "child", "--path", str(path)])
+        child = subprocess.Popen([sys.executable, __file__, "child", "--path", str(path), "--limit", LIMIT])
         while not path.exists():
             time.sleep(0.05)
         time.sleep(1.0)
@@ -387,5 +388,7 @@ if __name__ == "__main__":
     parser.add_argument("--fits", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--path", default="")
+    parser.add_argument("--limit", default=LIMIT)
     chosen = parser.parse_args()
+    LIMIT = chosen.limit
     PARTS[chosen.what](chosen)

@@ -21,7 +21,7 @@ from skpursuit import (
     minimize,
 )
 from skpursuit.fit.dependence import depend, dependent_columns
-from skpursuit.fit.gram_schmidt import orthogonalise
+from skpursuit.fit.gram_schmidt import Split, orthogonalise
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.remainder import smallest_remainder
 from skpursuit.numerics.sums import row_norms
@@ -103,7 +103,9 @@ def test_many_columns_are_decided_as_one_is(seed):
     lines *= 10.0 ** rng.integers(-160, 160)
     sizes = row_norms(lines)
     tiny = smallest_remainder(n, sizes, lost)
-    one_by_one = [orthogonalise(Q, *given, noise)[0] is None for given in zip(lines, sizes, tiny)]
+    one_by_one = [
+        orthogonalise(Split(Q, line), *given, noise)[0] is None for line, *given in zip(lines, sizes, tiny)
+    ]
     assert depend(Q, lines, lost, noise).tolist() == one_by_one
 
 

@@ -36,6 +36,7 @@ pd = pytest.importorskip("pandas")
 
 from skpursuit.data import dask_store  # noqa: E402
 from skpursuit.data.dask_cluster import ClusterError  # noqa: E402
+from skpursuit.fit import worker_rows  # noqa: E402
 
 EXACT = ("exact", "gram", "certified", "auto")
 
@@ -167,6 +168,79 @@ def test_what_the_driver_holds_of_the_support_goes_to_a_file(tmp_path, loss):
     same(minimize(small, y, solver, "certified", loss), whole)
 
 
+@pytest.fixture
+def _few_ranges(monkeypatch):
+    """Ranges of a few tiles."""
+    monkeypatch.setattr(worker_rows, "RANGE", 4096)
+
+
+@pytest.mark.usefixtures("_few_ranges")
+@pytest.mark.parametrize(
+    ("more", "selector", "weighted"),
+    [
+        ({}, "certified", True),
+        ({"ridge": 0.1, "swaps": True}, "exact", False),
+        ({"positive": True}, "exact", False),
+    ],
+)
+def test_rows_of_the_basis_go_to_the_workers(tmp_path, more, selector, weighted):
+    X, y = signal(2, n=20000)
+    X[:, 3] = X[:, 60] + 1e-6 * X[:, 3]  # takes a second pass
+    weights = {"sample_weight": np.random.default_rng(0).uniform(0.5, 2.0, len(y))} if weighted else {}
+    solver = OMP(n_nonzero_coefs=12, forced=(60, 3), **more)
+    whole = minimize(X, y, solver, "exact", **weights)
+    lazy, path = da.from_array(X, chunks=(1700, 150)), tmp_path / "run"
+    with cluster(2):
+        small = as_design(lazy, memory_limit="1MiB")  # six rows are on the driver
+        found = minimize(small, y, solver, selector, **weights)
+        assert found.coef.tobytes() == whole.coef.tobytes()
+        assert found.objective == whole.objective
+        stops = {"checkpoint": path, "callback": lambda record: record.iteration == 7}
+        assert len(minimize(small, y, solver, "exact", **weights, **stops).support) == 10
+    with cluster(3):
+        again = minimize(as_design(lazy, memory_limit="1MiB"), y, solver, "exact", **weights, checkpoint=path)
+    assert again.coef.tobytes() == whole.coef.tobytes()
+
+
+@pytest.mark.usefixtures("_few_ranges")
+def test_three_trips_a_step_with_the_basis_on_workers():
+    X, y = signal(1, n=20000)
+    trips = []
+    with cluster(2):
+        for k in (8, 12):
+            design = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
+            minimize(design, y, OMP(n_nonzero_coefs=k), "exact")
+            trips.append(design.store.cluster.trips)
+    assert trips[1] - trips[0] == 4 * 3
+
+
+def test_columns_that_depend_on_a_basis_on_workers():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20000, 8)) @ rng.standard_normal((8, 100))
+    y = rng.standard_normal(20000)
+    whole = minimize(X, y, OMP(n_nonzero_coefs=20), "exact")
+    with cluster(2):
+        small = as_design(da.from_array(X, chunks=(1700, 100)), memory_limit="1MiB")
+        found = minimize(small, y, OMP(n_nonzero_coefs=20), "exact")
+    assert found.status == whole.status
+    assert found.coef.tobytes() == whole.coef.tobytes()
+    assert found.dropped.tolist() == whole.dropped.tolist()
+
+
+def test_a_basis_whose_worker_is_killed():
+    X, y = signal(2, n=20000)
+    lazy, solver = da.from_array(X, chunks=(1700, 150)), OMP(n_nonzero_coefs=12)
+    with cluster(2, processes=True) as client:
+        small = as_design(lazy, memory_limit="1MiB")
+
+        def strike(record):
+            if record.iteration == 9:
+                next(iter(client.cluster.workers.values())).process.process._process.kill()
+
+        found = minimize(small, y, solver, "exact", callback=strike)
+    assert found.coef.tobytes() == minimize(X, y, solver, "exact").coef.tobytes()
+
+
 @pytest.mark.parametrize("moved", [False, True])
 @pytest.mark.parametrize("targets", [(), (2,)])
 def test_predictions_of_many_columns_are_made_where_the_tiles_are(moved, targets):
@@ -245,7 +319,7 @@ def test_data_frames():
     with pytest.raises(TypeError, match=r"not numeric: name;"):
         as_design(lazy.assign(name="a"))
     with pytest.raises(TypeError, match="folds are then weights"):
-        PursuitRegressorCV(scoring=lambda m, X, y: 0.0).fit(lazy.drop(columns="y"), y)
+        PursuitRegressorCV(solver="omp", scoring=lambda m, X, y: 0.0).fit(lazy.drop(columns="y"), y)
 
 
 def test_chosen_features_are_lazy():
@@ -256,13 +330,17 @@ def test_chosen_features_are_lazy():
     assert isinstance(chosen, da.Array)
     np.testing.assert_array_equal(chosen.compute(), model.transform(X))
     np.testing.assert_array_equal(model.transform(X), X[:, model.get_support()])
+    back = model.inverse_transform(chosen)
+    assert isinstance(back, da.Array)
+    np.testing.assert_array_equal(back.compute(), model.inverse_transform(chosen.compute()))
 
 
 @pytest.mark.parametrize("cv", [3, KFold(3, shuffle=True, random_state=0)])
 def test_folds_are_weights_of_rows_and_omp_stands_for_auto(cv):
     X, y = signal(4, n=1500)
     lazy = da.from_array(X, chunks=(400, 150))
-    ours = PursuitRegressorCV(max_nonzero_coefs=8, cv=cv).fit(lazy, y)
+    with pytest.warns(UserWarning, match="X is not in memory"):
+        ours = PursuitRegressorCV(max_nonzero_coefs=8, cv=cv).fit(lazy, y)
     assert ours.choice_["family"] == "omp"
     plain = PursuitRegressorCV(max_nonzero_coefs=8, cv=cv, solver="omp").fit(X, y)
     if cv != 3:
@@ -292,6 +370,9 @@ def test_coding_is_lazy():
     X = rng.standard_normal((100, 30))
     codes = coder.transform(da.from_array(X, chunks=(40, 30)))
     assert isinstance(codes, da.Array)
+    signals = coder.inverse_transform(codes)
+    assert isinstance(signals, da.Array)
+    np.testing.assert_allclose(signals.compute(), coder.inverse_transform(coder.transform(X)))
     np.testing.assert_allclose(codes.compute().toarray(), coder.transform(X).toarray())
 
 

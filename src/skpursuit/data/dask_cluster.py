@@ -65,10 +65,11 @@ class Cluster:
 
     def results(self, graph: Graph, keys: list[Any]) -> Iterator[Any]:
         """Results of tasks in their order."""
+        yield from self.bring(self._start(graph, keys) if keys else [])
+
+    def bring(self, begun: list[Any]) -> Iterator[Any]:
+        """Results of tasks that were begun."""
         self.trips += 1
-        if not keys:
-            return
-        begun = self._start(graph, keys)
         yield from begun if self.client is None else self._brought(begun)
 
     def _start(self, graph: Graph, keys: list[Any]) -> list[Any]:

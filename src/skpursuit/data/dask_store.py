@@ -16,7 +16,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -82,7 +82,9 @@ class DaskStore(TileStore):
     def __init__(self, X: Any, names: list[str] | None, limit: MemoryLimit) -> None:
         self.limit = limit
         self.cluster = Cluster()
+        self.has_workers = self.cluster.client is not None
         self.name = uuid4().hex[:12]  # keys are used once: a scheduler may remember the results of old ones
+        self._numbers = count()
         edges = tile_edges(X.chunks, X.dtype.itemsize)
         self.graph, self.tiles = self._tasks(X, edges)
         self._made: dict[Keep, Graph] = {}
@@ -133,8 +135,8 @@ class DaskStore(TileStore):
     # -- trips ----------------------------------------------------------------------------------------
 
     def _name(self, what: str) -> str:
-        """What the tasks of a trip are called: keys are used once."""
-        return f"skpursuit_{NAMES.get(what, what)}-{self.name}-{self.cluster.trips}"
+        """What new tasks are called: keys are used once."""
+        return f"skpursuit_{NAMES.get(what, what)}-{self.name}-{next(self._numbers)}"
 
     def run(
         self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
@@ -149,6 +151,18 @@ class DaskStore(TileStore):
                 asked.append(place)
                 tasks[f"{name}-{place.number}"] = partial(do, fn, arguments), things[place.number]
         yield from zip(asked, self.cluster.results({**graph, **tasks}, list(tasks)))
+
+    def named(self, what: str, tasks: list[Any]) -> Graph:
+        """Tasks by new keys."""
+        name = self._name(what)
+        return {f"{name}-{k}": task for k, task in enumerate(tasks)}
+
+    def take_tasks(self, cols: Indices) -> tuple[Graph, list[Any]]:
+        """Tasks that gather columns from the tiles that have some, by their keys; and the places of these."""
+        asked = {j: local for j, _, local in self.split(cols, self.col_edges)}
+        places = [at for at in self.places if at.j in asked]
+        made = [(partial(on_tile, "take", (asked[at.j],)), self.tiles[at.number]) for at in places]
+        return self.named("take", made), places
 
     def check_rows(self, what: str) -> None:
         trip = 1000 * (TRIP + TASK * len(self.places))

@@ -346,12 +346,7 @@ class Design:
         if view.centred or (axis == 1 and view.scale is not None and not view.scale.all()):
             return None
         if axis == 0 and is_constant(view.root):
-            whole = view.rows is None
-            norms = (
-                self.store.norms(0, order, self.reads)
-                if whole
-                else self._norms_of_columns(0, order, View(view.rows))
-            )
+            norms = self._norms_of_columns(0, order, View(view.rows))
             norms = norms if view.root is None else norms * abs(view.root[0])
             return norms if view.scale is None else norms / np.abs(view.scale)
         if axis == 1 and is_constant(view.scale):
@@ -363,6 +358,8 @@ class Design:
 
     def _norms_of_columns(self, axis: int, order: float, view: View) -> Floats:
         """Norms from a pass over the columns of a view."""
+        if view.is_plain:
+            return self.store.norms(axis, order, self.reads)
         n, d = self.store.shape
         self.store.prepare("columns", self.reads)
         if (axis, order) == (0, 2) and self.store.first.has_entries:
@@ -425,14 +422,14 @@ class Design:
         if by_rows is not None:
             largest = float(by_rows[view.rows].max())
             return view.size_range(largest / sqrt(d), largest * sqrt(n), self.shape[0])
-        if self.store.first.has_entries:  # one column that is there bounds the largest from below
-            norms = self.store.norms(0, 2, self.reads)
+        norms = self.store.kept.norms.get((0, 2))
+        if norms is not None and not view.is_unmoved:  # one column bounds the largest from below
             widest = np.array([norms.argmax()])
             self.reads.prepare(*self._column_cost(widest))
             least = float(line_norms(self.store.take(widest)[:, view.rows], 2)[0])
             if least > 0.0:
                 return view.size_range(least, float(norms.max()), self.shape[0])
-        norms = self._norms_of_columns(0, 2, View(view.rows))
+        norms = self.norms(0)[:d] if view.is_unmoved else self._norms_of_columns(0, 2, View(view.rows))
         return view.size_range(float(norms.max()), float(norms.max()), self.shape[0])
 
     @cached_property

@@ -55,18 +55,19 @@ class CodesOut(Watched, ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_
         refuse_frames(transform)
         return self
 
+    @lazy_on_dask
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Signals that codes stand for.
 
         Parameters
         ----------
-        X : {array-like, sparse} of shape (n_signals, n_atoms)
+        X : {array-like, sparse, Dask array} of shape (n_signals, n_atoms)
             Codes in rows.
 
         Returns
         -------
         ndarray of shape (n_signals, n_features)
-            ``X @ atoms``.
+            ``X @ atoms``, lazy where X is.
         """
         atoms = self._atoms()
         codes = check_array(trusted(X), accept_sparse="csr", dtype=FLOATS, input_name="codes")

@@ -27,6 +27,7 @@ from skpursuit.estimators.gram_omp import ColumnPursuit, FactorPath, gram_omp
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.finite import are_ordinary
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
 from skpursuit.parameters import as_array, shown
@@ -180,10 +181,10 @@ def pursue_targets(
     """The path of each column of y."""
     k = design.shape[1] if tol is not None else omp_sparsity(n_nonzero_coefs, design.shape[1])
     way = way_to_pursue(design, expected_steps(design, y, k, tol), precompute, selector)
-    with np.errstate(over="ignore"):  # inf sends huge targets to the loop, which squares nothing
+    with np.errstate(over="ignore"):  # the loop, which squares nothing, takes targets of such sizes
         energies = np.sum(y * y, axis=0)
     limits = [omp_limits(k, tol, energy) for energy in energies.tolist()]
-    if way is Way.LOOP or not (squares_fit(design) and np.isfinite(energies).all()):
+    if way is Way.LOOP or not (squares_fit(design) and are_ordinary(y.T)):
         return [_pursue(design, column, OMP(k, tol), selector) for column, (k, tol) in zip(y.T, limits)]
     floor = design.noise_floor(np.arange(design.shape[1]))
     with one_thread():

@@ -195,7 +195,15 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         samples, (config, targets, _) = data.samples, data.problems
         folds = Folds.of(data.splits, samples.base.shape[0], samples.weights)
         plain = isinstance(self.selector, str) and self.selector == "auto"
-        if self._is_auto() and plain and samples.X is not None:
+        contest = self._is_auto() and plain and (config.loss.quadratic or config.loss.gives_probability)
+        if contest and samples.X is None:
+            warnings.warn(
+                'X is not in memory, so solver="auto" is "omp": other families of models need an array; name '
+                'solver="omp" and this is not said',
+                UserWarning,
+                stacklevel=4,
+            )
+        if contest and samples.X is not None:
             most = None if self.max_nonzero_coefs is None else self._limit(samples)
             scaled = ScaledData.of(samples, targets[0], config.scale, self.fit_intercept)
             if config.loss.quadratic and len(targets) == 1:

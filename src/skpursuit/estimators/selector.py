@@ -234,6 +234,20 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         """
         return super().transform(X)
 
+    @lazy_on_dask
+    def inverse_transform(self, X: Any) -> Any:
+        """All features from those that were chosen; the others are zero.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_chosen)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features), lazy where X is
+        """
+        return super().inverse_transform(X)
+
     def _get_support_mask(self) -> Any:
         mask = np.zeros(self.n_features_in_, dtype=bool)
         mask[self.support_] = True

@@ -17,7 +17,7 @@ in the same way, one column at a time (`Shrinkage`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any
@@ -27,9 +27,30 @@ import numpy as np
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import remainder_unit
 from skpursuit.numerics.stack import Stack
-from skpursuit.numerics.sums import scaled_norm
+from skpursuit.numerics.sums import PIECE, scaled_norm
 
 MOST_PASSES = 3
+
+
+class Split:
+    """A vector v, from which its projection on orthonormal rows is taken; twice where digits are lost."""
+
+    def __init__(self, Q: Floats, v: Floats) -> None:
+        self.Q, self.v = Q, v
+
+    @property
+    def size(self) -> float:
+        """The norm of v."""
+        return scaled_norm(self.v)
+
+    def coefficients(self) -> Floats:
+        """Products of v with the rows."""
+        return row_products(self.Q, self.v)
+
+    def subtract(self, part: Floats) -> Floats:
+        """What is left of v without the rows times coefficients."""
+        self.v = self.v - part @ self.Q
+        return self.v
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +78,7 @@ class Shrinkage:
         k = len(self.roots)
         Q, x = np.zeros((k, 2 * k + 2)), np.zeros(2 * k + 2)
         Q[:, : 2 * k], x[::2], x[-1] = self.Q, column, root
-        q, h, _ = orthogonalise(Q, x, scaled_norm(x), 0.0, np.zeros(k))
+        q, h, _ = orthogonalise(Split(Q, x), scaled_norm(x), 0.0, np.zeros(k))
         assert q is not None  # R has a diagonal
         return Shrinkage(np.vstack([Q, q]), np.concatenate([self.R, h]), np.append(self.roots, root))
 
@@ -76,8 +97,8 @@ class Factor:
 
     Attributes
     ----------
-    Q : Stack of shape (rank, n)
-        Orthonormal rows.
+    Q : Stack of shape (rank, n), or WorkerRows
+        Orthonormal rows, here or on a cluster (`fit/worker_rows.py`).
     columns : Stack of shape (k, n), or None
         The columns themselves, if the factor keeps them.
     root : ndarray of shape (n,), or None
@@ -96,9 +117,11 @@ class Factor:
         The coefficients of all passes one after the other.
     shrinkage : Shrinkage, or None
         What a ridge adds, if there is one.
+    last : ndarray of shape (n,), or None
+        The row of Q that was added last.
     """
 
-    Q: Stack
+    Q: Any
     columns: Stack | None
     root: Floats | None
     unit: float
@@ -108,10 +131,11 @@ class Factor:
     counts: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     passes: Floats = field(default_factory=lambda: np.empty(0))
     shrinkage: Shrinkage | None = None
+    last: Floats | None = None
 
     def add(
         self,
-        column: Floats,
+        column: Any,
         floor: float,
         rest: Floats | None = None,
         keep_dependent: bool = False,
@@ -121,21 +145,24 @@ class Factor:
 
         `floor` is the norm of the rounding that the column had before, `rest` what the others leave of the
         targets, for `b`, `penalty` that of its coefficient. With `keep_dependent` a column that depends on
-        others is added without a row of Q.
+        others, and is more than rounding itself, is added without a row of Q. The column is an array, or its
+        number where Q is on workers.
         """
         x = column
         if self.root is not None:
             x, floor = column * self.root, floor * self.root.max()
-        size = scaled_norm(x)
-        q, h, passes = orthogonalise(self.Q.rows, x, size, max(floor, self.unit * size), self.noise)
-        if q is None and not keep_dependent:
+        split: Any = self.Q.split(x) if self.Q.is_away else Split(self.Q.rows, x)
+        size = split.size
+        q, h, passes = orthogonalise(split, size, max(floor, self.unit * size), self.noise)
+        if q is None and not (keep_dependent and size > floor):
             return None
         columns = None if self.columns is None else self.columns.extend(column[None])
         if q is None:
             R, counts = np.append(self.R, h[:-1]), np.append(self.counts, 0)
             return replace(self, columns=columns, R=R, counts=counts)
         return Factor(
-            Q=self.Q.extend(q[None]),
+            Q=split.grown(h[-1]) if self.Q.is_away else self.Q.extend(q[None]),
+            last=q,
             columns=columns,
             root=self.root,
             unit=self.unit,
@@ -170,7 +197,7 @@ class Factor:
 
     def predictions(self, coef: Floats) -> Floats:
         """X_S w, of shape (n,) or (n, m)."""
-        return ((self.triangle() @ coef).T @ self.Q.rows).T
+        return self.Q.combined(self.triangle() @ coef)
 
     def numbers(self) -> dict[str, np.ndarray]:
         """All that `rebuilt` needs besides the columns: no array of them has a length of n."""
@@ -195,27 +222,25 @@ class Factor:
         if not (numbers["R"][ends[grown] - 1] > 0).all():
             raise ValueError("a remainder has no length")
 
-    def rebuilt(self, numbers: dict[str, Any], columns: Iterable[Floats]) -> Factor:
+    def rebuilt(self, numbers: dict[str, Any], columns: Iterable[Floats], away: Any = None) -> Factor:
         """The factor of these columns that has these numbers, which were checked, to the same bits.
 
-        It takes its form (targets, weights, whether columns are kept) from this one.
+        It takes its form (targets, weights, whether columns are kept) from this one. Rows of Q that were made
+        on workers are given as `away`.
         """
-        counts = numbers["counts"]
-        before, grown = ranks(counts)
-        used, ends = counts * before, np.cumsum(before + grown)
-        starts, Q = np.cumsum(used) - used, self.Q.first(0)
         kept = self.columns and self.columns.first(0)
-        for at, column in enumerate(columns):
-            kept = kept and kept.extend(column[None])
-            if not grown[at]:
-                continue
-            v = column if self.root is None else column * self.root
-            for part in numbers["passes"][starts[at] :][: used[at]].reshape(counts[at], before[at]):
-                v = v - part @ Q.rows
-            Q = Q.extend((v / numbers["R"][ends[at] - 1])[None])
+
+        def weighted() -> Iterator[Floats]:
+            nonlocal kept
+            for column in columns:
+                kept = kept and kept.extend(column[None])
+                yield column if self.root is None else column * self.root
+
+        Q = away or replayed(self.Q.first(0), numbers, weighted())
+        ends = np.cumsum(np.add(*ranks(numbers["counts"])))
         known: dict[str, Any] = {name: numbers[name] for name in self.numbers() if name != "roots"}
         if self.shrinkage is not None:
-            known["shrinkage"] = self.shrinkage
+            known["shrinkage"] = self.shrinkage.first(0)
             for column, root in zip(np.split(numbers["R"], ends[:-1]), numbers["roots"].tolist()):
                 known["shrinkage"] = known["shrinkage"].add(column, root)
         return replace(self, Q=Q, columns=kept, **known)
@@ -243,21 +268,36 @@ def ranks(counts: Indices) -> tuple[Indices, np.ndarray]:
     return np.cumsum(grown) - grown, grown
 
 
-def orthogonalise(
-    Q: Floats, x: Floats, size: float, tiny: float, noise: Floats
-) -> tuple[Floats | None, Floats, list[Floats]]:
-    """Split x into its coefficients on the rows of Q and a unit remainder; None when it depends on them.
+def replayed(Q: Stack, numbers: dict[str, Any], columns: Iterable[Floats]) -> Stack:
+    """The rows of Q that a factor with these numbers made of these columns; all of them or the same part."""
+    counts, passes, R = (numbers[name] for name in ("counts", "passes", "R"))
+    before, grown = ranks(counts)
+    used, ends = counts * before, np.cumsum(before + grown)
+    starts = np.cumsum(used) - used
+    for at, v in enumerate(columns):
+        if grown[at]:
+            for part in passes[starts[at] :][: used[at]].reshape(counts[at], before[at]):
+                v = v - part @ Q.rows
+            Q = Q.extend((v / R[ends[at] - 1])[None])
+    return Q
 
-    `size` is the norm of x, `tiny` that of a remainder which is rounding (`numerics/remainder.py`), `noise`
-    the share of the rows of Q that was rounding. Returns the unit remainder; the coefficients with the norm
-    of the remainder behind them; and the coefficients of each pass, of which those are the sum.
+
+def orthogonalise(
+    split: Any, size: float, tiny: float, noise: Floats
+) -> tuple[Floats | None, Floats, list[Floats]]:
+    """A vector as its coefficients on orthonormal rows and a unit remainder; None when it depends on them.
+
+    `size` is the norm of the vector of a `Split`, `tiny` that of a remainder which is rounding
+    (`numerics/remainder.py`), `noise` the share of the rows that was rounding. Returns the unit remainder;
+    the coefficients with the norm of the remainder behind them; and the coefficients of each pass, of which
+    those are the sum.
     """
-    h: Floats = np.zeros(len(Q) + 1)
+    h: Floats = np.zeros(len(noise) + 1)
     passes: list[Floats] = []
-    v, left, noisy = x, size, noise.any()
+    left, noisy = size, noise.any()
     for _ in range(MOST_PASSES):
-        part = Q @ v
-        v = v - part @ Q
+        part = split.coefficients()
+        v = split.subtract(part)
         h[:-1] = h[:-1] + part if passes else part
         passes.append(part)
         before, left = left, scaled_norm(v)
@@ -266,5 +306,22 @@ def orthogonalise(
         if left > 0.5 * before:
             break
     h[-1] = left
-    v /= left
-    return v, h, passes
+    return v / left, h, passes
+
+
+def piece_products(Q: Floats, v: Floats) -> Floats:
+    """Products of the rows of Q with v, one row for each piece; `row_products` adds them up."""
+    v, pieces = np.ascontiguousarray(v), len(v) // PIECE  # strided numbers are added in another order
+    whole = pieces * PIECE
+    body = np.vecdot(Q[:, :whole].reshape(len(Q), pieces, PIECE), v[:whole].reshape(pieces, PIECE))
+    return np.vstack([body.T, np.vecdot(Q[:, whole:], v[whole:])]) if whole < len(v) else body.T
+
+
+def row_products(Q: Floats, v: Floats) -> Floats:
+    """Products of the rows of Q with v, in an order that does not depend on how their numbers are cut."""
+    return Q @ v if len(v) <= PIECE else added_pieces(piece_products(Q, v))
+
+
+def added_pieces(parts: Floats) -> Floats:
+    """The sum of the rows, one after the other."""
+    return np.ascontiguousarray(parts.cumsum(axis=0)[-1])

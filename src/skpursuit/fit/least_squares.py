@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from skpursuit.data.design import Design
 from skpursuit.fit.gram_schmidt import Factor, Shrinkage, empty_factor
+from skpursuit.fit.worker_rows import moved_away
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.sums import scaled_norm
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, empty_state
 
@@ -20,22 +22,22 @@ def start_least_squares(problem: Problem) -> State:
     return empty_state(problem, replace(factor, shrinkage=Shrinkage()) if problem.penalty else factor)
 
 
-def add_least_squares(
-    problem: Problem, state: State, j: int, column: Floats, positive: bool = False
-) -> State:
+def add_least_squares(problem: Problem, state: State, j: int, positive: bool = False) -> State:
     """Add column j to the support and fit again; a column that depends on the support is dropped instead.
 
     Where coefficients must not be negative (`positive`), a column that depends on the others may still help:
     they reach a cone, not all they span. It is added without a row of Q.
     """
-    floor, before = problem.design.noise_floor(np.array([j]))[0], state.factor
+    design, before = problem.design, state.factor
+    if design.store.has_workers:
+        before = moved_away(design, before, state.support)
+    floor, column = design.noise_floor(np.array([j]))[0], column_for(before, design, j)
     # Predictions of plain least squares on the support, from which b grows.
-    fitted = (before.b.T @ before.Q.rows).T if positive or problem.penalty else state.z
-    keep = positive and scaled_norm(column) > floor
+    fitted = before.Q.combined(before.b) if positive or problem.penalty else state.z
     penalty = float(problem.penalties(np.array([j]))[0]) if problem.penalty else 0.0
-    factor = before.add(column, floor, problem.y - fitted, keep, penalty)
+    factor = before.add(column, floor, problem.y - fitted, positive, penalty)
     if factor is None:
-        return replace(state, dropped=np.append(state.dropped, j))
+        return replace(state, dropped=np.append(state.dropped, j), factor=before)
     support = np.concatenate([state.support, np.array([j])])
     if positive:
         coef = non_negative(factor.triangle(), factor.b, problem.penalties(support))
@@ -45,7 +47,7 @@ def add_least_squares(
         z = factor.predictions(coef)
     else:
         coef = solve(factor)
-        z = np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
+        z = np.multiply.outer(factor.last, factor.b[-1])
         z += state.z
     return State(support, coef, z, problem.value(z), state.dropped, factor=factor)
 
@@ -55,17 +57,23 @@ def refit_least_squares(problem: Problem, state: State, support: Indices) -> Sta
     length = min(len(support), len(state.support))
     kept = int(np.cumprod(support[:length] == state.support[:length]).sum())
     factor = state.factor.first(kept)
-    rest = problem.y - (factor.b.T @ factor.Q.rows).T
+    rest = problem.y - factor.Q.combined(factor.b)
     for j in support[kept:]:
         one = np.array([j])
         floor, penalty = problem.design.noise_floor(one)[0], float(problem.penalties(one)[0])
-        factor = factor.add(problem.design.columns(one)[0], floor, rest, penalty=penalty)
+        column = column_for(factor, problem.design, int(j))
+        factor = factor.add(column, floor, rest, penalty=penalty)
         if factor is None:
             return None
-        rest = rest - np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
+        rest = rest - np.multiply.outer(factor.last, factor.b[-1])
     coef = solve(factor)
     z = factor.predictions(coef)
     return State(support, coef, z, problem.value(z), factor=factor)
+
+
+def column_for(factor: Factor, design: Design, j: int) -> Any:
+    """A column as `Factor.add` takes it: its number where it is split on workers."""
+    return j if factor.Q.is_away else design.columns(np.array([j]))[0]
 
 
 def solve(factor: Factor) -> Floats:

@@ -220,7 +220,7 @@ def careful(problem: Problem, merged: Indices) -> tuple[Floats, Indices]:
     """Grow an orthogonal factorisation column by column: slower, for what normal equations cannot resolve."""
     state = start_least_squares(problem)
     for j in merged.tolist():
-        state = add_least_squares(problem, state, j, problem.design.columns(np.array([j]))[0])
+        state = add_least_squares(problem, state, j)
     coef = np.zeros((len(merged), *problem.targets))
     coef[np.searchsorted(merged, state.support)] = state.coef
     return coef, state.dropped

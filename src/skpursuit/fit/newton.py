@@ -45,8 +45,9 @@ class Newton:
         room = problem.design.store.limit.columns
         return empty_state(problem, empty_factor(n, weights=problem.weights, keeps_columns=True, room=room))
 
-    def add(self, problem: Problem, state: State, j: int, column: Floats) -> State:
+    def add(self, problem: Problem, state: State, j: int) -> State:
         """Add column j and fit again from the old coefficients; a dependent column is dropped."""
+        column = problem.design.columns(np.array([j]))[0]
         factor = state.factor.add(column, problem.design.noise_floor(np.array([j]))[0])
         if factor is None:
             return replace(state, dropped=np.append(state.dropped, j))

@@ -1,5 +1,11 @@
 # mypy: disable-error-code="no-untyped-def"
-"""Kernels that turn columns into int8 codes in one pass over the matrix; see `quantized`."""
+"""Kernels that turn columns into int8 codes in one pass over the matrix; `quantized` says what codes are.
+
+Centre and scale of a column hold for one block of rows, and both follow from its smallest and largest entry
+there. So a panel of columns that fits in the cache is read twice, from memory once: for its extremes, then to
+round. The squares of what rounding leaves are summed on the way and bound the error of every later estimate.
+X comes by rows and codes are kept by columns, so that bytes go through a strip of rows that is transposed.
+"""
 
 import numpy as np
 from numba import njit
@@ -18,12 +24,7 @@ inlined = njit(cache=True, nogil=True, inline="always")  # compiled once, within
 
 def make_scratch(dtype):
     """Memory that `encode_columns` works in: an array made in a kernel takes a while to compile."""
-    sizes = (
-        (2 * WIDTH, dtype),
-        (WIDTH, dtype),
-        (2 * WIDTH, "f4"),
-        (STRIP * WIDTH, "i1"),
-    )
+    sizes = ((2 * WIDTH, dtype), (WIDTH, dtype), (2 * WIDTH, "f4"), (STRIP * WIDTH, "i1"))
     return tuple(np.empty(size, kind) for size, kind in sizes)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +25,19 @@ class Stack:
     rows are in a file.
     """
 
+    is_away = False  # whether rows are on workers instead
+
     def __init__(self, rows: np.ndarray, buffer: np.ndarray | None = None, limit: float = np.inf) -> None:
         self.rows = rows
         self.limit = limit
         self._buffer = buffer
         self._extended = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Stack, (self.rows, None, self.limit)  # without the room for more
+
+    def __sizeof__(self) -> int:  # Dask asks how much it keeps
+        return self.rows.nbytes
 
     def extend(self, rows: np.ndarray) -> Stack:
         """A stack with more rows."""
@@ -48,6 +57,10 @@ class Stack:
     def first(self, size: int) -> Stack:
         """The first rows alone."""
         return Stack(self.rows[:size], limit=self.limit)
+
+    def combined(self, weights: np.ndarray) -> np.ndarray:
+        """The sum of rows times weights of shape (k,) or (k, m), of shape (n,) or (n, m)."""
+        return (weights.T @ self.rows).T
 
 
 def in_file(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from skpursuit.data.design import Design
 from skpursuit.fit.dependence import dependent_columns
 from skpursuit.fit.exchange import exchanged
 from skpursuit.fit.least_squares import add_least_squares, start_least_squares
@@ -110,11 +111,11 @@ class OMP(Solver):
         """How columns are fitted to other losses than squared; the last digits are left to `finish`."""
         return Newton(precision=1e-6)
 
-    def _add(self, problem: Problem, state: State, j: int, column: Floats) -> State:
+    def _add(self, problem: Problem, state: State, j: int) -> State:
         """The state with one more column, or where it depends on the others with one more dropped."""
         if problem.quadratic:
-            return add_least_squares(problem, state, j, column, self.positive)
-        return self._newton().add(problem, state, j, column)
+            return add_least_squares(problem, state, j, self.positive)
+        return self._newton().add(problem, state, j)
 
     def finish(self, problem: Problem, state: State) -> State:
         if self.swaps and len(state.support) > len(self.forced):
@@ -133,7 +134,7 @@ class OMP(Solver):
             raise ValueError("swaps=True needs coefficients of both signs; leave out positive=True")
         state = start_least_squares(problem) if problem.quadratic else self._newton().start(problem)
         for j in checked_forced(self.forced, problem, self.sparsity(problem)):
-            state = self._add(problem, state, j, problem.design.columns(np.array([j]))[0])
+            state = self._add(problem, state, j)
         return self._judged(problem, state)
 
     def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
@@ -144,7 +145,7 @@ class OMP(Solver):
         found = best_column(problem, select, query, self.positive)
         if found is None:
             return replace(state, status=Status.OPTIMAL)
-        after = self._add(problem, state, *found)
+        after = self._add(problem, state, found)
         if len(after.support) > len(state.support):
             after = self._judged(problem, after)
         else:
@@ -162,33 +163,32 @@ class OMP(Solver):
         return state
 
 
-def best_column(
-    problem: Problem, select: Asks, query: Query, positive: bool = False
-) -> tuple[int, Floats] | None:
-    """The column found and its numbers, or None where none improves.
+def best_column(problem: Problem, select: Asks, query: Query, positive: bool = False) -> int | None:
+    """The column found, or None where none improves.
 
     An answer that proves nothing is made sure of first.
     """
     answer = select(query)
     for _ in range(2):
-        if len(answer.columns):
-            column = problem.design.columns(answer.columns[:1])[0]
-            if improves(column, query.r, answer, positive):
-                return int(answer.columns[0]), column
+        if len(answer.columns) and improves(problem.design, query.r, answer, positive):
+            return int(answer.columns[0])
         if answer.certificate == "exact":
             return None
         answer = select.exactly(query)
     return None
 
 
-def improves(column: Floats, r: Floats, answer: Selection, positive: bool) -> bool:
+def improves(design: Design, r: Floats, answer: Selection, positive: bool) -> bool:
     """Whether the column's gradient is not zero or, with `positive`, points the right way beyond rounding.
 
     Of an exact answer it is certain whether its entry of X^T r is zero.
     """
+    if answer.certificate == "exact" and not positive:
+        return bool(answer.g.any())
+    column = design.columns(answer.columns[:1])[0]
     if positive:
         return bool(-(column @ r) > remainder_unit(len(r)) * scaled_norm(column) * scaled_norm(r))
-    return bool(answer.g.any() if answer.certificate == "exact" else np.any(column @ r))
+    return bool(np.any(column @ r))
 
 
 def rejected(problem: Problem, before: State, after: State, select: Asks) -> State:
@@ -293,10 +293,10 @@ class MatchingPursuit(Solver):
 
     def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
         query = Query(problem.residual(state.z), 1, problem.score, state.dropped, rng, at=state)
-        found = best_column(problem, select, query)
-        if found is None:
+        j = best_column(problem, select, query)
+        if j is None:
             return replace(state, status=Status.OPTIMAL)
-        j, column = found
+        column = problem.design.columns(np.array([j]))[0]
         place = np.flatnonzero(state.support == j)
         if (
             len(place) == 0
