@@ -178,10 +178,7 @@ class PanelTile:
     def _begun(
         self, cuts: Cuts, fine: bool, panels: Indices | None = None
     ) -> Callable[[], NDArray[np.float32]]:
-        """Begin with products of cuts, of one byte or of both, of some panels or of all.
-
-        What ends it returns them.
-        """
+        """Begin with products of cuts, of one byte or both, all panels or some; what ends it returns them."""
         panels, words = self._all_panels if panels is None else panels, cuts.whole.view(np.int32)
         planes, width = [(self.codes, self.scale)], len(panels) * PANEL
         if fine:  # which may have to be read from disk

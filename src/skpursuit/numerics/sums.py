@@ -40,8 +40,8 @@ def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
         return np.stack([fixed_order_dot(lines, np.ascontiguousarray(r_m)) for r_m in r.T], axis=1)
     if len(lines) <= 2:
         return np.array([dot(line, r) for line in lines])
-    parts = [np.array(lines[i : i + TOGETHER]) for i in range(0, len(lines), TOGETHER)]
-    return np.concatenate([_dots(part, r) for part in parts])
+    starts = range(0, len(lines), TOGETHER)  # one group after the other, in the same memory
+    return np.concatenate([_dots(np.array(lines[i : i + TOGETHER]), r) for i in starts])
 
 
 def _dots(lines: Floats, r: Floats) -> Floats:
