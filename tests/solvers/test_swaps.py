@@ -58,7 +58,7 @@ def test_it_helps_on_correlated_columns():
     assert np.mean(found[True]) < 0.8 * np.mean(found[False])
 
 
-@pytest.mark.parametrize("loss", ["logistic", "huber", "poisson", Multinomial()])
+@pytest.mark.parametrize("loss", ["logistic", "huber", "poisson", "gamma", "tweedie", Multinomial()])
 def test_other_losses_get_no_worse_and_often_better(loss):
     better = 0
     for seed in range(8):
@@ -68,7 +68,7 @@ def test_other_losses_get_no_worse_and_often_better(loss):
         elif isinstance(loss, Multinomial):
             y = np.digitize(z, [-1.0, 1.0])
         else:
-            y = z if loss == "huber" else np.floor(np.exp(np.clip(z, -2, 2)))
+            y = z if loss == "huber" else 1.0 + np.floor(np.exp(np.clip(z, -2, 2)))
         plain, result = (
             minimize(X, y, OMP(4, ridge=0.01, swaps=swaps), loss=loss) for swaps in (False, True)
         )
@@ -77,6 +77,22 @@ def test_other_losses_get_no_worse_and_often_better(loss):
         assert len(result.support) == 4
         better += values[1] < values[0] * (1 - 1e-4)
     assert better
+
+
+def test_no_exchange_that_pays_is_left_where_curvature_changes_fast():
+    for seed in (4, 7):
+        X, z = made(seed, n=120)
+        y = np.random.default_rng(seed).poisson(np.exp(np.clip(z, -3, 3))).astype(float)
+
+        def fitted(columns, X=X, y=y, **how):
+            result = minimize(X[:, columns], y, OMP(5, ridge=0.01, **how), loss="poisson")
+            return result, result.objective + 0.005 * len(y) * np.sum(result.coef**2)
+
+        result, here = fitted(np.arange(30), swaps=True)
+        S = result.support.tolist()
+        others = [j for j in range(30) if j not in S]
+        for i in range(5):
+            assert min(fitted([*S[:i], *S[i + 1 :], j])[1] for j in others) > here * (1 - 1e-3)
 
 
 def test_forced_columns_stay_and_weights_count():

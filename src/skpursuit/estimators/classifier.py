@@ -25,7 +25,7 @@ from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.solvers import solver_names
 
 FEW = 150  # samples up to which 20 folds pay
-FEW_GUARD = 2.3
+FEW_GUARD = 2.6
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -195,7 +195,7 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     multi_class, shared_support, class_weight
         As in `PursuitClassifier`; one number of coefficients serves all classes.
     null_guard : "auto", float or None
-        As in `PursuitRegressorCV`; "auto" is 1.6, 2.3 for up to 150 samples, less below 100.
+        As in `PursuitRegressorCV`; "auto" is 1.6, 2.6 for up to 150 samples, less below 100.
     n_jobs, random_state, verbose, time_limit
         As in `PursuitRegressorCV`.
 

@@ -261,7 +261,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
 
     def _held_out(self, data: PathData, arena: Arena, path: list[Candidate]) -> HeldOut:
         """What the models of a path predict for rows that they have not seen, of classes the chances."""
-        models = [arena.fits(one.model) for one in path]
+        models = [arena.fits(one.judged.model) for one in path]
         found: HeldOut = []
         for f, (_, test) in enumerate(data.splits):
             known = self._knowing(data, [fold[f] for fold in models], test)
@@ -280,11 +280,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
     ) -> None:
         """Keep the chosen model of all samples, and the path it stands on."""
         chosen = choice.candidate
-        if chosen is None:
-            final = [mean_fit([fold[p] for fold in arena.fits(nothing.model)]) for p in range(len(fits[0]))]
-        elif self.selection == "average":
-            folds = arena.fits(chosen.model)
-            final = [mean_fit([fold[p] for fold in folds]) for p in range(len(fits[0]))]
+        if chosen is None or self.selection == "average":
+            final = [mean_fit(list(fits)) for fits in zip(*arena.fits((chosen or nothing).judged.model))]
         else:
             final = fits[min(path.index(chosen), len(fits) - 1)]
         result = ChosenResult(0 if chosen is None else chosen.size, arena.entries_read)
@@ -341,7 +338,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
 
     def _score(self, data: PathData, arena: Arena, path: list[Candidate], scorer: Any) -> None:
         """Have a scorer judge the models of a path, fold by fold."""
-        models = [arena.fits(candidate.model) for candidate in path]
+        models = [arena.fits(candidate.judged.model) for candidate in path]
         scores = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
             delayed(self._scores_of_fold)(data, [folds[f] for folds in models], test, scorer)
             for f, (_, test) in enumerate(data.splits)
@@ -425,7 +422,7 @@ def _fold_scores(candidate: Candidate, tests: Floats) -> Floats:
     """Scores of a scorer, or minus the mean loss of each fold."""
     if candidate.scores is not None:
         return candidate.scores
-    return -candidate.fold_losses * candidate.arena.loss_unit / tests
+    return -candidate.judged.fold_losses * candidate.arena.loss_unit / tests
 
 
 def _predicting(model: Any, z: list[Floats]) -> Any:

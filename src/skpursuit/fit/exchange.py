@@ -9,9 +9,10 @@ curvature along column j. Dropping column i costs w_i^2 / A_ii, and adding j aft
     (g_j + w_i h_ij / A_ii)^2 / (d_j + h_ij^2 / A_ii),
 
 both twice the change of the objective. For squared loss this is exact, and the rows of G are Gram columns,
-which are kept: a look at all k d pairs reads nothing of X. For other losses it is Newton's model of the
-objective. Either way it is a proposal: the new support is fitted, and taken only if the objective is lower.
-So exchanges end.
+which are kept: a look at all k d pairs reads nothing of X. For other losses both are Newton's models of the
+objective, and the second is far off where curvature changes fast, as that of Poisson does: there the columns
+that are cheap to drop are dropped one by one, and g is the gradient of the model without. Either way it is a
+proposal: the new support is fitted, and taken only if the objective is lower. So exchanges end.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 from skpursuit.data.grams import GRAM_WIDTH, gram_column
 from skpursuit.fit.least_squares import refit_least_squares
 from skpursuit.fit.newton import Newton
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top
 from skpursuit.problem.state import State
@@ -34,24 +35,18 @@ WORTH = 1e-7  # of the objective of the zero model: the least gain of an exchang
 DEPENDENT = 1e-9  # of the square of a column: what is left of one that is as good as a combination
 MOST = 100  # exchanges in a row
 CHUNK = 2**20  # pairs that are looked at together
+TRIED = 8  # columns that are dropped to see whether another is better, with other losses
 
 
-class Model(NamedTuple):
-    """The objective around a fit: rows of X^T C X, its diagonal, minus the gradient, and the penalties."""
-
-    rows: Floats
-    diagonal: Floats
-    g: Floats
-    penalties: Floats
+Model = tuple[Floats, Floats, Floats]  # rows of X^T C X, its diagonal, and the penalties
 
 
-class Pair(NamedTuple):
-    """Twice the gain of an exchange, the position of the column that goes, the one that comes, and rivals."""
+class Pairs(NamedTuple):
+    """Exchanges, the best first, one for each position whose column may go, and the columns that come."""
 
-    gain: float
-    gone: int
-    come: int
-    likely: Indices
+    gain: Floats  # twice what the objective falls
+    gone: Indices
+    come: Indices
 
 
 def exchanged(problem: Problem, state: State, fixed: int = 0) -> State:
@@ -60,34 +55,52 @@ def exchanged(problem: Problem, state: State, fixed: int = 0) -> State:
         return _exchanged_squared(problem, state, fixed)
     least = WORTH * abs(problem.value(np.zeros_like(state.z)))
     for _ in range(MOST):
-        pair = _best_by_newton(problem, state, fixed)
-        if pair is None or not pair.gain > 2 * least:
-            return state
-        after = Newton().exchange(problem, state, pair.gone, pair.come)
-        if after is None or not _value(problem, after) < _value(problem, state) - least:
-            return state
+        after = _after_exchange(problem, state, fixed, least)
+        if after is None:
+            break
         state = replace(after, memory=state.memory, status=state.status)
     return state
 
 
-def _best_by_newton(problem: Problem, state: State, fixed: int) -> Pair | None:
-    """The best exchange by Newton's model of the objective.
+def _after_exchange(problem: Problem, state: State, fixed: int, least: float) -> State | None:
+    """The state after the first exchange that pays, of the columns that cost least to drop.
 
-    Curvatures along all columns would take the squares of X: norms guess them, for a short list.
+    Newton's model says what dropping costs. Then the model without the column is fitted, and its gradient and
+    the curvature that it leaves say which column is to come.
     """
-    design, curvature = problem.design, problem.curvature(state.z)
+    design, columns, bound = problem.design, state.factor.columns.rows, _value(problem, state) - least
+    curvature = problem.curvature(state.z)
     curvature = curvature if curvature.ndim == 1 else curvature.mean(axis=1)
-    rows = design.product((design.columns(state.support) * curvature).T).T
-    g, penalties = -design.product(problem.residual(state.z)), problem.penalties(np.arange(len(rows.T)))
     guessed = design.norms(0) ** 2 * (curvature.sum() / problem.row_weights.sum())
-    pair = best_pair(Model(rows, guessed, g, penalties), state.support, state.coef, fixed)
-    if pair is None:
+    rows, penalties = design.product((columns * curvature).T).T, problem.penalties(np.arange(len(guessed)))
+    known = _inverse((rows, guessed, penalties), state.support)
+    if known is None:
         return None
-    short = np.union1d(state.support, pair.likely)
-    columns = design.columns(short, keep=False)
-    model = Model(rows[:, short], (columns * columns) @ curvature, g[short], penalties[short])
-    pair = best_pair(model, np.searchsorted(short, state.support), state.coef, fixed)
-    return None if pair is None else pair._replace(come=int(short[pair.come]))
+    H, a, left, floor = known
+    w = state.coef.reshape(len(state.coef), -1)
+    costs = np.vecdot(w, w)[fixed:] / a[fixed:]
+    for gone in (fixed + np.argsort(costs, kind="stable")[:TRIED]).tolist():
+        g = _gradient_without(problem, state, gone)
+        room = left + H[gone] ** 2 / a[gone]
+        scores = g / np.maximum(room, floor)
+        scores[state.support] = -1.0
+        short = top(scores, GRAM_WIDTH)  # norms guess curvatures, which would take the squares of X
+        block = design.columns(short, keep=False)
+        room = room[short] + (block * block) @ curvature - guessed[short]
+        come = int(short[np.argmax(g[short] / np.maximum(room, floor[short]))])
+        after = Newton().exchange(problem, state, gone, come)
+        if after is not None and _value(problem, after) < bound:
+            return after
+    return None
+
+
+def _gradient_without(problem: Problem, state: State, gone: int) -> Floats:
+    """Squared gradients of the model without the column at a position, summed over targets."""
+    support, coef = np.delete(state.support, gone), np.delete(state.coef, gone, axis=0)
+    columns = np.delete(state.factor.columns.rows, gone, axis=0)
+    _, z, _ = Newton(precision=1e-6).fit(problem, support, columns, coef)
+    g = problem.design.product(problem.residual(z))
+    return np.vecdot(g, g) if g.ndim == 2 else g * g
 
 
 def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
@@ -97,12 +110,12 @@ def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
     rows, coef = _gram_rows(problem, support, state.z), state.coef
     for _ in range(MOST):
         g = problem.xty - (coef.T @ rows).T
-        pair = best_pair(Model(rows, diagonal, g, penalties), support, coef, fixed)
-        if pair is None or not pair.gain > 2 * least:
+        pairs = best_pairs((rows, diagonal, penalties), g, support, coef, fixed)
+        if not (len(pairs.gain) and pairs.gain[0] > 2 * least):
             break
-        support = np.append(np.delete(support, pair.gone), pair.come)
-        new = gram_column(design, pair.come, partial(_first, pair.likely))
-        rows = np.vstack([np.delete(rows, pair.gone, axis=0), new])
+        support = np.append(np.delete(support, pairs.gone[0]), pairs.come[0])
+        new = gram_column(design, int(pairs.come[0]), partial(_first, pairs.come[:GRAM_WIDTH]))
+        rows = np.vstack([np.delete(rows, pairs.gone[0], axis=0), new])
         coef = np.linalg.solve(rows[:, support] + np.diag(penalties[support]), problem.xty[support])
     if support is state.support:
         return state
@@ -129,28 +142,38 @@ def _gram_rows(problem: Problem, support: Indices, z: Floats) -> Floats:
     return np.stack([gram_column(design, j, likely) for j in support.tolist()])
 
 
-def best_pair(model: Model, support: Indices, coef: Floats, fixed: int) -> Pair | None:
-    """The best exchange; None where the support cannot be told apart or no column may go."""
-    rows, diagonal, g, penalties = model
+def _inverse(model: Model, support: Indices) -> tuple[Floats, Floats, Floats, Floats] | None:
+    """A G, the diagonal of A, what the support leaves of curvatures and the least of it that counts.
+
+    None where columns of the support cannot be told apart.
+    """
+    rows, diagonal, penalties = model
     try:
         A = np.linalg.inv(rows[:, support] + np.diag(penalties[support]))
     except np.linalg.LinAlgError:
         return None
-    H, a = A @ rows, np.diag(A)
+    H = A @ rows
+    left = np.maximum(diagonal + penalties - np.einsum("ij,ij->j", rows, H), 0.0)
+    return H, np.diag(A), left, np.where(diagonal > 0, DEPENDENT * diagonal, 1.0)
+
+
+def best_pairs(model: Model, g: Floats, support: Indices, coef: Floats, fixed: int) -> Pairs:
+    """The best exchange of each column that may go; g is minus the gradient."""
+    known = _inverse(model, support)
+    if known is None:
+        return Pairs(np.empty(0), NO_COLUMNS, NO_COLUMNS)
+    H, a, left, floor = known
     w, g = coef.reshape(len(coef), -1), g.reshape(len(g), -1)
-    left = diagonal + penalties - np.einsum("ij,ij->j", rows, H)
-    floor = np.where(diagonal > 0, DEPENDENT * diagonal, 1.0)
-    best: Pair | None = None
-    step = max(1, CHUNK // len(diagonal))
+    most, come = np.full(len(support), -np.inf), np.zeros(len(support), dtype=np.intp)
+    step = max(1, CHUNK // len(left))
     for start in range(fixed, len(support), step):
         part = slice(start, start + step)
-        gain = _gains(H[part], a[part], w[part], g, np.maximum(left, 0.0), floor)
+        gain = _gains(H[part], a[part], w[part], g, left, floor)
         gain[:, support] = -np.inf
-        i, j = np.unravel_index(np.argmax(gain), gain.shape)
-        if best is None or gain[i, j] > best.gain:
-            rivals = gain.argmax(axis=1)[np.argsort(-gain.max(axis=1), kind="stable")]
-            best = Pair(float(gain[i, j]), start + int(i), int(j), rivals[:GRAM_WIDTH])
-    return best if best is not None and np.isfinite(best.gain) else None
+        most[part], come[part] = gain.max(axis=1), gain.argmax(axis=1)
+    order = np.argsort(-most, kind="stable")
+    order = order[np.isfinite(most[order])]
+    return Pairs(most[order], order, come[order])
 
 
 def _gains(H: Floats, a: Floats, w: Floats, g: Floats, left: Floats, floor: Floats) -> Floats:

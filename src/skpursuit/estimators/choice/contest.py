@@ -80,20 +80,10 @@ class Candidate:
     scores: Floats | None = None  # of a scorer, one for each fold
     config: Any = None  # what makes the path again
 
-    @property
-    def model(self) -> Any:
-        """The models, as the arena knows them."""
-        return self.judged.model
-
-    @property
-    def fold_losses(self) -> Floats:
-        """Sum of the losses of the test rows of each fold."""
-        return self.judged.fold_losses
-
     @cached_property
     def held_out(self) -> float:
         """Mean loss over the tests, in units of the arena."""
-        return float(self.fold_losses.sum() / self.arena.folds.judged.sum())
+        return float(self.judged.fold_losses.sum() / self.arena.folds.judged.sum())
 
     @property
     def loss(self) -> float:
@@ -108,7 +98,7 @@ class Candidate:
     @cached_property
     def features(self) -> float:
         """Columns with coefficients, on average over the folds."""
-        return self.arena.features(self.model)
+        return self.arena.features(self.judged.model)
 
     def t_against(self, other: Candidate) -> float:
         """How many standard errors this is better than another: over rows, or folds where a scorer judges."""

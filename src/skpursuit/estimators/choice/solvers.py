@@ -160,7 +160,7 @@ class SolverArena(Arena):
         unit, path = grams.loss_unit, []
         for one in grams.followed("omp", ridge, models, self.patience):
             rows = partial(rows_in_units, one.judged, unit)
-            judged = Judged(grams.fits(one.model), one.fold_losses * unit, rows)
+            judged = Judged(grams.fits(one.judged.model), one.judged.fold_losses * unit, rows)
             path.append(Candidate(self, "omp", ridge, one.size, judged, config=config))
         return path
 

@@ -115,7 +115,7 @@ class SquaredArena(Arena):
                 path = self._path(family, ridge)
                 yield path
                 if family == "swap" and ridge > LEAST_RIDGE:
-                    models = ((one.size, relaxed(self.squared, one.model)) for one in path)
+                    models = ((one.size, relaxed(self.squared, one.judged.model)) for one in path)
                     yield self.followed("relaxed", ridge, models)
 
     def _path(self, family: str, ridge: float) -> list[Candidate]:
