@@ -176,6 +176,18 @@ def test_selection_sparse_has_fewer_features_and_average_is_the_mean_of_the_fold
     np.testing.assert_allclose(-best.scores_.mean(axis=0), table["loss"][chosen][: best.scores_.shape[1]])
 
 
+def test_boosted_classifiers_take_as_many_steps_on_all_rows_as_on_the_folds():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((62, 2))
+    y = X[:, 0] + 0.5 * rng.standard_normal(62) > 0
+    model = PursuitClassifierCV(ridges=[1.0]).fit(X, y)  # too large: boosting wins, where it has arrived
+    boosted = model.cv_losses_["family"] == "boost"
+    assert model.choice_["family"] == "boost"
+    assert len(model.path_sizes_) == model.scores_.shape[1] == boosted.sum()
+    place = model.cv_losses_["loss"][boosted].argmin()
+    np.testing.assert_array_equal(model.coef_path_[place], model.coef_[0, model.path_features_])
+
+
 @pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
 @pytest.mark.parametrize("shared", [False, True])
 def test_many_classes_sparse_X_and_weights(multi_class, shared):

@@ -95,6 +95,21 @@ def test_no_exchange_that_pays_is_left_where_curvature_changes_fast():
             assert min(fitted([*S[:i], *S[i + 1 :], j])[1] for j in others) > here * (1 - 1e-3)
 
 
+def test_other_losses_find_the_exchanges_among_few_columns():
+    for seed in (3, 5, 7, 8):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((80, 3)) @ rng.standard_normal((3, 8)) + 0.5 * rng.standard_normal((80, 8))
+        y = np.where(X @ rng.standard_normal(8) + rng.logistic(size=80) > 0, 1.0, -1.0)
+        result = minimize(X, y, OMP(3, swaps=True), loss="logistic")
+        S = result.support.tolist()
+        for i in range(3):
+            for j in set(range(8)) - set(S):
+                other = minimize(X[:, [*S[:i], *S[i + 1 :], j]], y, OMP(3), loss="logistic")
+                assert other.objective > result.objective * (1 - 1e-3)
+        everything = minimize(X, y, OMP(8, swaps=True), loss="logistic")
+        assert sorted(everything.support.tolist()) == list(range(8))
+
+
 def test_forced_columns_stay_and_weights_count():
     for seed in range(6):
         X, y = made(seed)

@@ -74,7 +74,7 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
     guessed = design.norms(0) ** 2 * (curvature.sum() / problem.row_weights.sum())
     rows, penalties = design.product((columns * curvature).T).T, problem.penalties(np.arange(len(guessed)))
     known = _inverse((rows, guessed, penalties), state.support)
-    if known is None:
+    if known is None or len(state.support) == len(guessed):
         return None
     H, a, left, floor = known
     w = state.coef.reshape(len(state.coef), -1)
@@ -83,7 +83,7 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
         g = _gradient_without(problem, state, gone)
         room = left + H[gone] ** 2 / a[gone]
         scores = g / np.maximum(room, floor)
-        scores[state.support] = -1.0
+        scores[state.support] = -np.inf
         short = top(scores, GRAM_WIDTH)  # norms guess curvatures, which would take the squares of X
         block = design.columns(short, keep=False)
         room = room[short] + (block * block) @ curvature - guessed[short]

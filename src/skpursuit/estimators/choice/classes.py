@@ -127,8 +127,8 @@ class ClassArena(Arena):
         """The models of a path, fitted on all rows by the same schedule."""
         whole = self.folds.whole()
         boosted = path[0].family == "boost"
-        models = self._boosted(whole) if boosted else self._models(whole, path[0].ridge)
-        return [self.fits(judged.model)[0] for (_, judged), _ in zip(models, path)]
+        models = self._boosted(whole, ends=False) if boosted else self._models(whole, path[0].ridge)
+        return [self.fits(judged.model)[0] for _, (_, judged) in zip(path, models)]
 
     def _start(self, folds: Folds) -> list[list[Growth]]:
         intercept = self.data.fit_intercept
@@ -159,8 +159,11 @@ class ClassArena(Arena):
                 means = np.asarray(rows @ train) / model.total
             model.fit(rows, means, ridge)
 
-    def _boosted(self, folds: Folds) -> Iterator[tuple[int, Judged]]:
-        """Small steps along the columns with the largest gradients, in units of a bound of the curvature."""
+    def _boosted(self, folds: Folds, ends: bool = True) -> Iterator[tuple[int, Judged]]:
+        """Small steps along the columns with the largest gradients, in units of a bound of the curvature.
+
+        Where it `ends` it does so once it has arrived.
+        """
         models = self._start(folds)
         every = [model for growth in models for model in growth]
         y, z = (np.hstack([part(model) for model in every]) for part in (lambda m: m.y, lambda m: m.z))
@@ -190,7 +193,7 @@ class ClassArena(Arena):
                     model.coef, model.z = coef[model.columns, p : p + 1], z[:, p : p + 1]
                     model.intercept = intercepts[p : p + 1].copy()
                 yield step, self._judged(models, folds)
-                if np.abs(change).max() <= ARRIVED * steepest:
+                if ends and np.abs(change).max() <= ARRIVED * steepest:
                     return
 
     def _likely(self, r: Floats) -> Indices:
