@@ -9,6 +9,9 @@
     python benchmarks/dask_faults.py trips   # what a trip costs
     python benchmarks/dask_faults.py against   # an array in memory against two workers
     python benchmarks/dask_faults.py tall   # what the client needs for 10^7 rows
+    python benchmarks/dask_faults.py basis   # rows of the basis on the workers against those on the driver
+
+With `--limit 2MB` the rows of the basis are on the workers in the scenes of kill, lost, restart and workers.
 
 X is made in chunks by a function of their number, as a reader of files would make them.
 """
@@ -38,7 +41,7 @@ from skpursuit import OMP, Checkpoint, as_design, minimize
 from skpursuit.data.dask_cluster import ClusterError
 
 COLUMNS, CHUNK, ATOMS = 2000, 2048, 30
-LIMIT = "2GB"  # of the client; with 2MB the rows of the basis are on the workers
+LIMIT = "2GB"  # of the client
 
 
 def chunk(number: int, columns: int, rows: int) -> np.ndarray:
@@ -335,6 +338,26 @@ def tall(options) -> None:
     client.close(), made.close()
 
 
+def basis(options) -> None:
+    """Steps of exact OMP on 2.1 million rows: the basis on the workers, and in a file of the driver."""
+    rows, columns, chunks, k = 2**18, 32, 8, 28
+    made, client = cluster(2, "4GB")
+    X, y = make_x(chunks, columns, rows), np.random.default_rng(0).standard_normal(chunks * rows)
+    for away in (True, False):
+        design = as_design(X, memory_limit="50MB")
+        design.store.has_workers = away
+        minimize(design, y, OMP(n_nonzero_coefs=2), "exact")
+        before, began, trips = anonymous(), time.perf_counter(), design.store.cluster.trips
+        with peaks(lambda: [os.getpid()]) as tops:
+            minimize(design, y, OMP(n_nonzero_coefs=k), "exact")
+        spent, trips = time.perf_counter() - began, design.store.cluster.trips - trips
+        print(
+            f"basis on the {'workers' if away else 'driver'}: {trips} trips for {k} steps, "
+            f"{1000 * spent / k:.0f} ms a step; the client grew by {tops[os.getpid()] - before:.0f} MB"
+        )
+    client.close(), made.close()
+
+
 def against(options) -> None:
     """One process with an array against two workers that have the chunks in memory already."""
     made, client = cluster(2, "4GB")
@@ -379,7 +402,7 @@ def trips(options) -> None:
 
 PARTS = {
     part.__name__: part
-    for part in (kill, lost, memory, beyond, tall, restart, child, workers, trips, against)
+    for part in (kill, lost, memory, beyond, tall, basis, restart, child, workers, trips, against)
 }
 
 if __name__ == "__main__":
