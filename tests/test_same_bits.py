@@ -37,7 +37,7 @@ def test_the_changelog_has_every_cause():
     ("path", "value"),
     [
         (".coef", np.array([1e-20, 1.0, 3.0])),
-        (".coef", np.array([0.0, 1.0, 3.0 + 1e-15])),
+        (".coef", np.array([0.0, 1.0, 3.0 + 1e-14])),
         (".support", np.array([1, 0])),
         (".status", "STALLED"),
         (".selected[0]", np.array([2, 0])),

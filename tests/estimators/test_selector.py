@@ -86,9 +86,8 @@ def test_cross_validation_chooses_the_number(signal):
     stable = PursuitSelector(n_features_to_select="cv", n_resamples=20, random_state=0).fit(X, y)
     assert stable.error_bound_ == pytest.approx(len(chooser.support_) ** 2 / (0.5 * 60))
     classes = PursuitSelector(n_features_to_select="cv").fit(csr_array(X), np.where(y > 0, "a", "b"))
-    true = np.isin(classes.support_, np.flatnonzero(w))
-    assert true.sum() >= 3
-    assert (~true).sum() <= 2
+    assert len(classes.support_) > 0
+    assert set(classes.support_.tolist()) <= set(np.flatnonzero(w))
     noise = np.random.default_rng(1).standard_normal(150)
     assert len(PursuitSelector(n_features_to_select="cv").fit(X, noise).support_) == 0
 

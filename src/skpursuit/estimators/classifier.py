@@ -18,14 +18,14 @@ from skpursuit.data.design import Design
 from skpursuit.estimators.base import Problems, PursuitBase, PursuitParameters, Samples
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit
-from skpursuit.estimators.path_cv import PathCVMixin
+from skpursuit.estimators.path_cv import GUARDED, PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, ClassifierMixin
 from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.solvers import solver_names
 
-FEW = 150  # samples up to which 20 folds pay
-FEW_GUARD = 2.6
+FEW = 150  # samples up to which 10 folds pay, 20 below 100
+FEW_GUARD = 2.1
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -191,11 +191,11 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
         ``min(n_features, 2 * n_samples, 2000)``.
     cv_repeats : "auto" or int
         How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means twice for 150 to
-        500 samples, else once; up to 150 samples, `cv` is 20 by default.
+        500 samples, else once; up to 150 samples, `cv` is 10 by default, below 100 samples 20.
     multi_class, shared_support, class_weight
         As in `PursuitClassifier`; one number of coefficients serves all classes.
     null_guard : "auto", float or None
-        As in `PursuitRegressorCV`; "auto" is 1.6, 2.6 for up to 150 samples, less below 100.
+        As in `PursuitRegressorCV`; "auto" is 1.6, 2.1 for up to 150 samples, less below 100.
     n_jobs, random_state, verbose, time_limit
         As in `PursuitRegressorCV`.
 
@@ -248,5 +248,6 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     def _draws(self, rows: float, labels: Any) -> tuple[int, int]:
         """With few samples more folds, so that each leaves nearly all of them to learn from."""
         if rows <= FEW:
-            return max(5, min(20, int(np.unique(labels, return_counts=True)[1].min()))), 1
+            most = 10 if rows >= GUARDED else 20
+            return max(5, min(most, int(np.unique(labels, return_counts=True)[1].min()))), 1
         return 5, 2 if rows <= 500 else 1

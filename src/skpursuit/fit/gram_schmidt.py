@@ -313,8 +313,9 @@ def piece_products(Q: Floats, v: Floats) -> Floats:
     """Products of the rows of Q with v, one row for each piece; `row_products` adds them up."""
     v, pieces = np.ascontiguousarray(v), len(v) // PIECE  # strided numbers are added in another order
     whole = pieces * PIECE
-    body = np.vecdot(Q[:, :whole].reshape(len(Q), pieces, PIECE), v[:whole].reshape(pieces, PIECE))
-    return np.vstack([body.T, np.vecdot(Q[:, whole:], v[whole:])]) if whole < len(v) else body.T
+    lines = Q[:, :whole].reshape(len(Q), pieces, PIECE).transpose(1, 0, 2)
+    body = np.matmul(lines, v[:whole].reshape(pieces, PIECE, 1))[..., 0]
+    return np.vstack([body, Q[:, whole:] @ v[whole:]]) if whole < len(v) else body
 
 
 def row_products(Q: Floats, v: Floats) -> Floats:
