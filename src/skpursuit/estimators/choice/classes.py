@@ -84,7 +84,6 @@ class ClassArena(Arena):
         self.limited = most is None and self.most < d
         small = not issparse(self.rows) and self.rows.size * folds.shape[0] <= MOST_BOOSTED
         self.boosts = small and max(self.outputs) == 1
-        self.entries_read = 0
 
     # -- judging ------------------------------------------------------------------------------------------
 
@@ -160,10 +159,7 @@ class ClassArena(Arena):
             model.fit(rows, means, ridge)
 
     def _boosted(self, folds: Folds, ends: bool = True) -> Iterator[tuple[int, Judged]]:
-        """Small steps along the columns with the largest gradients, in units of a bound of the curvature.
-
-        Where it `ends` it does so once it has arrived.
-        """
+        """Steps, in units of a bound of the curvature, along the largest gradients; it `ends` on arrival."""
         models = self._start(folds)
         every = [model for growth in models for model in growth]
         y, z = (np.hstack([part(model) for model in every]) for part in (lambda m: m.y, lambda m: m.z))
