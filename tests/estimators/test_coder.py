@@ -8,6 +8,7 @@ from sklearn.linear_model import orthogonal_mp_gram
 from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, CoSaMP, PursuitCoder, minimize
+from tests.support.process import run_code
 
 
 def gaussian(d=128, n=64, m=60, seed=0):
@@ -272,3 +273,32 @@ def test_a_dictionary_that_float32_cannot_hold_is_refused(scale):
     assert coder.transform(np.ones((1, 4))).nnz == 1
     with pytest.raises(ValueError, match="dictionary leaves the range of float32"):
         coder.transform(np.ones((1, 4), dtype=np.float32))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_codes_without_a_kernel_are_those_of_the_kernel(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    d, n, m = rng.integers([2, 2, 1], [80, 40, 60])
+    atoms, signals = rng.standard_normal((d, n)), rng.standard_normal((m, n))
+    if seed % 3 == 0:  # ties, equal and dependent atoms, signals that are coded without a remainder
+        atoms, signals = np.round(atoms), np.round(signals)
+        signals[::2] = rng.integers(-2, 3, (len(signals[::2]), d)) @ atoms
+    signals[: m // 8] = 0.0
+    if seed % 5 == 0:
+        atoms, signals = atoms.astype(np.float32), signals.astype(np.float32)
+    coder = PursuitCoder(atoms, int(rng.integers(1, min(n, d) + 1)), tol=[None, 0.3 * n][seed % 2])
+    short = coder.transform(signals)
+    monkeypatch.setattr("skpursuit.coding.encoder.SMALL_CODING", 0)
+    kernel = coder.transform(signals)
+    np.testing.assert_array_equal(short.indptr, kernel.indptr)
+    np.testing.assert_array_equal(short.indices, kernel.indices)
+    np.testing.assert_allclose(short.data, kernel.data, rtol=1e-9 if atoms.dtype == np.float64 else 1e-3)
+
+
+def test_a_small_batch_loads_no_compiler():
+    code = (
+        "import sys, numpy as np; from skpursuit import PursuitCoder; rng = np.random.default_rng(0);"
+        "codes = PursuitCoder(rng.standard_normal((64, 32)), 5).transform(rng.standard_normal((100, 32)));"
+        "assert codes.nnz == 500; assert 'numba' not in sys.modules"
+    )
+    run_code(code)

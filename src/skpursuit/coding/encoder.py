@@ -3,7 +3,8 @@
 Signals are coded in blocks whose size follows from the shapes alone: one matrix product gives the
 correlations of a whole block, a kernel codes its signals one by one, and threads share the blocks, so that
 their number changes no bit. The signals share Gram rows of the atoms: all of them where they fit the memory
-limit, else those that a block asks for. This is the one sanctioned loop beside `minimize`.
+limit, else those that a block asks for. A few signals are coded without a kernel where that is clear
+(`small.py`). This is the one sanctioned loop beside `minimize`.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
+from skpursuit.coding.small import code_clear_signals
 from skpursuit.data.progress import current
-from skpursuit.kernels.batch import PENDING, cosamp_block, omp_block
-from skpursuit.kernels.batch_types import Block, Codes, Dictionary, Limits
+from skpursuit.kernels.batch_types import PENDING, Block, Codes, Dictionary, Limits
+from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.lent import lent
 from skpursuit.numerics.threads import share
-from skpursuit.numerics.tuning import CODING_BLOCK, CODING_WORK, PACKED_ROWS
+from skpursuit.numerics.tuning import CODING_BLOCK, CODING_WORK, PACKED_ROWS, SMALL_CODING, SMALL_DICTIONARY
 from skpursuit.problem.units import scaled_ridge
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices, values and counts of the codes of one block
 
-KERNELS = {"omp": omp_block, "cosamp": cosamp_block}
 WORK = {"omp": 1, "cosamp": 9}  # about so many times k^2 (d + n) multiply-adds a signal
 VANISHING = 2.0**-60  # of the largest atom: float32 proposals tell nothing of smaller ones
 
@@ -62,9 +63,13 @@ class Encoder:
     config : CodingConfig
     expected : int, optional
         Number of signals to come. For a few of them only the Gram rows they ask for are computed.
+    alone : bool
+        Whether these are all, so that a few of them need not wait for a compiler.
     """
 
-    def __init__(self, atoms: np.ndarray, config: CodingConfig, expected: int | None = None) -> None:
+    def __init__(
+        self, atoms: np.ndarray, config: CodingConfig, expected: int | None = None, alone: bool = False
+    ) -> None:
         d, n = atoms.shape
         self.config, self.dtype, self.shape = config, atoms.dtype, (d, n)
         self.exponent = int(_exponents(np.abs(atoms).max(initial=0.0), atoms.dtype))
@@ -88,9 +93,21 @@ class Encoder:
             refit=bool(config.refit),
             penalty=scaled_ridge(n * float(config.ridge), -2 * self.exponent),
         )
+        self.gram: np.ndarray | None = None  # in float64, for `small.py`
         few = expected is not None and expected * self.k < d
-        if not few and 4 * d * d <= config.memory_limit:
+        if alone and expected is not None and self._is_small(expected):
+            wide = scaled.astype(np.float64)
+            with one_thread():
+                self.gram = wide @ wide.T
+        elif not few and 4 * d * d <= config.memory_limit:
             self.dictionary = self._with_all_rows(self.dictionary)
+
+    def _is_small(self, expected: int) -> bool:
+        """Whether so many signals are coded in less time than it takes to load a kernel."""
+        (d, n), k = self.shape, self.k
+        work = expected * d * k * (6 + k // 2) + d * d * n // 10
+        plain = self.config.solver == "omp" and self.limits.penalty == 0.0
+        return plain and work <= SMALL_CODING and d <= SMALL_DICTIONARY
 
     @property
     def _work(self) -> int:
@@ -154,17 +171,21 @@ class Encoder:
         """Run the kernel until no signal asks for a Gram row that is not there."""
         size, d, dictionary = len(block.signals), self.shape[0], self.dictionary
         codes = Codes(np.zeros((size, self.k), np.int32), np.zeros((size, self.k)), np.full(size, PENDING))
-        while True:
+        if self.gram is not None:
+            code_clear_signals(block, dictionary.atoms, self.gram, self.k, codes)
+        while (codes.counts == PENDING).any():
+            from skpursuit.kernels import batch
+
             wanted = np.zeros(d, bool)
-            KERNELS[self.config.solver](block, dictionary, self.limits, codes, wanted)
+            kernel = batch.omp_block if self.config.solver == "omp" else batch.cosamp_block
+            kernel(block, dictionary, self.limits, codes, wanted)
             new = np.flatnonzero(wanted)
-            if len(new) == 0:
-                return codes
             if size > 1 and 4 * d * (len(dictionary.gram) + len(new)) > self.config.memory_limit:
                 halves = (slice(None, size // 2), slice(size // 2, None))
                 parts = [self._codes(Block(*(x[half] for x in block))) for half in halves]
                 return Codes(*(np.concatenate(pair) for pair in zip(*parts)))
             dictionary = self._with_rows(dictionary, new)
+        return codes
 
     def _with_rows(self, dictionary: Dictionary, new: np.ndarray) -> Dictionary:
         """Add the Gram rows of the atoms ``new``."""
@@ -196,7 +217,7 @@ def make_encoder(atoms: np.ndarray, dtype: np.dtype, config: CodingConfig, expec
         raise ValueError(
             "dictionary leaves the range of float32, the signals' dtype; scale it, or use float64 signals"
         )
-    return Encoder(cast, config, expected)
+    return Encoder(cast, config, expected, alone=True)
 
 
 def _no_codes(count: int, dtype: np.dtype) -> Part:

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn import get_config
 from sklearn.utils.validation import check_array
 
-from skpursuit.coding.encoder import KERNELS, CodingConfig, Encoder, make_encoder
+from skpursuit.coding.encoder import WORK, CodingConfig, Encoder, make_encoder
 from skpursuit.estimators.base import FLOATS, Watched, trusted, watched
 from skpursuit.estimators.checks import a_choice, check_parameters
 from skpursuit.estimators.lazy import lazy_on_dask
@@ -261,7 +261,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
     def _check(self) -> None:
         check_parameters(
             self,
-            solver=a_choice(*KERNELS),
+            solver=a_choice(*WORK),
             n_jobs=check_count,
             ridge=partial(check_size, optional=False),
             dictionary=lambda name, value: check_table(value, name),

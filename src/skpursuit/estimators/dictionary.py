@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skpursuit.coding.dictionary import CodeStatistics, from_signals
-from skpursuit.coding.encoder import KERNELS, CodingConfig, make_encoder
+from skpursuit.coding.encoder import WORK, CodingConfig, make_encoder
 from skpursuit.data.progress import current
 from skpursuit.estimators.base import FLOATS, watched
 from skpursuit.estimators.checks import a_choice, a_count, check_parameters
@@ -169,7 +169,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         """The signals as an array of floats, after a check of the parameters."""
         check_parameters(
             self,
-            solver=a_choice(*KERNELS),
+            solver=a_choice(*WORK),
             n_jobs=check_count,
             max_iter=a_count,
             random_state=partial(check_seed, generator=False),

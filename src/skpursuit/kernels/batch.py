@@ -24,11 +24,10 @@ from skpursuit.kernels.batch_select import (
     select,
     set_residual,
 )
-from skpursuit.kernels.batch_types import Factor, Work
+from skpursuit.kernels.batch_types import PENDING, Factor, Work
 
-COMPILED_WITH = "732ac3bc2767"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "e07ae8a5d856"  # digest of these files: Numba notes changes of its own file only
 
-PENDING = -1
 DOUBT = 1e-4  # squared share of an atom left over by the others, below which it is computed from the atoms
 SHARP = 1e-2  # squared share of an atom left over by the others, above which no digits are lost
 REFINEMENTS = 24  # at most: each gains the digits that the factor has, while steps get shorter

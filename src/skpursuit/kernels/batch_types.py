@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+PENDING = -1  # count of a code that is not known yet
+
 
 class Dictionary(NamedTuple):
     """Atoms in rows, their float32 copy, and the Gram rows known so far.
