@@ -22,6 +22,7 @@ from skpursuit import (
     PursuitRegressorCV,
     datasets,
 )
+from skpursuit.estimators import path
 from skpursuit.estimators.summary import html_table
 
 PLAIN = {
@@ -40,6 +41,14 @@ def signal():
 @pytest.fixture
 def classes():
     return make_classification(240, 20, n_informative=5, n_classes=3, random_state=0)
+
+
+def test_no_size_is_run_beyond_the_one_at_which_a_path_ends(signal, monkeypatch):
+    runs, fit = [], path.fit_linear
+    monkeypatch.setattr(path, "fit_linear", lambda *args: runs.append(args) or fit(*args))
+    model = PursuitRegressorCV(solver="cosamp", max_nonzero_coefs=25).fit(*signal)
+    assert len(model.path_sizes_) < 25
+    assert len(runs) == (5 + 1) * len(model.path_sizes_)  # on each fold, and on all samples
 
 
 @pytest.mark.parametrize("solver", ["omp", "mp", "cosamp"])

@@ -190,9 +190,8 @@ class PanelCodes:
         others: list[Floats] = []
         for place, (part, loss, *more) in self.store.run(fn, args, self.keep):
             g[:, place.cols] += part
-            np.maximum(
-                losses[place.i], loss, out=losses[place.i]
-            )  # unlike processors may lose unlike amounts
+            # Unlike processors may lose unlike amounts.
+            np.maximum(losses[place.i], loss, out=losses[place.i])
             if place.j == 0:  # these are of the residual
                 others += more
         unit = 2 * self.terms * EPS

@@ -31,7 +31,6 @@ from skpursuit.problem.losses import Loss
 from skpursuit.problem.units import exponent_of
 
 TINY = 1e-10  # share of a column that keeps dependent ones solvable
-
 MOST_BYTES = 2**31  # of columns of all folds at once
 
 
@@ -136,8 +135,10 @@ class SolverArena(Arena):
     def _models(self, config: FitConfig) -> Iterator[tuple[int, Judged]]:
         """Models of all folds, size by size; where their factors need much memory, fold after fold."""
         n_folds, n = self.folds.shape
-        small = self.base.store.in_memory and 8 * n_folds * n * self.most <= MOST_BYTES
-        group, watch, sizes = PATIENCE if small else self.most + 1, current(), count(1)
+        nested = config.kind.nested_path  # else each size is a run of its own, of which nothing is kept
+        small = not nested or (self.base.store.in_memory and 8 * n_folds * n * self.most <= MOST_BYTES)
+        group = (PATIENCE if nested else 1) if small else self.most + 1
+        watch, sizes = current(), count(1)
         folds = [self._fold(config, f, group) for f in range(n_folds)]
 
         def more(f: int) -> list[tuple[list[LinearFit], Floats]]:
