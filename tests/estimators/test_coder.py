@@ -5,10 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from sklearn.linear_model import orthogonal_mp_gram
+from tests.support.process import run_code
 from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, CoSaMP, PursuitCoder, minimize
-from tests.support.process import run_code
 
 
 def gaussian(d=128, n=64, m=60, seed=0):
