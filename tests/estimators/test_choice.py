@@ -293,3 +293,15 @@ def test_a_row_that_is_far_larger_than_the_others_in_an_x_that_is_not_scaled():
     y = rng.standard_normal(12) + X[:, 0]
     model = PursuitRegressorCV(cv=3, max_nonzero_coefs=8, scale="none").fit(X, y)
     assert np.isfinite(model.coef_).all()
+
+
+def test_a_mapped_array_that_fits_has_the_same_contest(tmp_path):
+    """joblib maps arrays that it gives to processes: their number must not change a model."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 30))
+    y = X[:, 3] - X[:, 7] + 0.5 * rng.standard_normal(80)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model, ours = PursuitRegressorCV(cv=3).fit(X, y), PursuitRegressorCV(cv=3).fit(mapped, y)
+    assert ours.choice_["family"] == model.choice_["family"] != "omp"
+    np.testing.assert_array_equal(ours.coef_, model.coef_)

@@ -103,7 +103,7 @@ def _are_plain(X: Any, y: Any, features: int) -> bool:
 class Samples(NamedTuple):
     """Checked samples with a weight above zero; `kept` marks those rows of X, which has all rows.
 
-    X is None where it is not in memory.
+    X is None where it is not in memory and would take more than an eighth of the limit.
     """
 
     base: Design
@@ -140,7 +140,9 @@ class LinearBase(Watched, SummaryMixin):
         if is_elsewhere(X):
             refuse_rows_of_folds(X)
             design, y = self._design_and_target(X, y, **checks)
-            X = None
+            # A mapped array that fits is an array to whoever needs one: joblib maps what it gives to processes.
+            fits = isinstance(X, np.ndarray) and X.nbytes <= design.store.limit.limit / 8
+            X = np.asarray(X) if fits else None
         elif _are_plain(X, y, checks.get("ensure_min_features", 1)):
             self.n_features_in_ = X.shape[1]
             vars(self).pop("feature_names_in_", None)

@@ -189,4 +189,4 @@ def _moves(
     matrices[:, places, places] += ridge + JITTER * matrices[:, places, places]
     right = cross * (slope_b / totals)[:, None] - slope
     move = np.linalg.solve(matrices, right[:, :, None])[:, :, 0]
-    return move, -fit_intercept * (slope_b + np.vecdot(cross, move)) / totals
+    return move, (slope_b + np.vecdot(cross, move)) / totals * (-1.0 if fit_intercept else 0.0)
