@@ -140,7 +140,7 @@ class LinearBase(Watched, SummaryMixin):
         if is_elsewhere(X):
             refuse_rows_of_folds(X)
             design, y = self._design_and_target(X, y, **checks)
-            # A mapped array that fits is an array where one is needed: joblib maps what it gives to processes.
+            # A mapped array that fits serves as an array: joblib maps what it gives to processes.
             fits = isinstance(X, np.ndarray) and X.nbytes <= design.store.limit.limit / 8
             X = np.asarray(X) if fits else None
         elif _are_plain(X, y, checks.get("ensure_min_features", 1)):
