@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skpursuit.numerics import lent as module
-from skpursuit.numerics.lent import lent
+from skpursuit.numerics.lent import lent, lent_like
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +53,12 @@ def test_threads_never_share_a_piece():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_lent_array_like_another_has_its_memory_order(order):
+    given = np.empty((600, 700), order=order)
+    made = lent_like(given, np.float32)
+    assert made.shape == given.shape
+    assert made.dtype == np.float32
+    assert made.strides == np.empty_like(given, np.float32).strides

@@ -41,6 +41,13 @@ def lent(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     return np.asarray(loan)[start : start + nbytes].view(dtype).reshape(shape)
 
 
+def lent_like(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """A new array with the shape of another, and with its memory order where that is C or F."""
+    if array.flags.c_contiguous:
+        return lent(array.shape, dtype)
+    return lent(array.shape[::-1], dtype).T
+
+
 def free() -> None:
     """Give memory that nobody uses at the moment back to the system."""
     _kept.clear()
