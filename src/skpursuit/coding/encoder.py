@@ -4,7 +4,7 @@ Signals are coded in blocks whose size follows from the shapes alone: one matrix
 correlations of a whole block, a kernel codes its signals one by one, and threads share the blocks, so that
 their number changes no bit. The signals share Gram rows of the atoms: all of them where they fit the memory
 limit, else those that a block asks for. A few signals are coded without a kernel where that is clear
-(`small.py`). This is the one sanctioned loop beside `minimize`.
+(`small.py`). This is one of the two loops that docs/architecture.md allows beside `minimize`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from skpursuit.coding.small import code_clear_signals
+from skpursuit.coding.small import cosamp_clear_signals, omp_clear_signals
 from skpursuit.data.progress import current
 from skpursuit.kernels.batch_types import PENDING, Block, Codes, Dictionary, Limits
 from skpursuit.numerics.blas import one_thread
@@ -104,10 +104,11 @@ class Encoder:
 
     def _is_small(self, expected: int) -> bool:
         """Whether so many signals are coded in less time than it takes to load a kernel."""
-        (d, n), k = self.shape, self.k
-        work = expected * d * k * (6 + k // 2) + d * d * n // 10
-        plain = self.config.solver == "omp" and self.limits.penalty == 0.0
-        return plain and work <= SMALL_CODING and d <= SMALL_DICTIONARY
+        (d, n), k, plain = self.shape, self.k, self.limits.penalty == 0.0
+        work = d * k * (6 + k // 2)
+        if self.config.solver == "cosamp":
+            work, plain = 6 * d * (5 + k) + 480 * k * k, 3 * k < n
+        return plain and expected * work + d * d * n // 10 <= SMALL_CODING and d <= SMALL_DICTIONARY
 
     @property
     def _work(self) -> int:
@@ -172,7 +173,8 @@ class Encoder:
         size, d, dictionary = len(block.signals), self.shape[0], self.dictionary
         codes = Codes(np.zeros((size, self.k), np.int32), np.zeros((size, self.k)), np.full(size, PENDING))
         if self.gram is not None:
-            code_clear_signals(block, dictionary.atoms, self.gram, self.k, codes)
+            code = omp_clear_signals if self.config.solver == "omp" else cosamp_clear_signals
+            code(block, dictionary.atoms, self.gram, self.limits, codes)
         while (codes.counts == PENDING).any():
             from skpursuit.kernels import batch
 

@@ -24,14 +24,13 @@ from skpursuit.kernels.batch_select import (
     select,
     set_residual,
 )
-from skpursuit.kernels.batch_types import PENDING, Factor, Work
+from skpursuit.kernels.batch_types import PENDING, STALL, Factor, Work
 
-COMPILED_WITH = "e07ae8a5d856"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "f630f7752195"  # digest of these files: Numba notes changes of its own file only
 
 DOUBT = 1e-4  # squared share of an atom left over by the others, below which it is computed from the atoms
 SHARP = 1e-2  # squared share of an atom left over by the others, above which no digits are lost
 REFINEMENTS = 24  # at most: each gains the digits that the factor has, while steps get shorter
-STALL = 1e-6  # CoSaMP stops at a relative decrease of the squared residual below this
 
 
 @kernel()
@@ -79,9 +78,8 @@ def _remainder(factor: Any, size: Any, dictionary: Any, atom: Any) -> float:
     for i in range(size):
         weights[i] = new[i]
     back_substitute(lower, weights, size)
-    _polish(
-        dictionary.atoms[atom], dictionary, factor, (lower, weights, size, factor.vector), np.int64(3), 0.0
-    )
+    fit = (lower, weights, size, factor.vector)
+    _polish(dictionary.atoms[atom], dictionary, factor, fit, np.int64(3), 0.0)
     for i in range(size):
         new[i] = 0.0
         for p in range(i, size):
@@ -112,58 +110,35 @@ def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dep
     return True
 
 
-@kernel()
-def _shrink(factor: Any, size: Any, penalty: float) -> None:
-    """Make ``shrunk``, the Cholesky factor of ``L L^T + penalty``; anew, which is cheap for few atoms."""
-    lower, out = factor.lower, factor.shrunk
-    for i in range(size):
-        for p in range(i + 1):
-            entry = dot(lower[i], lower[p], p + 1) - dot(out[i], out[p], p)
-            out[i, p] = np.sqrt(entry + penalty) if p == i else entry / out[p, p]
-
-
 @inlined()
 def _solve(factor: Any, size: Any, penalty: float) -> None:
+    """Set the weights; a penalty makes ``shrunk`` anew, which is cheap for few atoms."""
     weights, lower = factor.weights, factor.lower
     for i in range(size):
         weights[i] = factor.half[i]
     if penalty > 0:
         for i in range(size - 1, -1, -1):
             weights[i] = dot(lower[i], weights, i + 1)
-        _shrink(factor, size, penalty)
-        lower = factor.shrunk
+        out = factor.shrunk
         for i in range(size):
-            weights[i] = (weights[i] - dot(lower[i], weights, i)) / lower[i, i]
+            for p in range(i + 1):
+                entry = dot(lower[i], lower[p], p + 1) - dot(out[i], out[p], p)
+                out[i, p] = np.sqrt(entry + penalty) if p == i else entry / out[p, p]
+            weights[i] = (weights[i] - dot(out[i], weights, i)) / out[i, i]
+        lower = out
     back_substitute(lower, weights, size)
 
 
 @inlined()
 def _refine(signal: Any, dictionary: Any, factor: Any, size: Any, residual: Any, penalty: float) -> None:
-    """Give the weights the digits that normal equations have lost, if they have."""
+    """Give the weights of `_solve` the digits that normal equations have lost, if they have."""
     lower, sharp = factor.lower, True
     for i in range(size):
         sharp = sharp and lower[i, i] ** 2 > SHARP * dictionary.norms[factor.atoms[i]] ** 2
     if not sharp:
-        if penalty > 0:
-            _shrink(factor, size, penalty)
-            lower = factor.shrunk
-        _polish(
-            signal,
-            dictionary,
-            factor,
-            (lower, factor.weights, size, residual),
-            np.int64(REFINEMENTS),
-            penalty,
-        )
-
-
-@inlined()
-def _emit(codes: Any, signal: Any, factor: Any, size: Any) -> None:
-    """Write one code, its atoms as they were chosen."""
-    for i in range(size):
-        codes.indices[signal, i] = factor.atoms[i]
-        codes.values[signal, i] = factor.weights[i]
-    codes.counts[signal] = size
+        lower = factor.shrunk if penalty > 0 else lower
+        fit = (lower, factor.weights, size, residual)
+        _polish(signal, dictionary, factor, fit, np.int64(REFINEMENTS), penalty)
 
 
 def _factor(n: int, size: int) -> Factor:
@@ -194,6 +169,7 @@ def _omp_block(
     block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any, work: Any, factor: Any
 ) -> None:
     """One function, though long: what is called by something that is called is optimised once more."""
+    atoms, weights = factor.atoms, factor.weights
     for i in range(block.signals.shape[0]):
         if codes.counts[i] != PENDING:
             continue
@@ -201,8 +177,9 @@ def _omp_block(
         size, n_closed = np.int64(0), np.int64(0)  # typed, for a literal 0 would compile every callee twice
         left, norm, missing = energy, np.sqrt(energy), False
         while size < limits.k and left > block.tol[i]:
-            correlations(start, dictionary, factor, size, work)
-            if select(np.int64(1), signal, dictionary, factor, work, limits, (size, n_closed, norm)) == 0:
+            correlations(start, dictionary, atoms, weights, size, work)
+            code = (atoms, weights, size)
+            if select(np.int64(1), signal, dictionary, code, work, limits, (n_closed, norm)) == 0:
                 break
             j = work.picks[0]
             work.closed[n_closed] = j
@@ -217,112 +194,87 @@ def _omp_block(
             size += 1
             _solve(factor, size, limits.penalty)
             if left < 1e-9 * energy or limits.penalty > 0:
-                left = set_residual(
-                    signal, dictionary.atoms, factor.atoms, factor.weights, size, work.residual
-                )
+                left = set_residual(signal, dictionary.atoms, atoms, weights, size, work.residual)
         if not missing:
             _refine(signal, dictionary, factor, size, work.residual, limits.penalty)
-            _emit(codes, i, factor, size)
-
-
-@kernel()
-def _fit(signal: Any, dictionary: Any, limits: Any, factor: Any, chosen: Any, residual: Any) -> Any:
-    """Least squares on the chosen atoms (an array and a number) but those that depend on earlier ones."""
-    atoms, count = chosen
-    size = np.int64(0)
-    for i in range(count):
-        if size < factor.half.shape[0]:
-            size += _append(factor, size, atoms[i], signal, dictionary, limits.dependence)
-    _solve(factor, size, limits.penalty)
-    _refine(signal, dictionary, factor, size, residual, limits.penalty)
-    return size
+            for p in range(size):
+                codes.indices[i, p], codes.values[i, p] = atoms[p], weights[p]
+            codes.counts[i] = size
 
 
 @inlined()
-def _join(kept: Any, size: Any, work: Any, found: Any) -> Any:
-    """Put the kept atoms, and the picked ones that are not kept, into ``work.closed``; how many there are."""
-    count = np.int64(0)
-    for i in range(size):
-        work.closed[count] = kept.atoms[i]
-        count += 1
-    for i in range(found):
-        if not contains(kept.atoms, size, work.picks[i]):
-            work.closed[count] = work.picks[i]
-            count += 1
-    return count
-
-
-@inlined()
-def _prune(factor: Any, merged: Any, norms: Any, floor: float, pruned: Any) -> Any:
-    """Move the largest weights to ``pruned``; ties go to the lowest index, and rounding is not kept."""
-    size = np.int64(0)
-    while size < pruned.atoms.shape[0]:
-        best = -1
-        for i in range(merged):
-            weight = abs(factor.weights[i])
-            if weight * norms[factor.atoms[i]] > floor and (
-                best < 0
-                or weight > abs(factor.weights[best])
-                or (weight == abs(factor.weights[best]) and factor.atoms[i] < factor.atoms[best])
-            ):
-                best = i
+def _prune(factor: Any, size: Any, norms: Any, floor: float, k: Any) -> Any:
+    """Move the k largest weights to the front; ties go to the lowest index, and rounding is not kept."""
+    weights, atoms = factor.weights, factor.atoms
+    for rank in range(k):
+        best, top = -1, 0.0
+        for i in range(rank, size):
+            weight = abs(weights[i])
+            wins = weight > top or (weight == top and atoms[i] < atoms[best])
+            if wins and weight * norms[atoms[i]] > floor:
+                best, top = i, weight
         if best < 0:
-            break
-        pruned.atoms[size] = factor.atoms[best]
-        pruned.weights[size] = factor.weights[best]
-        factor.weights[best] = 0
-        size += 1
-    return size
-
-
-@inlined()
-def _missing(dictionary: Any, factor: Any, size: Any, wanted: Any) -> bool:
-    missing = False
-    for i in range(size):
-        if dictionary.slot[factor.atoms[i]] < 0:
-            wanted[factor.atoms[i]] = True
-            missing = True
-    return missing
-
-
-@inlined()
-def _cosamp(block: Any, i: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any, room: Any) -> None:
-    """Code signal ``i``; it stays pending if Gram rows are missing."""
-    work, factor, kept, pruned = room
-    signal, energy = block.signals[i], block.energy[i]
-    none = np.int64(0)
-    size, left, best = none, energy, energy
-    for _ in range(limits.max_iter):
-        if left <= block.tol[i] or left <= limits.floor**2 * energy:
-            break
-        if _missing(dictionary, kept, size, wanted):
-            return
-        correlations(block.start[i], dictionary, kept, size, work)
-        found = select(2 * limits.k, signal, dictionary, kept, work, limits, (size, none, np.sqrt(energy)))
-        joined = _join(kept, size, work, found)
-        merged = _fit(signal, dictionary, limits, factor, (work.closed, joined), work.residual)
-        now = _prune(factor, merged, dictionary.norms, limits.floor * np.sqrt(energy), pruned)
-        if limits.refit:
-            now = _fit(signal, dictionary, limits, pruned, (pruned.atoms, now), work.residual)
-        new = set_residual(signal, dictionary.atoms, pruned.atoms, pruned.weights, now, work.residual)
-        value = new + limits.penalty * dot(pruned.weights, pruned.weights, now)
-        if not value < best * (1 - STALL):
-            break
-        size, left, best = now, new, value
-        for j in range(size):
-            kept.atoms[j], kept.weights[j] = pruned.atoms[j], pruned.weights[j]
-    _emit(codes, i, kept, size)
+            return rank
+        weights[rank], weights[best] = weights[best], weights[rank]
+        atoms[rank], atoms[best] = atoms[best], atoms[rank]
+    return k
 
 
 def cosamp_block(block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any) -> None:
     """CoSaMP of every pending signal; missing Gram rows are marked in ``wanted``."""
-    n, d = block.signals.shape[1], block.start.shape[1]
-    factors = [_factor(n, size) for size in (min(3 * limits.k, n, d), limits.k, limits.k)]
-    _cosamp_block(block, dictionary, limits, codes, wanted, (_work(n, d), *factors))
+    n, d, k = block.signals.shape[1], block.start.shape[1], limits.k
+    kept, factor = (np.zeros(k, np.int64), np.zeros(k)), _factor(n, min(3 * k, n, d))
+    _cosamp_block(block, dictionary, limits, codes, wanted, _work(n, d), factor, kept)
 
 
 @entry()
-def _cosamp_block(block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any, room: Any) -> None:
+def _cosamp_block(
+    block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any, work: Any, factor: Any, kept: Any
+) -> None:
+    """One function with one fit, which is made again if the pruned weights are to be refitted."""
+    atoms, weights = kept
     for i in range(block.signals.shape[0]):
-        if codes.counts[i] == PENDING:
-            _cosamp(block, i, dictionary, limits, codes, wanted, room)
+        if codes.counts[i] != PENDING:
+            continue
+        signal, energy, missing = block.signals[i], block.energy[i], False
+        size, none, left, best = np.int64(0), np.int64(0), energy, energy
+        floor = limits.floor * np.sqrt(energy)
+        for _ in range(limits.max_iter):
+            if left <= block.tol[i] or left <= limits.floor**2 * energy:
+                break
+            for p in range(size):
+                if dictionary.slot[atoms[p]] < 0:
+                    wanted[atoms[p]] = missing = True
+                work.closed[p] = atoms[p]
+            if missing:
+                break
+            correlations(block.start[i], dictionary, atoms, weights, size, work)
+            code = (atoms, weights, size)
+            found = select(2 * limits.k, signal, dictionary, code, work, limits, (none, np.sqrt(energy)))
+            now = size
+            for p in range(found):
+                if not contains(atoms, size, work.picks[p]):
+                    work.closed[now] = work.picks[p]
+                    now += 1
+            for again in range(1 + limits.refit):
+                count, now = now, none
+                for p in range(count):  # atoms that depend on earlier ones are left out
+                    if now < factor.half.shape[0]:
+                        now += _append(factor, now, work.closed[p], signal, dictionary, limits.dependence)
+                _solve(factor, now, limits.penalty)
+                _refine(signal, dictionary, factor, now, work.residual, limits.penalty)
+                if again == 0:
+                    now = _prune(factor, now, dictionary.norms, floor, limits.k)
+                    for p in range(now):
+                        work.closed[p] = factor.atoms[p]
+            new = set_residual(signal, dictionary.atoms, factor.atoms, factor.weights, now, work.residual)
+            value = new + limits.penalty * dot(factor.weights, factor.weights, now)
+            if not value < best * (1 - STALL):
+                break
+            size, left, best = now, new, value
+            for p in range(size):
+                atoms[p], weights[p] = factor.atoms[p], factor.weights[p]
+        if not missing:
+            for p in range(size):
+                codes.indices[i, p], codes.values[i, p] = atoms[p], weights[p]
+            codes.counts[i] = size

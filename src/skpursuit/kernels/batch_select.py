@@ -23,6 +23,7 @@ _SUM = {"reassoc", "contract"}
 # A first use waits for the compiler, so it is given little to do: no errors of division, no counts of
 # references (nothing here allocates or returns an array), no way in from Python but for the entries. What is
 # called in one place is inlined as source: a function is optimised alone, and again in each of its callers.
+# `max` and `min` would be functions too, one for each type.
 entry = partial(njit, cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
 kernel = partial(entry, cache=False, no_cpython_wrapper=True)
 inlined = partial(entry, cache=False, inline="always")
@@ -33,14 +34,9 @@ def _peak(bits: Any, tile: Any) -> Any:
     """Largest |score| of one tile. Floats without their sign order as integers do, whose maxima vectorise."""
     part, best = bits[tile * TILE : tile * TILE + TILE], np.int32(0)
     for i in range(TILE):
-        best = max(best, part[i] & UNSIGNED)
+        score = part[i] & UNSIGNED
+        best = score if score > best else best
     return best
-
-
-@inlined()
-def _set_peaks(work: Any) -> None:
-    for tile in range(work.peaks.shape[0]):
-        work.peaks[tile] = _peak(work.bits, tile)
 
 
 @kernel()
@@ -48,7 +44,7 @@ def _largest(work: Any) -> Any:
     """Lowest index of the largest |score|."""
     top, tile = np.int32(0), 0
     for i in range(work.peaks.shape[0]):
-        top = max(top, work.peaks[i])
+        top = work.peaks[i] if work.peaks[i] > top else top
     while work.peaks[tile] < top:
         tile += 1
     j = tile * TILE
@@ -105,10 +101,10 @@ def set_residual(signal: Any, atoms: Any, chosen: Any, weights: Any, size: Any, 
 
 
 @kernel(fastmath=_SUM)
-def correlations(start: Any, dictionary: Any, factor: Any, size: Any, work: Any) -> None:
+def correlations(start: Any, dictionary: Any, atoms: Any, weights: Any, size: Any, work: Any) -> None:
     """``scores = start - sum_i weights_i G[atom_i]`` in float32, four Gram rows a pass, and their peaks."""
     out, d, i = work.scores, start.shape[0], size % 4
-    gram, slot, atoms, weights = dictionary.gram, dictionary.slot, factor.atoms, factor.weights
+    gram, slot = dictionary.gram, dictionary.slot
     for j in range(d):
         out[j] = start[j]
     for p in range(i):
@@ -123,7 +119,8 @@ def correlations(start: Any, dictionary: Any, factor: Any, size: Any, work: Any)
         for j in range(d):
             out[j] -= (wa * a[j] + wb * b[j]) + (wc * c[j] + we * e[j])
         i += 4
-    _set_peaks(work)
+    for tile in range(work.peaks.shape[0]):
+        work.peaks[tile] = _peak(work.bits, tile)
 
 
 @inlined()
@@ -158,16 +155,6 @@ def contains(atoms: Any, size: Any, atom: Any) -> bool:
 
 
 @inlined()
-def _everything(work: Any, d: Any, n_closed: Any) -> Any:
-    found = np.int64(0)
-    for j in range(d):
-        if not contains(work.closed, n_closed, j):
-            work.picks[found] = j
-            found += 1
-    return found
-
-
-@inlined()
 def _settle(m: Any, found: Any, dictionary: Any, work: Any, noise: float, floor: float) -> Any:
     """Rank a shortlist by float64 products; equal to rounding (``noise``) means equal: the lowest index wins.
 
@@ -177,10 +164,11 @@ def _settle(m: Any, found: Any, dictionary: Any, work: Any, noise: float, floor:
     products(dictionary.atoms, picks, found, work.residual, exact)
     for i in range(found):
         exact[i] = abs(exact[i])
-    for rank in range(min(m, found)):
+    wanted = m if m < found else found
+    for rank in range(wanted):
         top = exact[rank]
         for i in range(rank + 1, found):
-            top = max(top, exact[i])
+            top = exact[i] if exact[i] > top else top
         best = -1
         for i in range(rank, found):
             if exact[i] >= top - noise and (best < 0 or picks[i] < picks[best]):
@@ -189,23 +177,27 @@ def _settle(m: Any, found: Any, dictionary: Any, work: Any, noise: float, floor:
             return rank
         picks[rank], picks[best] = picks[best], picks[rank]
         exact[rank], exact[best] = exact[best], exact[rank]
-    return min(m, found)
+    return wanted
 
 
 @inlined()
-def select(m: Any, signal: Any, dictionary: Any, factor: Any, work: Any, limits: Any, n: Any) -> Any:
+def select(m: Any, signal: Any, dictionary: Any, code: Any, work: Any, limits: Any, n: Any) -> Any:
     """Put the ``m`` atoms of largest |correlation| into ``work.picks``; how many rise above rounding.
 
-    ``n`` is (number of weights, number of closed atoms, norm of the signal).
+    ``code`` is (atoms, weights, their number), ``n`` is (number of closed atoms, norm of the signal).
     """
-    size, n_closed, norm = n
+    (atoms, weights, size), (n_closed, norm) = code, n
     margin = norm
     for i in range(size):
-        margin += abs(factor.weights[i]) * dictionary.norms[factor.atoms[i]]
+        margin += abs(weights[i]) * dictionary.norms[atoms[i]]
     found = _shortlist(m, limits.coarse * margin, work, n_closed)
     if found != m:
         if found < 0:
-            found = _everything(work, dictionary.norms.shape[0], n_closed)
-        set_residual(signal, dictionary.atoms, factor.atoms, factor.weights, size, work.residual)
+            found = np.int64(0)
+            for j in range(dictionary.norms.shape[0]):
+                if not contains(work.closed, n_closed, j):
+                    work.picks[found] = j
+                    found += 1
+        set_residual(signal, dictionary.atoms, atoms, weights, size, work.residual)
         found = _settle(m, found, dictionary, work, limits.fine * margin, limits.floor * margin)
     return found

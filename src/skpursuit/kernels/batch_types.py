@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 PENDING = -1  # count of a code that is not known yet
+STALL = 1e-6  # CoSaMP stops at a relative decrease of the squared residual below this
 
 
 class Dictionary(NamedTuple):
