@@ -132,6 +132,8 @@ def test_parquet_that_cannot_be_used(tmp_path):
     frame.loc[2500, "x5"] = np.nan
     frame.to_parquet(tmp_path / "b.parquet", row_group_size=512)
     design = as_design(tmp_path, memory_limit="1MiB", exclude=["town", "y"])
+    with pytest.raises(ValueError, match=r"first in column 5, row 5500 \('x5'\)"):
+        as_design(tmp_path, exclude=["town", "y"])  # in memory
     with pytest.raises(ValueError, match=r"first in column 5, row 5500, in .*b\.parquet \('x5'\)"):
         minimize(design, np.ones(6000), OMP(n_nonzero_coefs=2))
 

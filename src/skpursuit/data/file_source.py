@@ -75,7 +75,7 @@ def arrays_of(X: Any) -> tuple[list[FileArray], int]:
     wider, taller = ([a for a in arrays if a.shape[axis] != first.shape[axis]] for axis in (1, 0))
     # A single piece in the middle with another width is no way to cut columns.
     if (wider and taller) or (len(wider) == 1 and wider[0] is not arrays[-1] and len(arrays) > 3):
-        odd = (taller or wider)[0]
+        odd = min(filter(None, (wider, taller)), key=len)[0]  # most pieces are cut along one axis
         problem = f"its shape {odd.shape} does not go with {first.path} of shape {first.shape}"
         raise FileError(odd.path, problem, "pieces need the same number of columns, or of rows")
     return arrays, 1 if wider else 0
