@@ -129,7 +129,7 @@ class Problems(NamedTuple):
     joint: bool
 
 
-class LinearBase(Watched, SummaryMixin):
+class LinearBase(Watched):
     """Predictions X w + b of a model with `coef_` and `intercept_`; sparse X is welcome."""
 
     coef_: Floats
@@ -230,7 +230,7 @@ class LinearBase(Watched, SummaryMixin):
         return tags
 
 
-class PursuitBase(LinearBase):
+class PursuitBase(LinearBase, SummaryMixin):
     """Coefficients and what is known of the runs: one for all targets, or one for each."""
 
     warm_start: bool = False
