@@ -38,7 +38,7 @@ def test_unsorted_and_duplicate_entries_are_sorted_in_a_copy():
         (np.ones((3, 0)), ValueError, "empty"),
         (np.ones((2, 2), dtype=complex), TypeError, "complex"),
         (np.array([["a", "b"]]), TypeError, "encode"),
-        (np.array([[1.0, np.nan]]), ValueError, "NaN or infinity, first in column 1"),
+        (np.array([[1.0, np.nan]]), ValueError, "NaN or infinity, first in column 1, row 0;"),
         (np.array([[np.inf, 0.0]]), ValueError, "NaN or infinity, first in column 0"),
         (sp.csr_array(np.array([[1.0, np.nan]])), ValueError, "NaN or infinity"),
         (sp.csr_array(np.eye(2, dtype=complex)), TypeError, "complex"),

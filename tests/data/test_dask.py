@@ -316,6 +316,10 @@ def test_data_frames():
     np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-9, atol=1e-12)
     predicted = model.predict(lazy.drop(columns="y"))
     np.testing.assert_allclose(predicted.compute(), plain.predict(frame.drop(columns="y")))
+    weights = np.arange(1000.0)
+    expected = plain.score(frame.drop(columns="y"), y, weights)
+    assert model.score(lazy.drop(columns="y"), lazy["y"], weights) == pytest.approx(expected)
+    assert model.score(lazy, "y", weights) == pytest.approx(expected)
     with pytest.raises(TypeError, match=r"not numeric: name;"):
         as_design(lazy.assign(name="a"))
     with pytest.raises(TypeError, match="folds are then weights"):

@@ -1,5 +1,7 @@
 """Parquet and sparse X on disk: the model of the same numbers in memory, names, and errors."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -50,8 +52,69 @@ def test_a_column_of_parquet_as_target(tmp_path):
     np.testing.assert_array_equal(ours.support, true.support)
     with pytest.raises(ValueError, match="y is 'y', a column of X; leave it out"):
         minimize(as_design(tmp_path / "x.parquet"), "y", OMP(n_nonzero_coefs=4))
-    with pytest.raises(ValueError, match="names 'z', which X does not have"):
+    with pytest.raises(ValueError, match="y names 'z', which X does not have"):
         minimize(tmp_path / "x.parquet", "z", OMP(n_nonzero_coefs=4))
+
+
+@pytest.mark.parametrize("limit", ["1MiB", "1GB"])
+def test_predictions_find_columns_by_name(tmp_path, limit):
+    frame = table().drop(columns="town")
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=512)
+    frame[frame.columns[::-1]].to_parquet(tmp_path / "other.parquet", row_group_size=512)
+    model = PursuitRegressor(n_nonzero_coefs=5).fit(tmp_path / "x.parquet", "y")
+    expected = model.predict(frame.drop(columns="y"))
+    for name in ("x.parquet", "other.parquet"):  # which have the target as well
+        design = as_design(tmp_path / name, memory_limit=limit)
+        np.testing.assert_allclose(model.predict(design), expected, rtol=1e-9)
+        assert model.score(tmp_path / name, "y") == pytest.approx(
+            model.score(frame.drop(columns="y"), frame["y"])
+        )
+    with pytest.raises(ValueError, match="the model names 'x7', which X does not have"):
+        model.predict(as_design(tmp_path / "x.parquet", exclude=["x7"]))
+
+
+def write(frame, path, **types):
+    """Write a frame with some columns in other types of Arrow."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    written = pa.Table.from_pandas(frame, preserve_index=False)
+    for name, kind in types.items():
+        j = written.column_names.index(name)
+        written = written.set_column(j, name, written[name].cast(getattr(pa, kind)()))
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(written, path)
+
+
+def test_files_of_a_folder_may_differ_in_the_order_and_width_of_their_columns(tmp_path):
+    frame = table()[["x0", "x1", "x2"]]
+    write(frame[:1000], tmp_path / "f" / "a.parquet", x0="float32", x1="float32", x2="float32")
+    write(frame.loc[1000:, ["x2", "x0", "x1"]], tmp_path / "f" / "b.pq")
+    (tmp_path / "f" / "._b.parquet").write_bytes(b"of another system")
+    design = as_design(tmp_path / "f")
+    np.testing.assert_array_equal(design.columns(np.arange(3)).T[1000:], frame[1000:])
+    assert design.store.names == ["x0", "x1", "x2"]
+    write(frame[:5], tmp_path / "f" / "b.pq", x1="string")
+    with pytest.raises(ValueError, match=r"b\.pq: columns 'x1' are not numeric"):
+        as_design(tmp_path / "f")
+    write(frame[:5].rename(columns={"x1": "z"}), tmp_path / "f" / "b.pq")
+    with pytest.raises(ValueError, match=r"b\.pq: its columns .* \(only one of the two has 'x1'\)"):
+        as_design(tmp_path / "f")
+
+
+def test_the_index_of_pandas_is_no_column(tmp_path):
+    frame = table()[["x0", "x1", "x2"]]
+    frame[frame["x0"] > 0].to_parquet(tmp_path / "x.parquet")
+    assert as_design(tmp_path / "x.parquet").shape[1] == 3
+
+
+def test_parquet_with_equal_names_or_without_files_is_refused(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table([[1.0], [2.0], [3.0]], names=["a", "b", "a"]), tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match=r"x\.parquet: it has several columns 'a'"):
+        as_design(tmp_path / "x.parquet")
+    assert as_design(tmp_path / "x.parquet", columns=["b"]).shape == (1, 1)
+    (tmp_path / "folder.parquet" / "year=1999").mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"no \.parquet file in it; folders below it are not looked at"):
+        as_design(tmp_path / "folder.parquet")
 
 
 @pytest.mark.filterwarnings("ignore:.*row group")
@@ -69,6 +132,8 @@ def test_parquet_that_cannot_be_used(tmp_path):
     frame.loc[2500, "x5"] = np.nan
     frame.to_parquet(tmp_path / "b.parquet", row_group_size=512)
     design = as_design(tmp_path, memory_limit="1MiB", exclude=["town", "y"])
+    with pytest.raises(ValueError, match=r"first in column 5, row 5500 \('x5'\)"):
+        as_design(tmp_path, exclude=["town", "y"])  # in memory
     with pytest.raises(ValueError, match=r"first in column 5, row 5500, in .*b\.parquet \('x5'\)"):
         minimize(design, np.ones(6000), OMP(n_nonzero_coefs=2))
 
@@ -76,7 +141,10 @@ def test_parquet_that_cannot_be_used(tmp_path):
 def test_parquet_layouts_that_are_slow_or_large_are_told(tmp_path):
     frame = table(8000).drop(columns="town")
     frame.to_parquet(tmp_path / "large.parquet", row_group_size=8000)
-    with pytest.warns(UserWarning, match=r"large\.parquet: a row group of 8000 rows takes .*=16384"):
+    with pytest.warns(UserWarning, match=r"large\.parquet: a row group of 8000 rows takes .*=512,"):
+        as_design(tmp_path / "large.parquet", memory_limit="2MB")
+    frame.to_parquet(tmp_path / "large.parquet", row_group_size=512)
+    with warnings.catch_warnings(action="error"):  # as it was advised
         as_design(tmp_path / "large.parquet", memory_limit="2MB")
     frame.to_parquet(tmp_path / "small.parquet", row_group_size=100)
     with pytest.warns(UserWarning, match=r"small\.parquet: row groups of 100 rows are slow"):

@@ -168,6 +168,8 @@ def test_damaged_pieces_are_named(tmp_path, order):
     fails(folder, r"piece5\.npy: it is no \.npy file", y)
     fifth.unlink()
     fails(folder, r"piece 5 between piece0\.npy and piece9\.npy is missing", y)
+    np.save(folder / "piece2.npy", X[:171])  # one that goes with the others
+    np.save(folder / "piece3.npy", X[:172])
     np.save(fifth, X[:170, :-1])
     fails(folder, r"piece5\.npy: its shape \(170, 329\) does not go with .*piece0\.npy", y)
     np.save(fifth, np.full((170, 330), "a"))
@@ -175,6 +177,8 @@ def test_damaged_pieces_are_named(tmp_path, order):
     np.save(fifth, np.full((170, 330), {}))
     fails(folder, r"piece5\.npy: it holds Python objects", y)
     fifth.write_bytes(content)
+    np.save(folder / "piece2.npy", X[340:510])
+    np.save(folder / "piece3.npy", X[510:680])
     damaged = X[1190:1360].copy()
     damaged[85, 200] = np.nan
     np.save(folder / "piece7.npy", damaged)

@@ -176,7 +176,7 @@ def test_wrong_parameters_are_refused(signal):
     X, y = signal
     for options, message in (
         ({"criterion": "gcv"}, "criterion must be one of cv, aic, bic, ebic"),
-        ({"solver": "fw"}, "solver must be one of omp, mp, cosamp, grasp, sp, got"),
+        ({"solver": "fw"}, "solver must be one of auto, omp, mp, cosamp, grasp, sp, got"),
         ({"max_nonzero_coefs": 0}, "max_nonzero_coefs must be at least 1"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -57,6 +57,10 @@ def test_stable_features_are_the_true_ones_and_noise_has_few(signal):
     assert np.mean(mistakes) <= found.error_bound_
 
 
+def test_a_selector_has_no_summary_of_a_model_that_it_does_not_have():
+    assert not hasattr(PursuitSelector(), "summary")
+
+
 def test_classes():
     X, y, w = datasets.make_logistic_signal(600, 30, 3, random_state=1)
     labels = np.where(y > 0, "yes", "no")

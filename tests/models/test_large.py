@@ -135,4 +135,23 @@ def test_other_formats_and_missing_cells_are_refused(data, tmp_path):
     done = invoke("fit", tmp_path / "t.parquet", "--target", "y", "--drop", "up", "--memory-limit", "1MiB")
     assert done.exit_code == 2, done.output
     assert len(done.output.splitlines()) == 1
-    assert "x5" in done.output
+    assert "columns 'x5' have empty cells" in done.output
+    assert done.output.endswith("--drop up --memory-limit 1MiB --drop x5\n")
+
+
+@pytest.mark.parametrize("more", [[], ["--memory-limit", "1MiB"]])
+def test_files_of_a_folder_with_columns_in_another_order(data, file, tmp_path, more):
+    pq.write_table(data.slice(0, 700), tmp_path / "a.parquet")
+    pq.write_table(data.slice(700).select(data.column_names[::-1]), tmp_path / "b.parquet")
+    check_same(fit(tmp_path, "-k", 3, *more), fit(file, "-k", 3))
+    words = data.slice(700).set_column(5, "x5", pa.array(["a"] * (ROWS - 700)))
+    pq.write_table(words, tmp_path / "b.parquet")
+    done = invoke("fit", tmp_path, "--target", "y", "--drop", "up", *more)
+    assert (done.exit_code, "x5" in done.output) == (2, True), done.output
+
+
+@pytest.mark.filterwarnings("always:.*row group")
+def test_warnings_are_notes(data, tmp_path):
+    pq.write_table(pa.concat_tables([data] * 4), tmp_path / "t.parquet", row_group_size=1024)
+    done = invoke("fit", tmp_path / "t.parquet", "--target", "y", "--drop", "up", "--memory-limit", "1MiB")
+    assert f"{tmp_path / 't.parquet'}: a row group of 1024 rows" in done.stderr.splitlines()[0]

@@ -16,6 +16,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -201,7 +202,10 @@ def command(examples: str, printing: bool = True) -> Callable[[Callable[..., Any
     def decorate(function: Callable[..., Any]) -> click.Command:
         @functools.wraps(function)
         def run(*args: Any, quiet: bool, as_json: bool, **kwargs: Any) -> Any:
-            return function(*args, out=Output(quiet, as_json), **kwargs)
+            out = Output(quiet, as_json)
+            with warnings.catch_warnings():
+                warnings.showwarning = lambda message, *where, **more: out.note(str(message))
+                return function(*args, out=out, **kwargs)
 
         made = main.command(epilog=f"\b\nExamples:\n{lines}")(run if printing else function)
         if printing:

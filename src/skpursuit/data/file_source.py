@@ -39,15 +39,20 @@ def takes(X: Any) -> bool:
     return isinstance(X, (str, os.PathLike))
 
 
-def is_folder_of(X: Any, ending: str) -> bool:
-    """Whether X is a folder that has files with this ending."""
-    return os.path.isdir(X) and any(name.endswith(ending) for name in os.listdir(X))
+def is_folder_of(X: Any, *endings: str) -> bool:
+    """Whether X is a folder that has files with such an ending."""
+    return os.path.isdir(X) and len(_names(X, endings)) > 0
+
+
+def _names(folder: Any, endings: tuple[str, ...]) -> list[str]:
+    """The files of a folder with such an ending that are not hidden."""
+    with naming(os.fspath(folder)):
+        return [name for name in os.listdir(folder) if name.endswith(endings) and not name.startswith(".")]
 
 
 def store(X: Any, options: Options) -> TileStore:
     """X in one array where that fits in the limit, else tile by tile."""
-    arrays, axis = arrays_of(X)
-    return store_of(Stack(arrays, axis, options).recipes(options.limit.tile), options)
+    return store_of(Stack(*arrays_of(X), options).recipes(options.limit.tile), options)
 
 
 def arrays_of(X: Any) -> tuple[list[FileArray], int]:
@@ -63,27 +68,28 @@ def arrays_of(X: Any) -> tuple[list[FileArray], int]:
     elif is_folder_of(X, ".npy"):
         arrays = [npy_array(path) for path in pieces(X, ".npy")]
     elif os.path.exists(X) and not str(X).endswith(".npy"):
-        raise FileError(X, "this kind of file or folder is not known", f"give {KNOWN}")
+        raise FileError(X, "this kind of file or folder is not known", f"give {KNOWN} (not of more folders)")
     else:
         arrays = [npy_array(os.fspath(X))]
     first = arrays[0]
     wider, taller = ([a for a in arrays if a.shape[axis] != first.shape[axis]] for axis in (1, 0))
     # A single piece in the middle with another width is no way to cut columns.
     if (wider and taller) or (len(wider) == 1 and wider[0] is not arrays[-1] and len(arrays) > 3):
-        odd = (taller or wider)[0]
-        problem = f"its shape {odd.shape} does not go with {first.in_words}"
+        odd = min(filter(None, (wider, taller)), key=len)[0]  # most pieces are cut along one axis
+        problem = f"its shape {odd.shape} does not go with {first.path} of shape {first.shape}"
         raise FileError(odd.path, problem, "pieces need the same number of columns, or of rows")
     return arrays, 1 if wider else 0
 
 
-def pieces(folder: Any, ending: str) -> list[str]:
-    """The files of a folder with this ending, in the order of their names, numbers in them by value."""
+def pieces(folder: Any, *endings: str) -> list[str]:
+    """The files of a folder with such an ending, in the order of their names, numbers in them by value."""
 
     def natural(name: str) -> list[Any]:
         return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
 
-    with naming(os.fspath(folder)):
-        names = sorted((name for name in os.listdir(folder) if name.endswith(ending)), key=natural)
+    names = sorted(_names(folder, endings), key=natural)
+    if not names:
+        raise FileError(folder, f"there is no {endings[0]} file in it", "folders below it are not looked at")
     numbers = [int(found[-1]) for name in names if (found := re.findall(r"\d+", name))]
     gaps = sorted(set(range(min(numbers), max(numbers) + 1)) - set(numbers)) if numbers else []
     if gaps and len(numbers) == len(names) > 2 * len(gaps) and len(set(numbers)) == len(names):

@@ -24,11 +24,11 @@ class Options:
     columns: Any = None
     exclude: Any = None
     codes: Any = "auto"
+    columns_are: str = "columns"  # the argument that named the columns, for messages
     limit: MemoryLimit = field(init=False)
 
     def __post_init__(self) -> None:
-        limit = MemoryLimit(as_bytes("memory_limit", self.memory_limit))
-        object.__setattr__(self, "limit", limit)
+        object.__setattr__(self, "limit", MemoryLimit(as_bytes("memory_limit", self.memory_limit)))
         for name in ("columns", "exclude"):
             listed = getattr(self, name)
             if listed is not None and (isinstance(listed, (str, bytes)) or not isinstance(listed, Iterable)):
@@ -43,26 +43,25 @@ class Options:
 
     def chosen(self, d: int, names: list[str] | None) -> Indices:
         """The numbers of the columns of X among d, ascending."""
-        picked = range(d) if self.columns is None else self._numbers("columns", self.columns, d, names)
-        left_out = [] if self.exclude is None else self._numbers("exclude", self.exclude, d, names)
+        picked = range(d) if self.columns is None else numbers_of(self.columns_are, self.columns, d, names)
+        left_out = [] if self.exclude is None else numbers_of("exclude", self.exclude, d, names)
         chosen = sorted(set(picked) - set(left_out))
         if not chosen:
             raise ValueError("columns and exclude leave no column of X; name at least one")
         return np.array(chosen, dtype=np.intp)
 
-    @staticmethod
-    def _numbers(option: str, listed: Any, d: int, names: list[str] | None) -> list[int]:
-        """Names or numbers of columns as numbers; an error that names the first that is not there."""
-        places = {name: j for j, name in enumerate(names or [])}
-        out = []
-        for one in listed:
-            if isinstance(one, (int, np.integer)) and not isinstance(one, bool) and 0 <= one < d:
-                out.append(int(one))
-            elif one in places:
-                out.append(places[one])
-            else:
-                known = (
-                    f"the names are {shown(names)}" if names else f"columns are numbered from 0 to {d - 1}"
-                )
-                raise ValueError(f"{option} names {one!r}, which X does not have; {known}")
-        return out
+
+def numbers_of(option: str, listed: Any, d: int, names: list[str] | None) -> list[int]:
+    """Names or numbers of columns as numbers; an error that names the first that is not there."""
+    places = {name: j for j, name in enumerate(names or [])}
+    out = []
+    for one in listed:
+        if isinstance(one, (int, np.integer)) and not isinstance(one, bool) and 0 <= one < d:
+            out.append(int(one))
+        elif one in places:
+            out.append(places[one])
+        else:
+            unnamed = f"columns are numbered from 0 to {d - 1} and have no names"
+            known = f"the names are {shown(names)}" if names else unnamed
+            raise ValueError(f"{option} names {one!r}, which X does not have; {known}")
+    return out

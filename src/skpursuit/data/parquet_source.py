@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,6 +28,8 @@ from skpursuit.data.tile import Tile
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.sums import PIECE
 
+ENDINGS = ".parquet", ".pq"
+PANDAS_INDEX = "__index_level_"  # what pandas calls its row index in a file
 SMALL_GROUP = 2048  # rows of a group below which the footer and the calls cost more than the numbers
 
 
@@ -34,7 +37,7 @@ def takes(X: Any) -> bool:
     """Whether X is the path of a Parquet file, or of a folder of them."""
     if not isinstance(X, (str, os.PathLike)):
         return False
-    return str(X).endswith((".parquet", ".pq")) or is_folder_of(X, ".parquet")
+    return str(X).endswith(ENDINGS) or is_folder_of(X, *ENDINGS)
 
 
 class Group(NamedTuple):
@@ -93,11 +96,6 @@ class ParquetRecipe(Recipe):
     by_columns = False
 
     @property
-    def nbytes(self) -> int:  # type: ignore[override]
-        """Bytes of the tile."""
-        return self.shape[0] * self.shape[1] * self.dtype.itemsize
-
-    @property
     def file_bytes(self) -> int:  # type: ignore[override]
         """Bytes of the row groups that begin in the tile."""
         return sum(group.nbytes for group in self.groups if group.start >= self.start)
@@ -132,7 +130,7 @@ class ParquetRecipe(Recipe):
 
 def store(X: Any, options: Options) -> TileStore:
     """X in one array where that fits in the limit, else tile by tile."""
-    paths = pieces(X, ".parquet") if os.path.isdir(X) else [os.fspath(X)]
+    paths = pieces(X, *ENDINGS) if os.path.isdir(X) else [os.fspath(X)]
     names, dtype = columns_of(paths, options)
     groups = groups_of(paths, names)
     n, d = sum(group.rows for group in groups), len(names)
@@ -164,22 +162,27 @@ def parquet() -> Any:
 
 
 def columns_of(paths: list[str], options: Options) -> tuple[tuple[str, ...], np.dtype[Any]]:
-    """Names and common dtype of the columns that count, which must be numeric and the same in all files."""
-    first = schema_of(paths[0])
-    for path in paths[1:]:
-        if schema_of(path).names != first.names:
-            raise FileError(path, f"its columns are not those of {paths[0]}", "write them alike")
-    chosen = options.chosen(len(first.names), list(first.names))
-    fields = [first.field(int(j)) for j in chosen]
-    other = [field.name for field in fields if not is_numeric(field.type)]
-    if other:
-        listed = ", ".join(map(repr, other[:5])) + (f" and {len(other) - 5} more" * (len(other) > 5))
-        raise ValueError(
-            f"{paths[0]}: columns {listed} are not numeric; leave them out: "
-            f"as_design(path, exclude={other[:5]!r}), or encode them"
-        )
-    single = all(str(field.type) in ("float", "halffloat") for field in fields)
-    return tuple(field.name for field in fields), np.dtype(np.float32 if single else np.float64)
+    """Names and common dtype of the columns that count, which must be numeric in all files, in any order."""
+    every = schema_of(paths[0]).names
+    listed = [name for name in every if not name.startswith(PANDAS_INDEX)]
+    names, single = [listed[j] for j in options.chosen(len(listed), listed)], True
+    for path in paths:
+        schema = schema_of(path)
+        if differing := sorted(set(schema.names) ^ set(every)):
+            problem = f"its columns are not those of {paths[0]} (only one of the two has {differing[0]!r})"
+            raise FileError(path, problem, "write them alike")
+        times = Counter(schema.names)
+        if repeated := [name for name in names if times[name] > 1]:
+            raise FileError(path, f"it has several columns {repeated[0]!r}", "give each a name of its own")
+        types = {name: schema.field(name).type for name in names}
+        if other := [name for name in names if not is_numeric(types[name])]:
+            shown = ", ".join(map(repr, other[:5])) + (f" and {len(other) - 5} more" * (len(other) > 5))
+            raise ValueError(
+                f"{path}: columns {shown} are not numeric; leave them out: "
+                f"as_design(path, exclude={other[:5]!r}), or encode them"
+            )
+        single &= all(str(kind) in ("float", "halffloat") for kind in types.values())
+    return tuple(names), np.dtype(np.float32 if single else np.float64)
 
 
 def schema_of(path: str) -> Any:
@@ -217,12 +220,11 @@ def groups_of(paths: list[str], names: tuple[str, ...]) -> list[Group]:
 def check_layout(groups: list[Group], row_bytes: int, tile: int) -> None:
     """Warn of row groups that are slow to read, or larger than the limit plans for."""
     largest, path = max((group.rows, group.path) for group in groups)
-    remedy = "write the file again with row_group_size=16384, or convert it to .npy if several fits follow"
-    if largest * row_bytes > 4 * tile:
-        warnings.warn(
-            f"{path}: a row group of {largest} rows takes {largest * row_bytes:,} bytes of memory_limit; "
-            f"{remedy}",
-            stacklevel=4,
-        )
-    elif len(groups) > 8 and largest < SMALL_GROUP:
-        warnings.warn(f"{path}: row groups of {largest} rows are slow to read; {remedy}", stacklevel=4)
+    fitting = max(PIECE, 4 * tile // row_bytes // PIECE * PIECE)
+    size = min(16384, fitting)
+    remedy = f"write the file again with row_group_size={size}, or convert it to .npy if several fits follow"
+    if largest > fitting:
+        words = f"{path}: a row group of {largest} rows takes {largest * row_bytes:,} bytes of memory_limit"
+        warnings.warn(f"{words}; {remedy}", stacklevel=5)
+    elif len(groups) > 8 and largest < min(SMALL_GROUP, fitting):
+        warnings.warn(f"{path}: row groups of {largest} rows are slow to read; {remedy}", stacklevel=5)

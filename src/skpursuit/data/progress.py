@@ -219,7 +219,9 @@ class Progress(NamedTuple):
 
     def __str__(self) -> str:
         done, total = self.done / 1e9, self.total / 1e9
-        return f"read {done:.1f} of {total:.1f} GB, {self.speed / 1e9:.2f} GB/s, {self.left:.0f} s left"
+        return (
+            f"read {done:.1f} of {total:.1f} GB, {self.speed / 1e9:.2f} GB/s, pass ends in {self.left:.0f} s"
+        )
 
 
 Listener = Callable[[Progress], object]

@@ -159,11 +159,6 @@ class FileArray:
                 if not filled:
                     target[...] = room
 
-    @property
-    def in_words(self) -> str:
-        """Its path and shape, for messages."""
-        return f"{self.path} of shape {self.shape}"
-
 
 class Part(NamedTuple):
     """A rectangle of a file, and the row and column of a tile where it begins."""
@@ -179,9 +174,13 @@ class Recipe(ABC):
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
-    nbytes: int  # of memory that loading fills
     file_bytes: int  # that loading reads
     by_columns: bool  # whether a column is read alone, without the others
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that loading fills."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     @abstractmethod
     def load(self, buffer: np.ndarray, stop: Callable[[], bool] = never) -> Tile:
@@ -218,11 +217,6 @@ class DenseRecipe(Recipe):
     parts: tuple[Part, ...]
 
     @property
-    def nbytes(self) -> int:  # type: ignore[override]
-        """Bytes of the tile."""
-        return self.shape[0] * self.shape[1] * self.dtype.itemsize
-
-    @property
     def file_bytes(self) -> int:  # type: ignore[override]
         """Bytes that are read."""
         return sum(
@@ -253,9 +247,8 @@ class DenseRecipe(Recipe):
         return out.astype(np.float64, copy=False)
 
     def blank(self) -> Tile:
-        return DenseTile(
-            np.empty(self.shape, self.dtype, order="F" if self.by_columns else "C"), self.by_columns
-        )
+        order = "F" if self.by_columns else "C"
+        return DenseTile(np.empty(self.shape, self.dtype, order=order), self.by_columns)  # type: ignore
 
     def file_of(self, row: int, column: int) -> str:
         for array, rows, cols, (i, j) in self.parts:

@@ -122,7 +122,10 @@ def make_design(X: Any, check: bool = True, options: Options | None = None) -> D
         design.store.origin = X, options
         check = check and design.store.in_memory
     else:
-        refuse_choice(options)
+        if options is not None and options.chooses:
+            raise ValueError(
+                "columns and exclude are for X on disk; select those of an array by X[:, columns]"
+            )
         source = next(source for source in SOURCES if source.takes(X))
         design = Design(TileStore(source.tiles(X)))
     if check:
@@ -146,15 +149,9 @@ def with_target(X: Any, y: Any) -> tuple[Any, Any]:
         source, options = X.store.origin or (None, options)
     if not is_elsewhere(source):
         raise TypeError(f"y is {y!r}, but X has no column names; give y as an array")
-    column = make_design(source, options=Options(options.memory_limit, columns=[y]))
+    column = make_design(source, options=Options(options.memory_limit, columns=[y], columns_are="y"))
     design = X if is_design(X) else make_design(X, options=options)
     return design, column.columns(np.array([0]))[0]
-
-
-def refuse_choice(options: Options | None) -> None:
-    """Columns of an X in memory are chosen by the caller."""
-    if options is not None and options.chooses:
-        raise ValueError("columns and exclude are for X on disk; select columns of an array by X[:, columns]")
 
 
 def check_finite(design: Design) -> None:

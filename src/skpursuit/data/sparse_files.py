@@ -87,7 +87,7 @@ class SparseRecipe(Recipe):
     by_columns = False
 
     @property
-    def nbytes(self) -> int:  # type: ignore[override]
+    def nbytes(self) -> int:
         """Bytes of the arrays, or more: memory that is not written to costs nothing."""
         return self.stored * (self.dtype.itemsize + 8) + 8 * (self.shape[0] + 1) + 3 * LINE
 

@@ -410,8 +410,9 @@ class TileStore:
         self.kept.finite = True
 
     def _where_not_finite(self, column: int) -> str:
-        """Which part of X it is that has the first entry of a column that is no number, for a message."""
-        return ""
+        """Which row or part of X has the first entry of a column that is no number, for a message."""
+        row = np.flatnonzero(~np.isfinite(self.take(np.array([column]))[0]))[0]
+        return f", row {row}" + ("" if self.names is None else f" ({self.names[column]!r})")
 
     # -- whether X is what it was ---------------------------------------------------------------------
 

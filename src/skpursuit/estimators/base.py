@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from skpursuit.data import Design, dask_source, is_elsewhere, make_design, rows_that_count, with_target
+from skpursuit.data import Design, dask_source, rows_that_count
+from skpursuit.data.options import numbers_of
 from skpursuit.data.progress import watching
+from skpursuit.data.sources import is_design, is_elsewhere, make_design, with_target
 from skpursuit.data.sparse_input import compressed
 from skpursuit.estimators.checks import RULES, check_parameters, check_values
 from skpursuit.estimators.lazy import refuse_rows_of_folds
@@ -127,7 +129,7 @@ class Problems(NamedTuple):
     joint: bool
 
 
-class LinearBase(Watched, SummaryMixin):
+class LinearBase(Watched):
     """Predictions X w + b of a model with `coef_` and `intercept_`; sparse X is welcome."""
 
     coef_: Floats
@@ -186,14 +188,18 @@ class LinearBase(Watched, SummaryMixin):
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def _linear_of_design(self, design: Design) -> Floats:
-        """Predictions that read the columns with coefficients alone."""
-        if design.shape[1] != self.n_features_in_:
+        """Predictions that read the columns with coefficients alone, by their names where X has names."""
+        used = np.flatnonzero(np.atleast_2d(self.coef_).any(axis=0))
+        coef, fitted, names = np.asarray(self.coef_)[..., used].T, vars(self), design.store.names
+        if names is not None and "feature_names_in_" in fitted:
+            wanted = fitted["feature_names_in_"][used]
+            used = np.array(numbers_of("the model", wanted, len(names), names), dtype=np.intp)
+        elif design.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {design.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
-        used = np.flatnonzero(np.atleast_2d(self.coef_).any(axis=0))
-        return design.predict(used, np.asarray(self.coef_)[..., used].T) + self.intercept_
+        return design.predict(used, coef) + self.intercept_
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score as scikit-learn's estimators of this kind do; samples of weight zero are not looked at.
@@ -201,7 +207,7 @@ class LinearBase(Watched, SummaryMixin):
         Parameters
         ----------
         X : array-like or sparse array of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or str
         sample_weight : array-like of shape (n_samples,), optional
 
         Returns
@@ -209,7 +215,11 @@ class LinearBase(Watched, SummaryMixin):
         score : float
             R squared of a regressor, accuracy of a classifier.
         """
-        if sample_weight is not None and np.ndim(sample_weight) == 1 and not np.all(sample_weight):
+        if isinstance(y, str) or dask_source.is_frame(X):  # of which nobody knows the number of rows
+            X, y = with_target(X, y)
+            X = make_design(X)
+        zeros = sample_weight is not None and np.ndim(sample_weight) == 1 and not np.all(sample_weight)
+        if zeros and not is_design(X):
             rows = np.flatnonzero(sample_weight)
             X, y, sample_weight = (some_rows(part, rows) for part in (X, y, sample_weight))
         return super().score(X, y, sample_weight)  # type: ignore[misc]
@@ -220,7 +230,7 @@ class LinearBase(Watched, SummaryMixin):
         return tags
 
 
-class PursuitBase(LinearBase):
+class PursuitBase(LinearBase, SummaryMixin):
     """Coefficients and what is known of the runs: one for all targets, or one for each."""
 
     warm_start: bool = False

@@ -72,7 +72,9 @@ def check_path_solvers(name: str, value: Any) -> None:
             raise ValueError(f"{name} must name at least one solver, got {shown(value)}")
         for one in value:
             check_path_solver(name, one)
-    elif not (isinstance(value, str) and value == "auto"):
+    elif isinstance(value, str):
+        check_choice(name, value, ("auto", *solver_names(lambda kind: kind.has_sparsity)))
+    else:
         check_path_solver(name, value)
 
 

@@ -19,7 +19,7 @@ from skpursuit.data import Design
 from skpursuit.data.grams import squares_fit
 from skpursuit.data.moments import has_moments
 from skpursuit.data.progress import Watch, current
-from skpursuit.estimators.base import LinearBase, watched
+from skpursuit.estimators.base import LinearBase, SummaryMixin, watched
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
 from skpursuit.estimators.gram_data import GramData
@@ -51,7 +51,7 @@ def goes_by_moments(way: Way, base: Design, y: Floats) -> bool:
     return way is Way.GRAM and has_moments(base) and squares_fit(base) and ordinary
 
 
-class OMPBase(LinearBase, RegressorMixin):
+class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
     """Predictions, and the fit to all samples, of both estimators."""
 
     fit_intercept: bool

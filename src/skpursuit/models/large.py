@@ -35,7 +35,7 @@ from skpursuit.tables.encoding import target_of, unknown_names
 from skpursuit.tables.errors import Refused, naming, refuse_all
 from skpursuit.tables.guessing import guess_kinds
 from skpursuit.tables.kinds import Kind, Number, YesNo
-from skpursuit.tables.readers import parquet_types
+from skpursuit.tables.readers import columns_with_nulls, parquet_types
 
 
 def fit_large(
@@ -109,8 +109,10 @@ def _read_target(path: Path, said: EncodingOptions, read: ReadOptions) -> tuple[
         refuse_all(unknown_names(names_alone, said))
         left_out = {target, *(name for name, kind in said.kinds.items() if kind == "drop")}
         types = {name: kind for name, kind in types.items() if name not in left_out}
-        if other := [name for name, kind in types.items() if not is_numeric(kind)]:
-            raise Refused("not numeric", *(part for name in other for part in ("--drop", name)), names=other)
+        words, nulls = {n for n, kind in types.items() if not is_numeric(kind)}, columns_with_nulls(path)
+        for problem, found in (("not numeric", words), ("nulls on the disk", nulls)):
+            if bad := [name for name in types if name in found]:
+                raise Refused(problem, *(part for name in bad for part in ("--drop", name)), names=bad)
         kinds: list[Kind] = [YesNo(n, "true") if str(t) == "bool" else Number(n) for n, t in types.items()]
         columns = read_columns(path, replace(read, only=frozenset([target])))
         kind = guess_kinds(columns.raw, said)[target]

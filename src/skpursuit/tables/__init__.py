@@ -15,20 +15,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from ..data.file_source import is_folder_of
+from ..data.parquet_source import ENDINGS
 from .columns import Column, Columns, ReadOptions
 from .delimited import read_delimited, stream_delimited
 from .encoding import Encoding, Table, learn
 from .errors import Refused, TableError, naming
 from .guessing import EncodingOptions
-from .readers import (
-    parquet_files,
-    read_arff,
-    read_excel,
-    read_npz,
-    read_parquet,
-    read_svmlight,
-    stream_parquet,
-)
+from .readers import read_arff, read_excel, read_npz, read_parquet, read_svmlight, stream_parquet
 from .source import check_readable, unpacked_name
 
 __all__ = [
@@ -70,7 +64,7 @@ _EXTENSIONS = {
 
 
 def _format_of(path: Path, options: ReadOptions) -> str:
-    if path.is_dir() and parquet_files(path):
+    if is_folder_of(path, *ENDINGS):
         return "parquet"
     check_readable(path)
     extension = unpacked_name(path).suffix.lower().lstrip(".")

@@ -22,13 +22,13 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
 from ..data.file_source import pieces
+from ..data.parquet_source import ENDINGS, PANDAS_INDEX
 from .columns import Column, Columns, ReadOptions, different, trailing_totals
 from .delimited import split_header
 from .errors import Refused, listing, show
 from .source import TextFile, examine, open_bytes
 from .spelling import parse_number
 
-PANDAS_INDEX = "__index_level_"  # what pandas calls its row index in a file
 MIDNIGHT = datetime.time()
 PIECE = 2**16  # rows of a Parquet file that are read at a time
 HEAD = 50  # rows of a sheet that are looked at for the header
@@ -47,7 +47,12 @@ _NUMBERS = ("numeric", "real", "integer")
 def read_parquet(path: Path, options: ReadOptions) -> Columns:
     """Read a Parquet file, or a folder of them: numbers, truth values, times and texts."""
     with _refusing_parquet():
-        table = pyarrow.concat_tables(_parquet_tables(path, options))
+        tables = list(_parquet_tables(path, options))
+    alike = all(table.schema.equals(tables[0].schema) for table in tables)
+    try:  # columns are joined by name, and a file that lacks one has nothing there
+        table = pyarrow.concat_tables(tables, promote_options="none" if alike else "permissive")
+    except pyarrow.ArrowException as error:
+        raise Refused("parquet pieces", words=str(error).splitlines()[0]) from None
     return _parquet_columns(path, table, options)
 
 
@@ -71,9 +76,18 @@ def parquet_types(path: Path) -> dict[str, Any]:
     return {field.name: field.type for field in schema if not field.name.startswith(PANDAS_INDEX)}
 
 
+def columns_with_nulls(path: Path) -> set[str]:
+    """Return the columns of Parquet files that have empty cells, as their footers count them."""
+    with _refusing_parquet():
+        footers = [pyarrow.parquet.read_metadata(file) for file in parquet_files(path)]
+    groups = [footer.row_group(k) for footer in footers for k in range(footer.num_row_groups)]
+    parts = (group.column(j) for group in groups for j in range(group.num_columns))
+    return {part.path_in_schema for part in parts if part.statistics and part.statistics.null_count}
+
+
 def parquet_files(path: Path) -> list[Path]:
     """Return the file itself, or those of a folder."""
-    return list(map(Path, pieces(path, ".parquet"))) if path.is_dir() else [path]
+    return list(map(Path, pieces(path, *ENDINGS))) if path.is_dir() else [path]
 
 
 @contextlib.contextmanager
