@@ -305,3 +305,48 @@ def test_a_mapped_array_that_fits_has_the_same_contest(tmp_path):
     model, ours = PursuitRegressorCV(cv=3).fit(X, y), PursuitRegressorCV(cv=3).fit(mapped, y)
     assert ours.choice_["family"] == model.choice_["family"] != "omp"
     np.testing.assert_array_equal(ours.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monkeypatch):
+    from skpursuit.estimators.choice import contest
+
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 20))
+    f = X[:, :3] @ [1.0, -1.0, 0.5] + rng.standard_normal(60)
+    kind, y = (PursuitClassifierCV, f > 0) if classes else (PursuitRegressorCV, f)
+    parts = {}
+
+    def keep(paths):
+        parts["paths"], parts["means"] = list(paths), contest.mean_path(paths)
+        return parts["means"]
+
+    monkeypatch.setattr("skpursuit.estimators.path_cv.mean_path", keep)
+    monkeypatch.setattr(contest, "CLEARLY", np.inf)  # always in doubt
+    model = kind(cv=4).fit(X, y)
+    boosted, means = parts["paths"][0], parts["means"]
+    few = contest.least_loss(one for path in parts["paths"][1:] for one in path)
+    chosen = contest.least_loss(means)
+    place = means.index(chosen)
+    assert model.choice_["family"] == "mean"
+    assert model.choice_["ridge"] == few.ridge
+    assert (
+        model.scores_.shape[1] == len(means) == len(boosted) == (model.cv_losses_["family"] == "mean").sum()
+    )
+    for one, mean in zip(boosted, means):  # a convex loss of a mean is at most the mean of the losses
+        assert mean.loss <= (one.loss + few.loss) / 2 + 1e-12
+    for fold in range(chosen.arena.folds.shape[0]):
+        each = [one.arena.fits(one.judged.model)[fold][0] for one in (boosted[place], few, chosen)]
+        z = [X[:, fit.columns] @ np.ravel(fit.coef) + fit.intercept for fit in each]
+        np.testing.assert_allclose(z[2], (z[0] + z[1]) / 2, atol=1e-9)
+        if not classes:
+            tested = chosen.arena.folds.test[fold]
+            error = tested @ (y - z[2]) ** 2 / chosen.arena.unit**2
+            assert chosen.judged.fold_losses[fold] == pytest.approx(error)
+    others = contest.path_of(parts["paths"], few)
+    on_all = [(boosted, boosted[place]), (others, few), (means, chosen)]
+    whole = [contest.refit(path)[path.index(one)][0] for path, one in on_all]
+    z = [X[:, fit.columns] @ np.ravel(fit.coef) + fit.intercept for fit in whole]
+    np.testing.assert_allclose(z[2], (z[0] + z[1]) / 2, atol=1e-9)
+    shown = model.decision_function(X) if classes else model.predict(X)
+    np.testing.assert_allclose(shown, z[2], atol=1e-9)

@@ -218,9 +218,9 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     steps with a ridge fit their coefficients; ridges are tried from 0.1 downwards while the held-out loss
     falls, else upwards. Boosted models, on dense X of moderate size: the feature with the largest gradient
     moves by a fifth of a safe step, up to 1000 times. A path ends once its loss has clearly turned. The best
-    greedy model is taken if it beats the best boosted one by 1.5 standard errors of the paired difference,
-    else that one, and fitted on all samples by the same steps. Folds are drawn in the same way at every fit;
-    a number for `random_state` draws others.
+    greedy and the best boosted model are compared by their paired difference: one that is better by 1.5
+    standard errors is taken, else the mean of both ("mean"). It is fitted on all samples by the same steps.
+    Folds are drawn in the same way at every fit; a number for `random_state` draws others.
 
     See Also
     --------

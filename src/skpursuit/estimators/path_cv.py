@@ -32,7 +32,18 @@ from skpursuit.data.progress import current
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows, watched
 from skpursuit.estimators.checks import check_optional_flag, check_parameters, check_path_solvers
 from skpursuit.estimators.choice.classes import ClassArena
-from skpursuit.estimators.choice.contest import PATIENCE, Arena, Candidate, Choice, choose, least_loss
+from skpursuit.estimators.choice.contest import (
+    PATIENCE,
+    Arena,
+    Candidate,
+    Choice,
+    choose,
+    least_loss,
+    mean_fit,
+    mean_path,
+    path_of,
+    refit,
+)
 from skpursuit.estimators.choice.solvers import SolverArena
 from skpursuit.estimators.choice.squared import SquaredArena
 from skpursuit.estimators.choice.squared_folds import ScaledData
@@ -232,9 +243,12 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             if watch.over():
                 break
         scorer = None if self.scoring is None else check_scoring(self, scoring=self.scoring)
-        if scorer is not None:
-            for path in paths:
-                self._score(data, arena, path, scorer)
+        for path in paths:
+            self._score(data, arena, path, scorer)
+        means = mean_path(paths)
+        if means:
+            self._score(data, arena, means, scorer)
+            paths.append(means)
         candidates = [candidate for path in paths for candidate in path]
         best = least_loss(candidates)
         if not np.isfinite(best.loss):
@@ -244,11 +258,11 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             )
         nothing = Candidate(arena, "null", 0.0, 0, arena.null())
         guard = 0.0 if scorer is not None else self._guard(arena.folds.rows)
-        choice = choose(candidates, nothing, self.selection, guard)
-        path = next(path for path in paths if (choice.candidate or best) in path)
+        choice = choose(paths, nothing, self.selection, guard)
+        path = path_of(paths, choice.candidate or best)
         watch.note("the chosen model on all samples")
         with watch.part(None):
-            fits = arena.refit(path)
+            fits = refit(path)
         self._keep_choice(choice, arena, path, fits, data, nothing)
         self._keep_scales(data.samples)
         self._keep_losses(candidates)
@@ -337,7 +351,9 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
     # -- scorers ------------------------------------------------------------------------------------------
 
     def _score(self, data: PathData, arena: Arena, path: list[Candidate], scorer: Any) -> None:
-        """Have a scorer judge the models of a path, fold by fold."""
+        """Have a scorer, if there is one, judge the models of a path, fold by fold."""
+        if scorer is None:
+            return
         models = [arena.fits(candidate.judged.model) for candidate in path]
         scores = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
             delayed(self._scores_of_fold)(data, [folds[f] for folds in models], test, scorer)
@@ -407,15 +423,6 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
                 sizes = len(fits[k].columns), d
                 totals[k] -= information(self.criterion, loss, (y, weights), z, sizes)
         return totals.tolist()
-
-
-def mean_fit(fits: list[LinearFit]) -> LinearFit:
-    """The model that predicts the mean of what models predict."""
-    used = np.unique(np.concatenate([fit.columns for fit in fits])).astype(np.intp)
-    coef = np.zeros((len(used), *fits[0].coef.shape[1:]))
-    for fit in fits:
-        coef[np.searchsorted(used, fit.columns)] += fit.coef / len(fits)
-    return LinearFit(used, coef, sum(fit.intercept for fit in fits) / len(fits))
 
 
 def _fold_scores(candidate: Candidate, tests: Floats) -> Floats:

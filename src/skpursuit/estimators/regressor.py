@@ -226,8 +226,9 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     Boosting moves the best feature by a tenth of its least-squares step, up to 1000 times; greedy models take
     features one by one (several at a time beyond 20) and fit them with a ridge; models with exchanges replace
     a feature by another while the ridge objective falls ("relaxed" ones drop the ridge then). A path ends
-    once its held-out loss has clearly turned. The best model of the last two families is taken if it beats
-    the best boosted one by 1.5 standard errors of the paired difference, else that one. Folds are drawn in
+    once its held-out loss has clearly turned. The best boosted model and the best other one are compared by
+    their paired difference: one that is better by 1.5 standard errors is taken, else the mean of both
+    ("mean"), which predicts better than either where they err in different ways. Folds are drawn in
     the same way at every fit; a number for `random_state` draws others. Several targets share their features.
 
     See Also

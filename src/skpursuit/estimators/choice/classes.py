@@ -16,13 +16,21 @@ problem.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from skpursuit.estimators.choice.contest import Arena, Candidate, Judged, expect_paths, follow, search_ridges
+from skpursuit.estimators.choice.contest import (
+    Arena,
+    Candidate,
+    Judged,
+    expect_paths,
+    follow,
+    mean_fit,
+    search_ridges,
+)
 from skpursuit.estimators.choice.families import MOST_COLUMNS, best_columns
 from skpursuit.estimators.choice.growth import Growth, fit_together
 from skpursuit.estimators.choice.squared_folds import ScaledData
@@ -121,6 +129,16 @@ class ClassArena(Arena):
 
     def _path(self, ridge: float) -> list[Candidate]:
         return follow(self, "greedy", ridge, self._models(self.folds, ridge))
+
+    def means(self, models: Iterable[list[list[Fitted]]], other: list[list[Fitted]]) -> Iterator[Judged]:
+        """The means of each model with the other one."""
+        found = self._start(self.folds)
+        for model in models:
+            for growth, *pairs in zip(found, model, other):
+                for one, *fits in zip(growth, *pairs):
+                    one.columns, one.coef, one.intercept = mean_fit([LinearFit(*fit) for fit in fits])[:3]
+                    one.z = self.rows[one.columns].T @ one.coef + one.intercept
+            yield self._judged(found, self.folds)
 
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
         """The models of a path, fitted on all rows by the same schedule."""

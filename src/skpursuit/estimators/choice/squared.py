@@ -27,6 +27,7 @@ from skpursuit.estimators.choice.families import (
     boost,
     greedy,
     greedy_sizes,
+    padded_support,
     relaxed,
     swap,
     swap_sizes,
@@ -136,6 +137,17 @@ class SquaredArena(Arena):
             models = swap(folds, ridge, swap_sizes(self.folds.rows, folds.shape[1], self.most))
         found = ((size, (support, coef)) for size, support, coef in models)
         return ((size, relaxed(folds, model)) for size, model in found) if family == "relaxed" else found
+
+    def means(self, models: Iterable[Model], other: Model) -> Iterator[Judged]:
+        """The means of each model with the other one."""
+        n_folds, d, targets = self.squared.shape
+        lines = np.arange(n_folds)[:, None]
+        for model in models:
+            coef = np.zeros((n_folds, d, targets))
+            for support, part in (model, other):
+                coef[lines, support] += 0.5 * part
+            support = padded_support(coef)
+            yield self.judged((support, coef[lines, support]))
 
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
         """The models of a path, fitted on all rows by the same schedule."""
