@@ -44,6 +44,7 @@ from skpursuit.estimators.choice.contest import (
     path_of,
     refit,
 )
+from skpursuit.estimators.choice.relation import chance_of_none
 from skpursuit.estimators.choice.solvers import SolverArena
 from skpursuit.estimators.choice.squared import SquaredArena
 from skpursuit.estimators.choice.squared_folds import ScaledData
@@ -58,7 +59,8 @@ from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
 from skpursuit.selectors import Selector
 
-GUARD, GUARDED = 1.6, 100  # t against the best constant, and samples from which all of it is asked for
+GUARD = 1.6  # t against the best constant that is asked for where X is not in memory
+RARE, SURE = 0.08, 3.0  # chance up to which a relation is believed in, and t that needs no test of it
 HeldOut = list[tuple[Any, list[Any]]]  # for each fold the targets, and what each model of a path predicts
 TALL, LARGE = 50, 2e6  # rows per column and entries of X from which "omp" takes Gram matrices of the folds
 
@@ -188,15 +190,21 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         """Folds, and how often they are drawn: with few samples one drawing is a matter of luck."""
         return 5, 2 if rows <= 1000 else 1
 
-    def _guard(self, rows: float) -> float:
-        """How many standard errors better than nothing a model must be: few samples prove little."""
-        if self.null_guard == "auto":
-            return self._strictness(rows) * min(1.0, (rows / GUARDED) ** 2)
-        return float(self.null_guard or 0.0)
-
-    def _strictness(self, rows: float) -> float:
-        """The default of the guard for samples that can prove something."""
-        return GUARD
+    def _related(self, data: PathData, arena: Arena, null: Candidate, t: float) -> tuple[bool, float]:
+        """Whether a model that is t standard errors better than nothing is believed; the chance of luck."""
+        if self.scoring is not None or not self.null_guard:
+            return True, np.nan
+        samples, (config, targets, _) = data.samples, data.problems
+        if self.null_guard != "auto" or samples.X is None:
+            return t >= (GUARD if self.null_guard == "auto" else self.null_guard), np.nan
+        if not 0 < t < SURE:
+            return t > 0, np.nan
+        constants = [mean_fit(list(fits)).intercept for fits in zip(*arena.fits(null.judged.model))]
+        z = [np.broadcast_to(b, (len(y), *np.shape(b))).copy() for y, b in zip(targets, constants)]
+        slopes = np.column_stack([config.loss.residual(*pair) for pair in zip(targets, z)])
+        scaled = ScaledData.of(samples, targets[0], "column", self.fit_intercept)
+        chance = chance_of_none(scaled, arena.folds.weights[:, None] * slopes, arena.folds.sample)
+        return chance <= RARE, chance
 
     def _is_auto(self) -> bool:
         return isinstance(self.solver, str) and self.solver == "auto"
@@ -257,13 +265,15 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
                 "largest entry"
             )
         nothing = Candidate(arena, "null", 0.0, 0, arena.null())
-        guard = 0.0 if scorer is not None else self._guard(arena.folds.rows)
-        choice = choose(paths, nothing, self.selection, guard)
+        t_null = best.t_against(nothing)
+        believed, p_null = self._related(data, arena, nothing, t_null)
+        choice = choose(paths, self.selection) if believed else Choice(None, np.nan)
         path = path_of(paths, choice.candidate or best)
         watch.note("the chosen model on all samples")
         with watch.part(None):
             fits = refit(path)
         self._keep_choice(choice, arena, path, fits, data, nothing)
+        self.choice_ |= {"t_null": t_null, "p_null": p_null}
         self._keep_scales(data.samples)
         self._keep_losses(candidates)
         compared = path[: len(fits)] if choice.candidate else [nothing]
@@ -307,7 +317,6 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             "ridge": 0.0 if chosen is None else chosen.ridge,
             "k": self.n_nonzero_coefs_,
             "t_runner_up": choice.t_runner_up,
-            "t_null": choice.t_null,
         }
         tests = arena.folds.test.sum(axis=1)
         self.scores_ = np.stack([_fold_scores(one, tests) for one in path[: len(fits)]], axis=1)

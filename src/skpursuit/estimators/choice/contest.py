@@ -4,8 +4,8 @@ A path of models, from small to large, is followed until its held-out loss has c
 mean loss alone is a poor judge of different families: where a signal is weak it favours small greedy models
 by luck. So the best model with few columns and the best boosted one are compared by a paired test. Where
 neither is clearly better, their mean is taken: it is never worse than the worse of them, and where they err
-in different ways it is better than both. Any model must beat "nothing" by another test. The thresholds were
-fixed on data that no reported figure comes from.
+in different ways it is better than both. The threshold was fixed on data that no reported figure comes from.
+Whether there is anything to predict is for `relation.py` to say.
 """
 
 from __future__ import annotations
@@ -219,26 +219,21 @@ def mean_fit(fits: list[LinearFit]) -> LinearFit:
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen candidate, None for "nothing", with t against the runner-up and against "nothing"."""
+    """The chosen candidate, None for "nothing", and t against the runner-up."""
 
     candidate: Candidate | None
     t_runner_up: float
-    t_null: float
 
 
-def choose(paths: list[list[Candidate]], null: Candidate, selection: str, null_guard: float) -> Choice:
+def choose(paths: list[list[Candidate]], selection: str) -> Choice:
     """Choose among the candidates of all paths: a mean where there are some, else the one with least loss."""
     candidates = [one for path in paths for one in path]
-    best = least_loss(candidates)
-    t_null = best.t_against(null)
-    if null_guard > 0 and not t_null >= null_guard:
-        return Choice(None, np.nan, t_null)
     best = least_loss([one for one in candidates if one.family == "mean"] or candidates)
     others = [one for one in candidates if _kind(one) != _kind(best)]
     other = least_loss(others or [one for one in candidates if one is not best] or [best])
     if selection == "sparse":
         best = _fewest(candidates, best)
-    return Choice(best, best.t_against(other) if other is not best else 0.0, t_null)
+    return Choice(best, best.t_against(other) if other is not best else 0.0)
 
 
 def _kind(one: Candidate) -> str:
