@@ -20,7 +20,7 @@ import numpy as np
 
 from skpursuit.data.progress import current
 from skpursuit.estimators.folds import Folds
-from skpursuit.estimators.linear_fit import LinearFit
+from skpursuit.estimators.linear_fit import LinearFit, mean_fit
 from skpursuit.numerics.arrays import Floats
 
 PATIENCE = 8  # sizes without a new best before a path may end
@@ -208,37 +208,15 @@ def refit(path: list[Candidate]) -> list[list[LinearFit]]:
     return [[mean_fit(list(pair)) for pair in zip(fits, other)] for fits in refit(boosted)]
 
 
-def mean_fit(fits: list[LinearFit]) -> LinearFit:
-    """The model that predicts the mean of what models predict."""
-    used = np.unique(np.concatenate([fit.columns for fit in fits])).astype(np.intp)
-    coef = np.zeros((len(used), *fits[0].coef.shape[1:]))
-    for fit in fits:
-        coef[np.searchsorted(used, fit.columns)] += fit.coef / len(fits)
-    return LinearFit(used, coef, sum(fit.intercept for fit in fits) / len(fits))
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The chosen candidate, None for "nothing", and t against the runner-up."""
-
-    candidate: Candidate | None
-    t_runner_up: float
-
-
-def choose(paths: list[list[Candidate]], selection: str) -> Choice:
-    """Choose among the candidates of all paths: a mean where there are some, else the one with least loss."""
+def choose(paths: list[list[Candidate]], selection: str) -> tuple[Candidate, float]:
+    """The chosen candidate, a mean where there are some, else the best; t against the runner-up."""
     candidates = [one for path in paths for one in path]
     best = least_loss([one for one in candidates if one.family == "mean"] or candidates)
-    others = [one for one in candidates if _kind(one) != _kind(best)]
+    others = [one for path in paths if best not in path for one in path]
     other = least_loss(others or [one for one in candidates if one is not best] or [best])
     if selection == "sparse":
         best = _fewest(candidates, best)
-    return Choice(best, best.t_against(other) if other is not best else 0.0)
-
-
-def _kind(one: Candidate) -> str:
-    """What a family stands for: dense signals, sparse ones, or their means."""
-    return one.family if one.family in ("boost", "mean") else "sparse"
+    return best, best.t_against(other) if other is not best else 0.0
 
 
 def _fewest(candidates: list[Candidate], best: Candidate) -> Candidate:

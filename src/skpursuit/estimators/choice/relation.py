@@ -23,16 +23,10 @@ RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0)  # in units of the mean eigenvalue
 
 
 def chance_of_none(data: ScaledData, residuals: Floats, rows: slice) -> float:
-    """Chance that unrelated targets look as related to X as these.
+    """Chance that unrelated targets look as related to X as these, from some rows.
 
-    Parameters
-    ----------
-    data : ScaledData
-    residuals : ndarray of shape (n, m)
-        Slopes of the losses at the best constants. They are permuted; without an intercept their means count,
-        so that they change signs instead.
-    rows : slice
-        The rows that are looked at.
+    Residuals (n, m), slopes of the losses at the best constants, are permuted. Without an intercept their
+    means count, so that they change signs instead.
     """
     r = residuals[rows] / (np.abs(residuals).max(axis=0) + np.finfo(float).tiny)
     most = OUTLYING * np.abs(r).mean(axis=0)
@@ -42,8 +36,7 @@ def chance_of_none(data: ScaledData, residuals: Floats, rows: slice) -> float:
     deals = [rng.permutation(r) if data.fit_intercept else r * sign for sign in signs]
     table = np.stack([r, *deals], axis=1).reshape(len(r), -1)  # (n, deals * m)
     X = data.block(lines)
-    products = np.abs(np.asarray(X.T @ table)).max(axis=0)
-    evidence = [products.reshape(DEALS + 1, -1).max(axis=1)]
+    evidence = [np.abs(np.asarray(X.T @ table)).max(axis=0).reshape(DEALS + 1, -1).max(axis=1)]
     if not issparse(X) and min(X.shape) <= MOST_SPANNED:
         evidence.append(-_left_out_error(X, table, data.fit_intercept))
     ranks = [np.count_nonzero(line >= line[:, None], axis=1) for line in evidence]
