@@ -48,7 +48,9 @@ def test_fit_and_predict(tmp_path, table):
     assert found["held_out_score"] > 0.99 > found["baseline"]
     assert abs(found["features"].get("noise", [0.0])[0]) < 0.5
     assert found["features"]["area"][0] == pytest.approx(10, rel=0.01)
-    assert [size["k"] for size in found["path"]] == list(range(1, len(found["path"]) + 1))
+    sizes = [size["k"] for size in found["path"]]
+    assert found["k"] in sizes
+    assert sizes == sorted(set(sizes))
     assert (tmp_path / "model.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads(model.read_text())["model"]["task"] == "regression"
 
@@ -403,11 +405,10 @@ def test_what_is_said_of_the_choice_is_what_the_library_chooses(tmp_path, classe
     np.testing.assert_allclose(
         sorted(np.ravel([*found["features"].values()])), sorted(model.coef_[model.coef_ != 0])
     )
-    words = {"boost": "in many small steps", "greedy": "one after the other", "swap": "with exchanges"}
-    text = (tmp_path / "m.html").read_text()
-    for said in (words[found["family"]], f"ridge of {found['ridge']:.3g}" if found["ridge"] else ""):
-        assert said in done.output
-        assert said in text
+    words = {"boost": "added in many small steps", "mean": "is their mean", "swap": "exchanged where another"}
+    said = words[found["family"]]
+    assert said in " ".join(done.output.split())
+    assert said in (tmp_path / "m.html").read_text()
     sizes = {one["k"]: one["score"] for one in found["path"]}
     assert sizes[found["k"]] > (0.7 if classes else 0.8)
 

@@ -8,7 +8,7 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
 from skpursuit import PursuitClassifierCV, PursuitRegressorCV
-from skpursuit.estimators.choice import families, squared_folds
+from skpursuit.estimators.choice import families, relation, squared_folds
 from skpursuit.estimators.choice.growth import Growth, fit_together
 from skpursuit.estimators.folds import Folds
 from skpursuit.problem.losses import Logistic, Multinomial
@@ -149,11 +149,13 @@ def test_the_true_features_are_found_and_noise_has_none():
     assert model.choice_["t_null"] > 5
     classes = PursuitClassifierCV().fit(X, z + 0.5 * rng.logistic(size=200) > 0)
     assert {3, 50} <= set(classes.support_.tolist())
+    rng = np.random.default_rng(17)
     for nothing in (
         PursuitRegressorCV().fit(X, rng.standard_normal(200)),
         PursuitClassifierCV().fit(X, rng.random(200) > 0.4),
     ):
         assert nothing.choice_["family"] == "null"
+        assert nothing.choice_["t_null"] <= 0 or nothing.choice_["p_null"] > 0.08
         assert nothing.n_nonzero_coefs_ == 0
         assert not nothing.coef_.any()
     guardless = PursuitRegressorCV(null_guard=None).fit(X, rng.standard_normal(200))
@@ -305,3 +307,91 @@ def test_a_mapped_array_that_fits_has_the_same_contest(tmp_path):
     model, ours = PursuitRegressorCV(cv=3).fit(X, y), PursuitRegressorCV(cv=3).fit(mapped, y)
     assert ours.choice_["family"] == model.choice_["family"] != "omp"
     np.testing.assert_array_equal(ours.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monkeypatch):
+    from skpursuit.estimators.choice import contest
+
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 20))
+    f = X[:, :3] @ [1.0, -1.0, 0.5] + rng.standard_normal(60)
+    kind, y = (PursuitClassifierCV, f > 0) if classes else (PursuitRegressorCV, f)
+    parts = {}
+
+    def keep(paths, found=contest.mean_path):
+        parts["paths"], parts["means"] = list(paths), found(paths)
+        return parts["means"]
+
+    monkeypatch.setattr(contest, "mean_path", keep)
+    monkeypatch.setattr(contest, "CLEARLY", np.inf)  # always in doubt
+    model = kind(cv=4).fit(X, y)
+    boosted, means = parts["paths"][0], parts["means"]
+    few = contest.least_loss(one for path in parts["paths"][1:] for one in path)
+    chosen = contest.least_loss(means)
+    place = means.index(chosen)
+    assert model.choice_["family"] == "mean"
+    assert model.choice_["ridge"] == few.ridge
+    assert (
+        model.scores_.shape[1] == len(means) == len(boosted) == (model.cv_losses_["family"] == "mean").sum()
+    )
+    for one, mean in zip(boosted, means):  # a convex loss of a mean is at most the mean of the losses
+        assert mean.loss <= (one.loss + few.loss) / 2 + 1e-12
+    for fold in range(chosen.arena.folds.shape[0]):
+        each = [one.arena.fits(one.judged.model)[fold][0] for one in (boosted[place], few, chosen)]
+        z = [X[:, fit.columns] @ np.ravel(fit.coef) + fit.intercept for fit in each]
+        np.testing.assert_allclose(z[2], (z[0] + z[1]) / 2, atol=1e-9)
+        if not classes:
+            tested = chosen.arena.folds.test[fold]
+            error = tested @ (y - z[2]) ** 2 / chosen.arena.unit**2
+            assert chosen.judged.fold_losses[fold] == pytest.approx(error)
+    others = contest.path_of(parts["paths"], few)
+    on_all = [(boosted, boosted[place]), (others, few), (means, chosen)]
+    whole = [contest.refit(path)[path.index(one)][0] for path, one in on_all]
+    z = [X[:, fit.columns] @ np.ravel(fit.coef) + fit.intercept for fit in whole]
+    np.testing.assert_allclose(z[2], (z[0] + z[1]) / 2, atol=1e-9)
+    shown = model.decision_function(X) if classes else model.predict(X)
+    np.testing.assert_allclose(shown, z[2], atol=1e-9)
+
+
+def chance(X, y, fit_intercept=True):
+    centre = X.mean(axis=0) if fit_intercept else np.zeros(X.shape[1])
+    data = squared_folds.ScaledData(X, y[:, None], centre, X.std(axis=0), fit_intercept, np.zeros(1))
+    return relation.chance_of_none(data, (y - y.mean() * fit_intercept)[:, None], slice(None))
+
+
+def test_the_chance_of_no_relation_is_known_where_there_is_none_and_small_where_there_is_one():
+    draws = [np.random.default_rng(seed) for seed in range(60)]
+    p = np.array([chance(rng.standard_normal((30, 40)), rng.random(30) < 0.3) for rng in draws])
+    assert 0.3 < np.mean(p) < 0.7
+    assert np.mean(p <= 0.1) <= 0.2
+    rng = np.random.default_rng(100)
+    X, noise = rng.standard_normal((100, 400)), rng.standard_normal(100)
+    assert chance(X, 0.6 * X[:, 7] + noise) <= 0.02  # one column
+    assert chance(X[:, :60], X[:, :60] @ np.full(60, 0.2) + noise) <= 0.02  # many weak ones
+    hidden = 10 * rng.standard_normal((100, 1)) + X[:, :1]
+    together = np.hstack([hidden, hidden - X[:, :1], rng.standard_normal((100, 3))])
+    assert chance(together, X[:, 0] + 0.3 * noise) <= 0.02  # two that say something together only
+    about_one = 1 + 0.1 * rng.standard_normal((50, 3))
+    assert chance(about_one, np.ones(50) + 0.1 * rng.standard_normal(50), fit_intercept=False) <= 0.02
+
+
+@pytest.mark.parametrize("d", [4, 40])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_error_of_ridge_regression_without_a_row_is_that_of_a_fit_without_it(
+    d, fit_intercept, monkeypatch
+):
+    rng = np.random.default_rng(d)
+    X, y = rng.standard_normal((12, d)), rng.standard_normal(12)
+    X -= X.mean(axis=0) * fit_intercept
+    values = np.linalg.svd(X)[1] ** 2
+    values = values[values > 1e-9 * values[0]]
+    monkeypatch.setattr(relation, "RIDGES", (0.5,))
+    monkeypatch.setattr(relation, "DEALS", 0)
+    found = relation._left_out_error(X, y[:, None], fit_intercept)
+    error = 0.0
+    for i in range(12):
+        rest = np.arange(12) != i
+        plain = Ridge(alpha=0.5 * values.mean(), fit_intercept=fit_intercept).fit(X[rest], y[rest])
+        error += float(plain.predict(X[i : i + 1])[0] - y[i]) ** 2
+    np.testing.assert_allclose(found, [error])

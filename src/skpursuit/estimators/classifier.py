@@ -18,14 +18,13 @@ from skpursuit.data.design import Design
 from skpursuit.estimators.base import Problems, PursuitBase, PursuitParameters, Samples
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit
-from skpursuit.estimators.path_cv import GUARDED, PathCVMixin
+from skpursuit.estimators.path_cv import PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, ClassifierMixin
 from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.solvers import solver_names
 
-FEW = 150  # samples up to which 10 folds pay, 20 below 100
-FEW_GUARD = 2.1
+FEW, FEWER = 150, 100  # samples up to which 10 folds pay, and below which 20 do
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -194,9 +193,7 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
         500 samples, else once; up to 150 samples, `cv` is 10 by default, below 100 samples 20.
     multi_class, shared_support, class_weight
         As in `PursuitClassifier`; one number of coefficients serves all classes.
-    null_guard : "auto", float or None
-        As in `PursuitRegressorCV`; "auto" is 1.6, 2.1 for up to 150 samples, less below 100.
-    n_jobs, random_state, verbose, time_limit
+    null_guard, n_jobs, random_state, verbose, time_limit
         As in `PursuitRegressorCV`.
 
     Attributes
@@ -218,9 +215,9 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     steps with a ridge fit their coefficients; ridges are tried from 0.1 downwards while the held-out loss
     falls, else upwards. Boosted models, on dense X of moderate size: the feature with the largest gradient
     moves by a fifth of a safe step, up to 1000 times. A path ends once its loss has clearly turned. The best
-    greedy model is taken if it beats the best boosted one by 1.5 standard errors of the paired difference,
-    else that one, and fitted on all samples by the same steps. Folds are drawn in the same way at every fit;
-    a number for `random_state` draws others.
+    greedy and the best boosted model are compared by their paired difference: one that is better by 1.5
+    standard errors is taken, else the mean of both ("mean"). It is fitted on all samples by the same steps.
+    Folds are drawn in the same way at every fit; a number for `random_state` draws others.
 
     See Also
     --------
@@ -241,13 +238,9 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     shared_support: bool = False
     class_weight: Any = None
 
-    def _strictness(self, rows: float) -> float:
-        """Folds that are drawn once differ more by luck."""
-        return FEW_GUARD if rows <= FEW else super()._strictness(rows)
-
     def _draws(self, rows: float, labels: Any) -> tuple[int, int]:
         """With few samples more folds, so that each leaves nearly all of them to learn from."""
         if rows <= FEW:
-            most = 10 if rows >= GUARDED else 20
+            most = 10 if rows >= FEWER else 20
             return max(5, min(most, int(np.unique(labels, return_counts=True)[1].min()))), 1
         return 5, 2 if rows <= 500 else 1

@@ -35,6 +35,15 @@ class LinearFit(NamedTuple):
     result: Any = None
 
 
+def mean_fit(fits: list[LinearFit]) -> LinearFit:
+    """The model that predicts the mean of what models predict."""
+    used = np.unique(np.concatenate([fit.columns for fit in fits])).astype(np.intp)
+    coef = np.zeros((len(used), *fits[0].coef.shape[1:]))
+    for fit in fits:
+        coef[np.searchsorted(used, fit.columns)] += fit.coef / len(fits)
+    return LinearFit(used, coef, sum(fit.intercept for fit in fits) / len(fits))
+
+
 @dataclass(frozen=True)
 class FitConfig:
     """What the pursuit estimators are asked to do, whatever the data. The values are checked before."""

@@ -31,13 +31,15 @@ from sklearn.utils.parallel import Parallel, delayed
 from skpursuit.data.progress import current
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows, watched
 from skpursuit.estimators.checks import check_optional_flag, check_parameters, check_path_solvers
+from skpursuit.estimators.choice import contest
 from skpursuit.estimators.choice.classes import ClassArena
-from skpursuit.estimators.choice.contest import PATIENCE, Arena, Candidate, Choice, choose, least_loss
+from skpursuit.estimators.choice.contest import PATIENCE, Arena, Candidate, least_loss
+from skpursuit.estimators.choice.relation import chance_of_none
 from skpursuit.estimators.choice.solvers import SolverArena
 from skpursuit.estimators.choice.squared import SquaredArena
 from skpursuit.estimators.choice.squared_folds import ScaledData
 from skpursuit.estimators.folds import Folds, SplitterRoutingMixin, effective_rows
-from skpursuit.estimators.linear_fit import LinearFit, predictions
+from skpursuit.estimators.linear_fit import LinearFit, mean_fit, predictions
 from skpursuit.estimators.path import fits_of_problems, information
 from skpursuit.estimators.standardized import column_spreads
 from skpursuit.loop.run import seed_of
@@ -47,7 +49,8 @@ from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
 from skpursuit.selectors import Selector
 
-GUARD, GUARDED = 1.6, 100  # t against the best constant, and samples from which all of it is asked for
+GUARD = 1.6  # t against the best constant that is asked for where X is not in memory
+RARE, SURE = 0.08, 3.0  # chance up to which a relation is believed in, and t that needs no test of it
 HeldOut = list[tuple[Any, list[Any]]]  # for each fold the targets, and what each model of a path predicts
 TALL, LARGE = 50, 2e6  # rows per column and entries of X from which "omp" takes Gram matrices of the folds
 
@@ -71,10 +74,6 @@ class PathData:
     labels: Any
     problems: Problems
     splits: list[tuple[Indices, Indices]]
-
-    def given_rows(self, rows: Indices) -> Any:
-        """Rows of X as it was given, by their places among the samples."""
-        return some_rows(self.X, np.flatnonzero(self.samples.kept)[rows])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -114,13 +113,11 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         """
         check_parameters(self, solver=check_path_solvers, normalize=check_optional_flag)
         samples = self._read(X, y, sample_weight)
-        solvers = self._solvers()
-        problems = self._problems(
-            samples.y,
-            random_state=seed_of(self.random_state),
-            solver=solvers[0],
-            scale=self._scaling(samples.X),
-        )
+        given = self.solver if isinstance(self.solver, (list, tuple)) else [self.solver]
+        # "auto" stands for "omp" where the contest of `choice/` cannot be held
+        solvers = ["omp" if isinstance(one, str) and one == "auto" else one for one in given]
+        seed, scale = seed_of(self.random_state), self._scaling(samples.X)
+        problems = self._problems(samples.y, random_state=seed, solver=solvers[0], scale=scale)
         labels, splits = self._labels(samples.y), []
         if self.criterion == "cv":
             splits = self._repeated_splits(labels, samples, fit_params)
@@ -132,18 +129,11 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
                 self._judge_by_criterion(data)
         return self
 
-    # -- what the parameters mean -------------------------------------------------------------------------
-
     def _scaling(self, X: Any) -> str:
         """What divides columns, in the words of `column_scale`."""
         if self.normalize is not None:
             return "column" if self.normalize else "none"
         return self.scale if self.scale != "auto" else "one" if issparse(X) else "column"
-
-    def _solvers(self) -> list[Any]:
-        """The solvers that compete; "auto" stands for "omp" where the contest of `choice/` cannot be held."""
-        given = list(self.solver) if isinstance(self.solver, (list, tuple)) else [self.solver]
-        return ["omp" if isinstance(one, str) and one == "auto" else one for one in given]
 
     def _limit(self, samples: Samples) -> int:
         """The largest number of coefficients that solvers by name try."""
@@ -177,15 +167,21 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         """Folds, and how often they are drawn: with few samples one drawing is a matter of luck."""
         return 5, 2 if rows <= 1000 else 1
 
-    def _guard(self, rows: float) -> float:
-        """How many standard errors better than nothing a model must be: few samples prove little."""
-        if self.null_guard == "auto":
-            return self._strictness(rows) * min(1.0, (rows / GUARDED) ** 2)
-        return float(self.null_guard or 0.0)
-
-    def _strictness(self, rows: float) -> float:
-        """The default of the guard for samples that can prove something."""
-        return GUARD
+    def _related(self, data: PathData, arena: Arena, null: Candidate, t: float) -> tuple[bool, float]:
+        """Whether a model that is t standard errors better than nothing is believed; the chance of luck."""
+        if self.scoring is not None or not self.null_guard:
+            return True, np.nan
+        samples, (config, targets, _) = data.samples, data.problems
+        if self.null_guard != "auto" or samples.X is None:
+            return t >= (GUARD if self.null_guard == "auto" else self.null_guard), np.nan
+        if not 0 < t < SURE:
+            return t > 0, np.nan
+        constants = [mean_fit(list(fits)).intercept for fits in zip(*arena.fits(null.judged.model))]
+        z = [np.broadcast_to(b, (len(y), *np.shape(b))).copy() for y, b in zip(targets, constants)]
+        slopes = np.column_stack([config.loss.residual(*pair) for pair in zip(targets, z)])
+        scaled = ScaledData.of(samples, targets[0], "column", self.fit_intercept)
+        chance = chance_of_none(scaled, arena.folds.weights[:, None] * slopes, arena.folds.sample)
+        return chance <= RARE, chance
 
     def _is_auto(self) -> bool:
         return isinstance(self.solver, str) and self.solver == "auto"
@@ -195,15 +191,15 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         samples, (config, targets, _) = data.samples, data.problems
         folds = Folds.of(data.splits, samples.base.shape[0], samples.weights)
         plain = isinstance(self.selector, str) and self.selector == "auto"
-        contest = self._is_auto() and plain and (config.loss.quadratic or config.loss.gives_probability)
-        if contest and samples.X is None:
+        competes = self._is_auto() and plain and (config.loss.quadratic or config.loss.gives_probability)
+        if competes and samples.X is None:
             warnings.warn(
                 'X is not in memory, so solver="auto" is "omp": other families of models need an array; name '
                 'solver="omp" and this is not said',
                 UserWarning,
                 stacklevel=4,
             )
-        if contest and samples.X is not None:
+        if competes and samples.X is not None:
             most = None if self.max_nonzero_coefs is None else self._limit(samples)
             scaled = ScaledData.of(samples, targets[0], config.scale, self.fit_intercept)
             if config.loss.quadratic and len(targets) == 1:
@@ -220,8 +216,6 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         patience = PATIENCE if self.scoring is None else most  # where a scorer judges, all sizes are shown
         return SolverArena(samples.base, configs, targets, folds, most, ours, self.n_jobs, grams, patience)
 
-    # -- choosing -----------------------------------------------------------------------------------------
-
     def _compete(self, data: PathData, arena: Arena) -> None:
         ridges = self.ridges
         if self.ridge is not None and isinstance(ridges, str):
@@ -232,9 +226,12 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             if watch.over():
                 break
         scorer = None if self.scoring is None else check_scoring(self, scoring=self.scoring)
-        if scorer is not None:
-            for path in paths:
-                self._score(data, arena, path, scorer)
+        for path in paths:
+            self._score(data, arena, path, scorer)
+        means = contest.mean_path(paths)
+        if means:
+            self._score(data, arena, means, scorer)
+            paths.append(means)
         candidates = [candidate for path in paths for candidate in path]
         best = least_loss(candidates)
         if not np.isfinite(best.loss):
@@ -243,17 +240,19 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
                 "largest entry"
             )
         nothing = Candidate(arena, "null", 0.0, 0, arena.null())
-        guard = 0.0 if scorer is not None else self._guard(arena.folds.rows)
-        choice = choose(candidates, nothing, self.selection, guard)
-        path = next(path for path in paths if (choice.candidate or best) in path)
+        t_null = best.t_against(nothing)
+        believed, p_null = self._related(data, arena, nothing, t_null)
+        chosen, t_other = contest.choose(paths, self.selection) if believed else (None, np.nan)
+        path = contest.path_of(paths, chosen or best)
         watch.note("the chosen model on all samples")
         with watch.part(None):
-            fits = arena.refit(path)
-        self._keep_choice(choice, arena, path, fits, data, nothing)
+            fits = contest.refit(path)
+        self._keep_choice(chosen or nothing, path, fits, data)
+        self.choice_ |= {"t_runner_up": t_other, "t_null": t_null, "p_null": p_null}
         self._keep_scales(data.samples)
         self._keep_losses(candidates)
-        compared = path[: len(fits)] if choice.candidate else [nothing]
-        place = path.index(choice.candidate) if choice.candidate else 0
+        compared = path[: len(fits)] if chosen else [nothing]
+        place = path.index(chosen) if chosen else 0
         self._after_choice(place, lambda: self._held_out(data, arena, compared))
 
     def _after_choice(self, place: int, held_out: Callable[[], HeldOut]) -> None:
@@ -270,35 +269,23 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         return found
 
     def _keep_choice(
-        self,
-        choice: Choice,
-        arena: Arena,
-        path: list[Candidate],
-        fits: list[list[LinearFit]],
-        data: PathData,
-        nothing: Candidate,
+        self, chosen: Candidate, path: list[Candidate], fits: list[list[LinearFit]], data: PathData
     ) -> None:
         """Keep the chosen model of all samples, and the path it stands on."""
-        chosen = choice.candidate
-        if chosen is None or self.selection == "average":
-            final = [mean_fit(list(fits)) for fits in zip(*arena.fits((chosen or nothing).judged.model))]
+        arena = chosen.arena
+        if chosen not in path or self.selection == "average":
+            final = [mean_fit(list(fits)) for fits in zip(*arena.fits(chosen.judged.model))]
         else:
             final = fits[min(path.index(chosen), len(fits) - 1)]
-        result = ChosenResult(0 if chosen is None else chosen.size, arena.entries_read)
+        result = ChosenResult(chosen.size, arena.entries_read)
         final = [fit if fit.result is not None else fit._replace(result=result) for fit in final]
         self._keep(final, data.samples.base, data.problems.joint)
         self.n_nonzero_coefs_ = max(len(fit.columns) for fit in final)
-        self.choice_ = {
-            "family": "null" if chosen is None else chosen.family,
-            "ridge": 0.0 if chosen is None else chosen.ridge,
-            "k": self.n_nonzero_coefs_,
-            "t_runner_up": choice.t_runner_up,
-            "t_null": choice.t_null,
-        }
+        self.choice_ = {"family": chosen.family, "ridge": chosen.ridge, "k": self.n_nonzero_coefs_}
         tests = arena.folds.test.sum(axis=1)
         self.scores_ = np.stack([_fold_scores(one, tests) for one in path[: len(fits)]], axis=1)
         self._keep_path(fits, data.problems.joint)
-        if chosen is not None and arena.limited and self.n_nonzero_coefs_ >= arena.most:
+        if chosen in path and arena.limited and self.n_nonzero_coefs_ >= arena.most:
             warnings.warn(
                 f"the best number of coefficients, {arena.most}, is the largest that was tried; raise "
                 "max_nonzero_coefs to try more",
@@ -334,10 +321,10 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             tables.append(table)
         self.coef_path_ = tables[0] if joint else np.stack(tables, axis=1)
 
-    # -- scorers ------------------------------------------------------------------------------------------
-
     def _score(self, data: PathData, arena: Arena, path: list[Candidate], scorer: Any) -> None:
-        """Have a scorer judge the models of a path, fold by fold."""
+        """Have a scorer, if there is one, judge the models of a path, fold by fold."""
+        if scorer is None:
+            return
         models = [arena.fits(candidate.judged.model) for candidate in path]
         scores = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
             delayed(self._scores_of_fold)(data, [folds[f] for folds in models], test, scorer)
@@ -354,7 +341,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         if isinstance(self.scoring, str):  # such a scorer looks at nothing but predictions
             fitted = self._knowing(data, models, test)
         else:
-            X, fitted = data.given_rows(test), (self._fitted(fits, data) for fits in models)
+            X = some_rows(data.X, np.flatnonzero(data.samples.kept)[test])  # as they were given
+            fitted = (self._fitted(fits, data) for fits in models)
         weights = None if data.samples.weights is None else data.samples.weights[test]
         given = {"sample_weight": weights} if weights is not None and _takes_weights(scorer) else {}
         return [float(scorer(model, X, data.labels[test], **given)) for model in fitted]
@@ -374,8 +362,6 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         model._keep(fits, data.samples.base, data.problems.joint)
         model.n_nonzero_coefs_ = max(len(fit.columns) for fit in fits)
         return model
-
-    # -- criteria -----------------------------------------------------------------------------------------
 
     def _judge_by_criterion(self, data: PathData) -> None:
         """Take the model of the path on all samples that an information criterion likes best."""
@@ -407,15 +393,6 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
                 sizes = len(fits[k].columns), d
                 totals[k] -= information(self.criterion, loss, (y, weights), z, sizes)
         return totals.tolist()
-
-
-def mean_fit(fits: list[LinearFit]) -> LinearFit:
-    """The model that predicts the mean of what models predict."""
-    used = np.unique(np.concatenate([fit.columns for fit in fits])).astype(np.intp)
-    coef = np.zeros((len(used), *fits[0].coef.shape[1:]))
-    for fit in fits:
-        coef[np.searchsorted(used, fit.columns)] += fit.coef / len(fits)
-    return LinearFit(used, coef, sum(fit.intercept for fit in fits) / len(fits))
 
 
 def _fold_scores(candidate: Candidate, tests: Floats) -> Floats:

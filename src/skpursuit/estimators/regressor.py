@@ -174,7 +174,9 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         mean of the models of all folds, which has more features and often predicts better.
     null_guard : "auto", float or None
         The model must beat the best constant on the rows held out by this many standard errors, or it has no
-        features. "auto" is 1.6, less below 100 samples; None and 0 are no guard. A scorer is not guarded.
+        features. "auto": it must beat it, and by 3 of them unless targets that are dealt out to the rows at
+        random look as related to X in at most 8 % of the deals; 1.6 where X is not in memory. None and 0 are
+        no guard. A scorer is not guarded.
     cv_repeats : "auto" or int
         How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means twice for up
         to 1000 samples, else once.
@@ -194,7 +196,8 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         The chosen number of features, 0 where nothing can be predicted.
     choice_ : dict
         What was chosen: "family", "ridge", "k", and how many standard errors it is better than the runner-up
-        ("t_runner_up") and than nothing ("t_null").
+        ("t_runner_up") and than nothing ("t_null"), and the share of deals of `null_guard` ("p_null"; NaN if
+        there were none).
     cv_losses_ : dict of ndarrays
         Every model that competed: "family", "ridge", "size" (coefficients, or steps of boosting),
         "n_features" (mean over the folds) and "loss" (mean over the rows held out).
@@ -226,8 +229,9 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     Boosting moves the best feature by a tenth of its least-squares step, up to 1000 times; greedy models take
     features one by one (several at a time beyond 20) and fit them with a ridge; models with exchanges replace
     a feature by another while the ridge objective falls ("relaxed" ones drop the ridge then). A path ends
-    once its held-out loss has clearly turned. The best model of the last two families is taken if it beats
-    the best boosted one by 1.5 standard errors of the paired difference, else that one. Folds are drawn in
+    once its held-out loss has clearly turned. The best boosted model and the best other one are compared by
+    their paired difference: one that is better by 1.5 standard errors is taken, else the mean of both
+    ("mean"), which predicts better than either where they err in different ways. Folds are drawn in
     the same way at every fit; a number for `random_state` draws others. Several targets share their features.
 
     See Also

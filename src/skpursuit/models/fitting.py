@@ -46,6 +46,8 @@ ALL_FEATURES_CELLS = 2e7  # of X, up to which a model of all features is fitted 
 #: What was done to the features of a model, by the family that the estimator names.
 FAMILIES = {
     "boost": "added in many small steps (boosting), which keeps effects small",
+    "mean": "those of two models, one made in many small steps (boosting) and one of few features; this one "
+    "is their mean",
     "greedy": "added one at a time",
     "swap": "added one at a time, and exchanged where another one did better",
     "relaxed": "added one at a time, and exchanged where another one did better",
@@ -213,7 +215,7 @@ def info_of(final: Any, options: FitOptions, actual: np.ndarray, predicted: np.n
 def how(info: dict[str, Any]) -> str:
     """Say how the features of a model were found, and how much a ridge shrinks what they do."""
     found = FAMILIES.get(info["family"], f"found by the solver {info['family']}")
-    if not info["ridge"] or info["family"] == "relaxed":
+    if not info["ridge"] or info["family"] in ("relaxed", "mean"):
         return found
     much = "hardly" if info["ridge"] < 0.01 else "a little" if info["ridge"] < 0.2 else "clearly"
     return f"{found}; their effects are {much} shrunk towards zero"

@@ -16,18 +16,18 @@ problem.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from skpursuit.estimators.choice.contest import Arena, Candidate, Judged, expect_paths, follow, search_ridges
-from skpursuit.estimators.choice.families import MOST_COLUMNS, best_columns
+from skpursuit.estimators.choice.families import MOST_COLUMNS, best_columns, growing_sizes
 from skpursuit.estimators.choice.growth import Growth, fit_together
 from skpursuit.estimators.choice.squared_folds import ScaledData
 from skpursuit.estimators.folds import Folds
-from skpursuit.estimators.linear_fit import LinearFit
+from skpursuit.estimators.linear_fit import LinearFit, mean_fit
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.losses import Loss
 
@@ -47,26 +47,10 @@ ARRIVED = 0.025  # share of the largest step: boosting ends once all steps are a
 Fitted = tuple[Indices, Floats, Floats]  # columns, their coefficients and the intercept, of scaled columns
 
 
-def class_sizes(most: int) -> list[int]:
-    """1, 2, ..., 10, then larger by a factor."""
-    sizes = list(range(1, min(SINGLE, most) + 1))
-    while sizes[-1] < most:
-        sizes.append(min(most, int(sizes[-1] * GROWTH)))
-    return sizes
-
-
 class ClassArena(Arena):
-    """Judges classifiers on the folds by their loss.
+    """Judges classifiers on the folds by their loss, with at most `most` columns.
 
-    Parameters
-    ----------
-    data : ScaledData
-    loss : Loss
-    targets : list
-        Labels -1 and +1, (n,) or (n, m), or class numbers of a loss that couples its outputs.
-    folds : Folds
-    most : int, optional
-        The largest number of columns.
+    Targets are labels -1 and +1, (n,) or (n, m), or class numbers of a loss that couples its outputs.
     """
 
     def __init__(
@@ -84,8 +68,6 @@ class ClassArena(Arena):
         self.limited = most is None and self.most < d
         small = not issparse(self.rows) and self.rows.size * folds.shape[0] <= MOST_BOOSTED
         self.boosts = small and max(self.outputs) == 1
-
-    # -- judging ------------------------------------------------------------------------------------------
 
     def null(self) -> Judged:
         """The best constants."""
@@ -105,8 +87,6 @@ class ClassArena(Arena):
             found.append(each)
         return found
 
-    # -- competing ----------------------------------------------------------------------------------------
-
     def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
         """The boosted path, and those of some ridges; `ridges` is "auto" or a list of those to try."""
         many = 4 if isinstance(ridges, str) else len(ridges)
@@ -121,6 +101,16 @@ class ClassArena(Arena):
 
     def _path(self, ridge: float) -> list[Candidate]:
         return follow(self, "greedy", ridge, self._models(self.folds, ridge))
+
+    def means(self, models: Iterable[list[list[Fitted]]], other: list[list[Fitted]]) -> Iterator[Judged]:
+        """The means of each model with the other one."""
+        found = self._start(self.folds)
+        for model in models:
+            for growth, *pairs in zip(found, model, other):
+                for one, *fits in zip(growth, *pairs):
+                    one.columns, one.coef, one.intercept = mean_fit([LinearFit(*fit) for fit in fits])[:3]
+                    one.z = self.rows[one.columns].T @ one.coef + one.intercept
+            yield self._judged(found, self.folds)
 
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
         """The models of a path, fitted on all rows by the same schedule."""
@@ -138,7 +128,7 @@ class ClassArena(Arena):
 
     def _models(self, folds: Folds, ridge: float) -> Iterator[tuple[int, Judged]]:
         models = self._start(folds)
-        for size in class_sizes(self.most):
+        for size in growing_sizes(self.most, SINGLE, GROWTH):
             self._add(models, size)
             for growth in zip(*models):
                 self._fit(growth, folds, ridge)
@@ -198,16 +188,13 @@ class ClassArena(Arena):
         self.entries_read += self.rows.size
         return np.flatnonzero((sizes >= np.partition(sizes, -few, axis=0)[-few]).any(axis=1))
 
-    def _slopes(self, every: list[Growth]) -> list[Floats]:
-        """Gradients (d, m) of all models, by one product."""
-        self.entries_read += self.rows.size
-        slopes = np.asarray(self.rows @ np.hstack([model.residual() for model in every]))
-        return np.split(slopes, np.cumsum([model.coef.shape[1] for model in every])[:-1], axis=1)
-
     def _add(self, models: list[list[Growth]], size: int) -> None:
         """Let the columns with the largest gradients join, of all folds and problems by one product."""
         every = [model for growth in models for model in growth]
-        for model, part in zip(every, self._slopes(every)):
+        self.entries_read += self.rows.size
+        slopes = np.asarray(self.rows @ np.hstack([model.residual() for model in every]))
+        edges = np.cumsum([model.coef.shape[1] for model in every])[:-1]
+        for model, part in zip(every, np.split(slopes, edges, axis=1)):
             score = np.abs(part[:, 0]) if part.shape[1] == 1 else np.sqrt((part**2).sum(axis=1))
             score[model.columns] = -1.0
             model.add(best_columns(score, size - len(model.columns)))

@@ -36,16 +36,11 @@ LEAST_LEFT_SWAP = 1e-2
 WORTH = 1e-6  # share of |y|^2 that an exchange must gain
 
 
-def boost_records(steps: int = MOST_STEPS) -> list[int]:
-    """Numbers of steps after which a boosted model competes, about 40."""
-    return np.unique(np.round(np.geomspace(1, steps, 40)).astype(int)).tolist()
-
-
-def greedy_sizes(most: int) -> list[int]:
-    """1, 2, ..., 20, then larger by a factor."""
-    sizes = list(range(1, min(SINGLE, most) + 1))
+def growing_sizes(most: int, single: int = SINGLE, growth: float = GROWTH) -> list[int]:
+    """1, 2, ..., `single`, then larger by a factor."""
+    sizes = list(range(1, min(single, most) + 1))
     while sizes[-1] < most:
-        sizes.append(min(most, max(sizes[-1] + 1, int(sizes[-1] * GROWTH))))
+        sizes.append(min(most, max(sizes[-1] + 1, int(sizes[-1] * growth))))
     return sizes
 
 
@@ -55,7 +50,7 @@ def boost(folds: SquaredFolds, most: int) -> Models:
     lines = np.arange(n_folds)
     g, coef = folds.xy.copy(), np.zeros((n_folds, d, targets))
     least = 1e-6 * row_norms(g).max(axis=1)
-    records = set(boost_records())
+    records = set(np.round(np.geomspace(1, MOST_STEPS, 40)).astype(int).tolist())
     for step in range(1, MOST_STEPS + 1):
         sizes = row_norms(g)
         atoms = sizes.argmax(axis=1)

@@ -41,8 +41,7 @@ class Growth:
 
     def losses(self) -> Floats:
         """Loss of each row, summed over outputs."""
-        losses = self.loss.value(self.y, self.z)
-        return losses if losses.ndim == 1 else losses.sum(axis=1)
+        return self.loss.value(self.y, self.z).reshape(len(self.z), -1).sum(axis=1)
 
     def add(self, new: Indices) -> None:
         """Columns join the support, with coefficients of zero."""
@@ -50,8 +49,7 @@ class Growth:
         self.coef = np.vstack([self.coef, np.zeros((len(new), self.coef.shape[1]))])
 
     def _objective(self, z: Floats, coef: Floats, ridge: float) -> float:
-        losses = self.loss.value(self.y, z)
-        losses = losses if losses.ndim == 1 else losses.sum(axis=1)
+        losses = self.loss.value(self.y, z).reshape(len(z), -1).sum(axis=1)
         return float(self.weights[:, 0] @ losses) / self.total + 0.5 * ridge * float((coef**2).sum())
 
     def fit(self, rows: Any, means: Floats, ridge: float, steps: int = NEWTON_STEPS) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import count, islice
 from typing import Any
 
@@ -37,24 +36,9 @@ MOST_BYTES = 2**31  # of columns of all folds at once
 class SolverArena(Arena):
     """Judges models of `fit_linear` on the folds by the loss they were fitted with.
 
-    Parameters
-    ----------
-    base : Design
-    configs : sequence of FitConfig
-        One for each solver that competes.
-    targets : list
-        Those of each problem.
-    folds : Folds
-    most : int
-        The largest number of columns.
-    limited : bool
-        Whether that is a limit of ours.
-    n_jobs : int, optional
-        Folds fitted at once.
-    grams : SquaredArena, optional
-        Gram matrices of the folds, which give the models of "omp" without further reading of X.
-    patience : int
-        Sizes without a new best before a path may end.
+    There is a config for each solver that competes and a target for each problem. `limited` tells whether
+    `most`, the largest number of columns, is a limit of ours. `grams` are Gram matrices of the folds, which
+    give the models of "omp" without further reading of X; `n_jobs` folds are fitted at once.
     """
 
     def __init__(
@@ -159,9 +143,9 @@ class SolverArena(Arena):
         found = greedy(grams.squared, ridge, sizes, normalised=False, jitter=TINY)
         models = ((size, (support, coef)) for size, support, coef in found)
         unit, path = grams.loss_unit, []
-        for one in grams.followed("omp", ridge, models, self.patience):
-            rows = partial(rows_in_units, one.judged, unit)
-            judged = Judged(grams.fits(one.judged.model), one.judged.fold_losses * unit, rows)
+        for one in grams.followed("omp", ridge, models, patience=self.patience):
+            scaled, rows = one.judged.fold_losses * unit, lambda judged=one.judged: judged.rows() * unit
+            judged = Judged(grams.fits(one.judged.model), scaled, rows)
             path.append(Candidate(self, "omp", ridge, one.size, judged, config=config))
         return path
 
@@ -188,8 +172,3 @@ class SolverArena(Arena):
         """The models of a path fitted on all rows."""
         weights = None if (self.folds.weights == 1).all() else self.folds.weights
         return fits_of_problems(path[0].config, self.base, self.targets, weights, len(path))[: len(path)]
-
-
-def rows_in_units(judged: Judged, unit: float) -> Floats:
-    """Losses of rows, in other units."""
-    return judged.rows() * unit

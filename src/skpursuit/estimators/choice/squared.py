@@ -11,26 +11,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from skpursuit.estimators.choice.contest import (
-    PATIENCE,
-    Arena,
-    Candidate,
-    Judged,
-    expect_paths,
-    follow,
-    search_ridges,
-)
-from skpursuit.estimators.choice.families import (
-    LEAST_RIDGE,
-    MOST_COLUMNS,
-    boost,
-    greedy,
-    greedy_sizes,
-    relaxed,
-    swap,
-    swap_sizes,
-)
+from skpursuit.estimators.choice import families
+from skpursuit.estimators.choice.contest import Arena, Candidate, Judged, expect_paths, follow, search_ridges
 from skpursuit.estimators.choice.squared_folds import ScaledData, SquaredFolds, squared_folds
 from skpursuit.estimators.folds import Folds
 from skpursuit.estimators.linear_fit import LinearFit
@@ -45,15 +29,8 @@ Model = tuple[Indices, Floats]  # support (F, k) and coefficients (F, k, m)
 class SquaredArena(Arena):
     """Judges linear models on the folds by their squared error.
 
-    Parameters
-    ----------
-    data : ScaledData
-        With targets of shape (n, m), centred where there is an intercept.
-    folds : Folds
-    vector : bool
-        Whether the targets are one vector, so that coefficients are too.
-    most : int, optional
-        The largest number of columns.
+    Targets (n, m) of the data are centred where there is an intercept; `vector` tells that they are one
+    vector, so that coefficients are too, and `most` is the largest number of columns.
     """
 
     def __init__(self, data: ScaledData, folds: Folds, vector: bool, most: int | None) -> None:
@@ -62,11 +39,9 @@ class SquaredArena(Arena):
         self.squared = squared_folds(data._replace(y=data.y / self.unit), folds)
         d = data.X.shape[1]
         allowed = max(1, int(folds.rows // 2))
-        self.most = min(d, allowed, MOST_COLUMNS) if most is None else min(d, most)
+        self.most = min(d, allowed, families.MOST_COLUMNS) if most is None else min(d, most)
         self.limited = most is None and self.most < min(d, folds.rows - 1)
-        self.sparse_x = data.is_sparse
-
-    # -- judging ------------------------------------------------------------------------------------------
+        self.sparse_x = issparse(data.X)
 
     def judged(self, model: Model) -> Judged:
         """Squared errors on the test rows, in units of `unit`."""
@@ -98,8 +73,6 @@ class SquaredArena(Arena):
             found.append([LinearFit(s, w[:, 0], b[0]) if self.vector else LinearFit(s, w, b)])
         return found
 
-    # -- competing ----------------------------------------------------------------------------------------
-
     def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
         """Paths of all families; `ridges` is "auto" or a list of those to try."""
         few = ["greedy"] * 5 if isinstance(ridges, str) else ["greedy"] * 3 * len(ridges)
@@ -107,35 +80,54 @@ class SquaredArena(Arena):
         yield self._path("boost", 0.0)
         if isinstance(ridges, str):
             yield from search_ridges(lambda ridge: self._path("greedy", ridge), RIDGE, SMALLER, LARGER)
-            ridges, families = SWAP_RIDGES, ["swap"]
+            ridges, kinds = SWAP_RIDGES, ["swap"]
         else:
-            families = ["greedy", "swap"]
-        for family in families:
+            kinds = ["greedy", "swap"]
+        for family in kinds:
             for ridge in ridges:
                 path = self._path(family, ridge)
                 yield path
-                if family == "swap" and ridge > LEAST_RIDGE:
-                    models = ((one.size, relaxed(self.squared, one.judged.model)) for one in path)
+                if family == "swap" and ridge > families.LEAST_RIDGE:
+                    models = ((one.size, families.relaxed(self.squared, one.judged.model)) for one in path)
                     yield self.followed("relaxed", ridge, models)
 
     def _path(self, family: str, ridge: float) -> list[Candidate]:
         return self.followed(family, ridge, self._models(self.squared, family, ridge))
 
     def followed(
-        self, family: str, ridge: float, models: Iterable[tuple[int, Model]], patience: int = PATIENCE
+        self, family: str, ridge: float, models: Iterable[tuple[int, Model]], **how: Any
     ) -> list[Candidate]:
         """The candidates of models of growing size."""
-        return follow(self, family, ridge, ((size, self.judged(one)) for size, one in models), patience)
+        return follow(self, family, ridge, ((size, self.judged(one)) for size, one in models), **how)
 
     def _models(self, folds: SquaredFolds, family: str, ridge: float) -> Iterator[tuple[int, Model]]:
         if family == "boost":
-            models = boost(folds, self.most)
+            models = families.boost(folds, self.most)
         elif family == "greedy":
-            models = greedy(folds, ridge, greedy_sizes(self.most), normalised=not self.sparse_x)
+            models = families.greedy(
+                folds, ridge, families.growing_sizes(self.most), normalised=not self.sparse_x
+            )
         else:
-            models = swap(folds, ridge, swap_sizes(self.folds.rows, folds.shape[1], self.most))
+            models = families.swap(
+                folds, ridge, families.swap_sizes(self.folds.rows, folds.shape[1], self.most)
+            )
         found = ((size, (support, coef)) for size, support, coef in models)
-        return ((size, relaxed(folds, model)) for size, model in found) if family == "relaxed" else found
+        return (
+            ((size, families.relaxed(folds, model)) for size, model in found)
+            if family == "relaxed"
+            else found
+        )
+
+    def means(self, models: Iterable[Model], other: Model) -> Iterator[Judged]:
+        """The means of each model with the other one."""
+        n_folds, d, targets = self.squared.shape
+        lines = np.arange(n_folds)[:, None]
+        for model in models:
+            coef = np.zeros((n_folds, d, targets))
+            for support, part in (model, other):
+                coef[lines, support] += 0.5 * part
+            support = families.padded_support(coef)
+            yield self.judged((support, coef[lines, support]))
 
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
         """The models of a path, fitted on all rows by the same schedule."""

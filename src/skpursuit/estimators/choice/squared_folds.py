@@ -62,11 +62,6 @@ class ScaledData(NamedTuple):
         factors = column_scale(samples.base, means, weights, scale)
         return cls(X, table - offset, 0 * means if issparse(X) else means, factors, fit_intercept, offset)
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether X is a sparse matrix."""
-        return bool(issparse(self.X))
-
     def scaled(self) -> Any:
         """All of X as the models see it; a sparse X stays sparse and is not centred."""
         if issparse(self.X):
@@ -88,17 +83,8 @@ class ScaledData(NamedTuple):
 class SquaredFolds(ABC):
     """What is known of each fold: weight, means, products of the centred columns with y and their squares.
 
-    Attributes
-    ----------
-    weight : ndarray of shape (F,)
-    mean_x, mean_y : ndarrays of shape (F, d) and (F, m)
-        Of the training rows; zero without an intercept.
-    xy : ndarray of shape (F, d, m)
-    squares : ndarray of shape (F, d)
-        Diagonal of the Gram matrix; 1 for columns that are constant.
-    yy : ndarray of shape (F,)
-    entries_read : int
-        Entries of X that were read so far.
+    Means (F, d) and (F, m) are of the training rows, zero without an intercept; `xy` is (F, d, m), and
+    `squares` (F, d) is the diagonal of the Gram matrix, 1 for columns that are constant.
     """
 
     entries_read: int = 0
