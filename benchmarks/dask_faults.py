@@ -9,9 +9,10 @@
     python benchmarks/dask_faults.py trips   # what a trip costs
     python benchmarks/dask_faults.py against   # an array in memory against two workers
     python benchmarks/dask_faults.py tall   # what the client needs for 10^7 rows
-    python benchmarks/dask_faults.py basis   # rows of the basis on the workers against those on the driver
+    python benchmarks/dask_faults.py basis   # the columns of the support on the workers against the driver
 
 With `--limit 2MB` the rows of the basis are on the workers in the scenes of kill, lost, restart and workers.
+`--loss logistic` fits classes in these scenes and in that of basis: then the columns are there as well.
 
 X is made in chunks by a function of their number, as a reader of files would make them.
 """
@@ -42,6 +43,7 @@ from skpursuit.data.dask_cluster import ClusterError
 
 COLUMNS, CHUNK, ATOMS = 2000, 2048, 30
 LIMIT = "2GB"  # of the client
+LOSS = "squared"
 
 
 def chunk(number: int, columns: int, rows: int) -> np.ndarray:
@@ -57,10 +59,11 @@ def make_x(chunks: int, columns: int = COLUMNS, rows: int = CHUNK) -> da.Array:
 
 
 def make_y(chunks: int, columns: int = COLUMNS, rows: int = CHUNK) -> np.ndarray:
-    """Targets of 30 columns and noise."""
+    """Targets of 30 columns and noise, or their signs."""
     parts = [chunk(k, columns, rows)[:, : ATOMS * 7 : 7] @ (1.0 + np.arange(ATOMS)) for k in range(chunks)]
     y = np.concatenate(parts)
-    return y + np.random.default_rng(1).standard_normal(len(y)) * 0.3 * y.std()
+    y += np.random.default_rng(1).standard_normal(len(y)) * 0.3 * y.std()
+    return y if LOSS == "squared" else np.sign(y)
 
 
 def cluster(workers: int, memory: str = "2GB") -> tuple[LocalCluster, Client]:
@@ -85,7 +88,9 @@ def bits(result) -> str:
 
 def fit(X, y, **more):
     """The fit of all experiments."""
-    return minimize(as_design(X, memory_limit=LIMIT), y, OMP(n_nonzero_coefs=ATOMS), "certified", **more)
+    return minimize(
+        as_design(X, memory_limit=LIMIT), y, OMP(n_nonzero_coefs=ATOMS), "certified", LOSS, **more
+    )
 
 
 def pids(made: LocalCluster) -> list[int]:
@@ -230,7 +235,8 @@ def restart(options) -> None:
     X, y = make_x(10), make_y(10)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint"
-        child = subprocess.Popen([sys.executable, __file__, "child", "--path", str(path), "--limit", LIMIT])
+        told = "--path", str(path), "--limit", LIMIT, "--loss", LOSS
+        child = subprocess.Popen([sys.executable, __file__, "child", *told])
         while not path.exists():
             time.sleep(0.05)
         time.sleep(1.0)
@@ -339,20 +345,21 @@ def tall(options) -> None:
 
 
 def basis(options) -> None:
-    """Steps of exact OMP on 2.1 million rows: the basis on the workers, and in a file of the driver."""
+    """Steps of exact OMP on 2.1 million rows: the support on the workers, and in a file of the driver."""
     rows, columns, chunks, k = 2**18, 32, 8, 28
     made, client = cluster(2, "4GB")
     X, y = make_x(chunks, columns, rows), np.random.default_rng(0).standard_normal(chunks * rows)
+    y = y if LOSS == "squared" else np.sign(y)
     for away in (True, False):
         design = as_design(X, memory_limit="50MB")
         design.store.has_workers = away
-        minimize(design, y, OMP(n_nonzero_coefs=2), "exact")
+        minimize(design, y, OMP(n_nonzero_coefs=2), "exact", LOSS)
         before, began, trips = anonymous(), time.perf_counter(), design.store.cluster.trips
         with peaks(lambda: [os.getpid()]) as tops:
-            minimize(design, y, OMP(n_nonzero_coefs=k), "exact")
+            minimize(design, y, OMP(n_nonzero_coefs=k), "exact", LOSS)
         spent, trips = time.perf_counter() - began, design.store.cluster.trips - trips
         print(
-            f"basis on the {'workers' if away else 'driver'}: {trips} trips for {k} steps, "
+            f"support on the {'workers' if away else 'driver'}: {trips} trips for {k} steps, "
             f"{1000 * spent / k:.0f} ms a step; the client grew by {tops[os.getpid()] - before:.0f} MB"
         )
     client.close(), made.close()
@@ -412,6 +419,7 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--path", default="")
     parser.add_argument("--limit", default=LIMIT)
+    parser.add_argument("--loss", default=LOSS)
     chosen = parser.parse_args()
-    LIMIT = chosen.limit
+    LIMIT, LOSS = chosen.limit, chosen.loss
     PARTS[chosen.what](chosen)

@@ -24,6 +24,7 @@ from skpursuit.fit.dependence import depend, dependent_columns
 from skpursuit.fit.gram_schmidt import Split, orthogonalise
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.remainder import smallest_remainder
+from skpursuit.numerics.stack import Stack
 from skpursuit.numerics.sums import row_norms
 from skpursuit.solvers.pursuit import IN_A_ROW
 
@@ -106,7 +107,7 @@ def test_many_columns_are_decided_as_one_is(seed):
     one_by_one = [
         orthogonalise(Split(Q, line), *given, noise)[0] is None for line, *given in zip(lines, sizes, tiny)
     ]
-    assert depend(Q, lines, lost, noise).tolist() == one_by_one
+    assert depend(Stack(Q), lines, lost, noise).tolist() == one_by_one
 
 
 def stops_at(last, record):

@@ -6,6 +6,7 @@ import pytest
 from skpursuit import OMP, Huber, as_design, datasets, minimize
 from skpursuit.fit import newton
 from skpursuit.fit.curvature import curvature_at
+from skpursuit.numerics.stack import Stack
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.problem.problem import make_problem
 
@@ -25,7 +26,9 @@ def test_coupled_curvature_is_the_hessian_on_the_support(density, weighted):
     H = np.einsum("is,sab,js->aibj", A, rows, A).reshape(m * k, m * k) + 0.1 * np.eye(m * k)
     g = rng.standard_normal((k, m))
     expected = np.linalg.solve(H, g.T.ravel()).reshape(m, k).T
-    np.testing.assert_allclose(curvature_at(problem, A, z, np.full(k, 0.1)).solve(g), expected, rtol=1e-9)
+    slope, curvature = curvature_at(problem, Stack(A), z, np.full(k, 0.1))
+    np.testing.assert_allclose(slope, A @ problem.residual(z), rtol=1e-9)
+    np.testing.assert_allclose(curvature.solve(g), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1.0, 30.0])

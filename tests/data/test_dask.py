@@ -17,6 +17,7 @@ from skpursuit import (
     OMP,
     Checkpoint,
     CoSaMP,
+    GraSP,
     OrthogonalMatchingPursuitCV,
     PursuitClassifier,
     PursuitCoder,
@@ -36,7 +37,9 @@ pd = pytest.importorskip("pandas")
 
 from skpursuit.data import dask_store  # noqa: E402
 from skpursuit.data.dask_cluster import ClusterError  # noqa: E402
-from skpursuit.fit import worker_rows  # noqa: E402
+from skpursuit.fit.newton import Newton  # noqa: E402
+from skpursuit.fit.worker_rows import WorkerRows  # noqa: E402
+from skpursuit.numerics import stack  # noqa: E402
 
 EXACT = ("exact", "gram", "certified", "auto")
 
@@ -171,7 +174,7 @@ def test_what_the_driver_holds_of_the_support_goes_to_a_file(tmp_path, loss):
 @pytest.fixture
 def _few_ranges(monkeypatch):
     """Ranges of a few tiles."""
-    monkeypatch.setattr(worker_rows, "RANGE", 4096)
+    monkeypatch.setattr(stack, "RANGE", 4096)
 
 
 @pytest.mark.usefixtures("_few_ranges")
@@ -202,16 +205,108 @@ def test_rows_of_the_basis_go_to_the_workers(tmp_path, more, selector, weighted)
     assert again.coef.tobytes() == whole.coef.tobytes()
 
 
+def targets(loss, seed=2, n=20000):
+    """A matrix and targets of a loss, which eight columns carry."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 150))
+    z = X[:, ::20] @ np.linspace(0.5, 1.0, 8)
+    if loss == "poisson":
+        return X, rng.poisson(np.exp(0.5 * z)).astype(float)
+    if loss == "multinomial":
+        return X, (z + rng.logistic(size=n) > 0).astype(int) + (z + rng.logistic(size=n) > 1)
+    return X, np.sign(z + rng.logistic(size=n)) if loss == "logistic" else z + rng.standard_t(2, n)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often rows on workers were summed and combined, and fits were made by Newton."""
+    counts = dict.fromkeys(["sums", "combined", "fit"], 0)
+
+    def counted(kind, name):
+        plain = getattr(kind, name)
+
+        def wrapped(*given):
+            counts[name] += 1
+            return plain(*given)
+
+        monkeypatch.setattr(kind, name, wrapped)
+
+    for kind, name in [(WorkerRows, "sums"), (WorkerRows, "combined"), (Newton, "fit")]:
+        counted(kind, name)
+    return counts
+
+
+FORCED = OMP(n_nonzero_coefs=8, forced=(60, 3))
+
+
 @pytest.mark.usefixtures("_few_ranges")
-def test_three_trips_a_step_with_the_basis_on_workers():
-    X, y = signal(1, n=20000)
-    trips = []
+@pytest.mark.parametrize(
+    ("loss", "solver", "weights"),
+    [
+        ("logistic", FORCED, None),
+        ("logistic", OMP(n_nonzero_coefs=7, swaps=True, forced=(3,)), "fold"),
+        ("poisson", FORCED, "weights"),
+        ("poisson", FORCED, "fold"),
+        ("multinomial", FORCED, "weights"),
+        ("squared", FORCED, "fold"),
+        ("huber", GraSP(n_nonzero_coefs=6), "fold"),
+        ("logistic", GraSP(n_nonzero_coefs=6, refit=True), "weights"),
+        ("squared", CoSaMP(n_nonzero_coefs=6, refit=True), None),
+    ],
+)
+def test_columns_of_the_support_go_to_the_workers(tmp_path, calls, loss, solver, weights):
+    X, y = targets(loss)
+    X[:, 3] = X[:, 60] + 1e-6 * X[:, 3]  # takes a second pass
+    X[:, 40] = X[:, 20] + X[:, 0]  # depends on others in merged fits
+    given = {} if weights is None else {"sample_weight": np.random.default_rng(0).uniform(0.5, 2.0, len(y))}
+    if weights == "fold":  # leaves out rows, those of whole tiles too
+        given["sample_weight"] *= (np.arange(len(y)) % 3 > 0) & (np.arange(len(y)) // 5000 != 2)
+    lazy, path = da.from_array(X, chunks=(1700, 150)), tmp_path / "run"
+    whole = minimize(lazy, y, solver, "exact", loss, **given)
+    same(whole, minimize(X, y, solver, "exact", loss, **given))
+    for workers in (1, 2):
+        with cluster(workers):
+            before = calls["sums"]
+            small = as_design(lazy, memory_limit="1MiB")  # of columns and rows of Q six are on the driver
+            found = minimize(small, y, solver, "exact", loss, **given)
+            assert found.coef.tobytes() == whole.coef.tobytes()
+            assert found.objective == whole.objective
+            assert found.dropped.tolist() == whole.dropped.tolist()
+            assert calls["sums"] > before or (loss, solver) == ("squared", FORCED)
+            if workers == 1:
+                stops = {"checkpoint": path, "callback": lambda record: record.iteration == 2}
+                minimize(small, y, solver, "exact", loss, **given, **stops)
+            else:
+                again = minimize(small, y, solver, "exact", loss, **given, checkpoint=path)
+                assert again.coef.tobytes() == whole.coef.tobytes()
+
+
+def test_columns_of_very_different_sizes_on_workers():
+    X, y = targets("logistic")
+    X[:, ::20] *= np.logspace(-110, 0, 8)
+    whole = minimize(X, y, OMP(n_nonzero_coefs=8, forced=(0,)), "exact", "logistic")
+    with cluster(2):
+        small = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
+        found = minimize(small, y, OMP(n_nonzero_coefs=8, forced=(0,)), "exact", "logistic")
+    assert found.coef.tobytes() == whole.coef.tobytes()
+
+
+@pytest.mark.usefixtures("_few_ranges")
+@pytest.mark.parametrize("selector", ["exact", "certified"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_trips_of_a_step_with_the_support_on_workers(calls, selector, loss):
+    """Three: the gradient, the column, its remainder. A step of Newton takes two more, and its start one."""
+    X, y = targets(loss)
+    trips, more = [], []
     with cluster(2):
         for k in (8, 12):
             design = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
-            minimize(design, y, OMP(n_nonzero_coefs=k), "exact")
+            calls.update(sums=0, combined=0, fit=0)
+            minimize(design, y, OMP(n_nonzero_coefs=k), selector, loss)
             trips.append(design.store.cluster.trips)
-    assert trips[1] - trips[0] == 4 * 3
+            more.append(calls["sums"] + calls["combined"])
+            assert more[-1] <= 2 * calls["sums"] + calls["fit"]
+    assert trips[1] - trips[0] == 4 * 3 + more[1] - more[0]
 
 
 def test_columns_that_depend_on_a_basis_on_workers():
@@ -227,8 +322,9 @@ def test_columns_that_depend_on_a_basis_on_workers():
     assert found.dropped.tolist() == whole.dropped.tolist()
 
 
-def test_a_basis_whose_worker_is_killed():
-    X, y = signal(2, n=20000)
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_support_whose_worker_is_killed(loss):
+    X, y = targets(loss)
     lazy, solver = da.from_array(X, chunks=(1700, 150)), OMP(n_nonzero_coefs=12)
     with cluster(2, processes=True) as client:
         small = as_design(lazy, memory_limit="1MiB")
@@ -237,8 +333,8 @@ def test_a_basis_whose_worker_is_killed():
             if record.iteration == 9:
                 next(iter(client.cluster.workers.values())).process.process._process.kill()
 
-        found = minimize(small, y, solver, "exact", callback=strike)
-    assert found.coef.tobytes() == minimize(X, y, solver, "exact").coef.tobytes()
+        found = minimize(small, y, solver, "exact", loss, callback=strike)
+    assert found.coef.tobytes() == minimize(X, y, solver, "exact", loss).coef.tobytes()
 
 
 @pytest.mark.parametrize("moved", [False, True])

@@ -93,7 +93,8 @@ class DaskStore(TileStore):
         whole = self.cost()[1]
         trip = TRIP + TASK * len(self.places) + SENT * 8 * self.shape[0]
         self.prices = Prices(trip / max(1, whole), whole, whole)
-        if whole <= self.cluster.room():
+        self.keeps_tiles = whole <= self.cluster.room()
+        if self.keeps_tiles:
             self.graph = self.cluster.keep(self.graph, self.tiles)
 
     def new_kept(self) -> Kept:
@@ -128,33 +129,25 @@ class DaskStore(TileStore):
 
     def _looked(self, tiles: list[Any]) -> Iterator[Tile]:
         """Tiles without entries of these tasks."""
-        name = self._name("look")
-        tasks = {f"{name}-{k}": (look, tile) for k, tile in enumerate(tiles)}
+        tasks = self.named("look", [(look, tile) for tile in tiles])
         return self.cluster.results({**self.graph, **tasks}, list(tasks))
 
     # -- trips ----------------------------------------------------------------------------------------
-
-    def _name(self, what: str) -> str:
-        """What new tasks are called: keys are used once."""
-        return f"skpursuit_{NAMES.get(what, what)}-{self.name}-{next(self._numbers)}"
 
     def run(
         self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
     ) -> Iterator[tuple[Place, Any]]:
         graph, do = (self.graph, on_tile) if keep is None else (self._kept_graph(keep), on_kept)
         things = self.tiles if keep is None else list(graph)
-        name = self._name(fn if isinstance(fn, str) else fn.__name__)
-        asked, tasks = [], {}
-        for place in self.places:
-            arguments = args(place)
-            if arguments is not None:
-                asked.append(place)
-                tasks[f"{name}-{place.number}"] = partial(do, fn, arguments), things[place.number]
-        yield from zip(asked, self.cluster.results({**graph, **tasks}, list(tasks)))
+        found = ((place, args(place)) for place in self.places)
+        asked = [(place, arguments) for place, arguments in found if arguments is not None]
+        made = [(partial(do, fn, arguments), things[at.number]) for at, arguments in asked]
+        tasks = self.named(fn if isinstance(fn, str) else fn.__name__, made)
+        yield from zip((at for at, _ in asked), self.cluster.results({**graph, **tasks}, list(tasks)))
 
     def named(self, what: str, tasks: list[Any]) -> Graph:
-        """Tasks by new keys."""
-        name = self._name(what)
+        """Tasks by new keys, which are used once."""
+        name = f"skpursuit_{NAMES.get(what, what)}-{self.name}-{next(self._numbers)}"
         return {f"{name}-{k}": task for k, task in enumerate(tasks)}
 
     def take_tasks(self, cols: Indices) -> tuple[Graph, list[Any]]:
@@ -175,8 +168,8 @@ class DaskStore(TileStore):
     def _kept_graph(self, keep: Keep) -> Graph:
         """What is kept of the tiles; it is begun with when it is first asked for."""
         if keep not in self._made:
-            name = self._name(type(keep).__name__)
-            tasks = {f"{name}-{k}": (partial(made_of, keep, k), tile) for k, tile in enumerate(self.tiles)}
+            made = [(partial(made_of, keep, k), tile) for k, tile in enumerate(self.tiles)]
+            tasks = self.named(type(keep).__name__, made)
             self._made[keep] = self.cluster.keep({**self.graph, **tasks}, list(tasks))
         return self._made[keep]
 

@@ -232,18 +232,12 @@ class Design:
     # -- columns and entries ------------------------------------------------------------------------------
 
     def columns(
-        self,
-        cols: Indices,
-        scratch: Floats | None = None,
-        keep: bool = True,
-        likely: Callable[[int], Indices] | None = None,
+        self, cols: Indices, keep: bool = True, likely: Callable[[int], Indices] | None = None
     ) -> Floats:
         """Gather columns as the rows of a C-contiguous float64 array of shape (len(cols), n).
 
-        Kept, because a pursuit comes back to them: not to be written to. Not counted as selection. Columns
-        that are kept already are copied together in `scratch`, when given: memory that was used before is
-        several times as fast to write to as new memory. Without `keep` they are for one look, and counted.
-        `likely` as in `dots`.
+        Kept, because a pursuit comes back to them: not to be written to. Not counted as selection. Without
+        `keep` they are for one look, and counted. `likely` as in `dots`.
         """
         cols = np.asarray(cols)
         if likely is not None:
@@ -256,8 +250,7 @@ class Design:
             return gathered
         if len(lines) <= 1:
             return lines[0][None] if lines else np.empty((0, self.shape[0]))
-        out = lent((len(lines), self.shape[0]), np.float64) if scratch is None else scratch[: len(lines)]
-        return np.stack(lines, out=out)
+        return np.stack(lines, out=lent((len(lines), self.shape[0]), np.float64))
 
     def _gather(self, cols: Indices, count: Callable[[int, int], None]) -> Floats:
         """Columns of the view as a new array; columns of X that are kept are not read again."""

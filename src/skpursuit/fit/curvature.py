@@ -8,11 +8,13 @@ block for each pair of classes. All of them are factorised by Cholesky, damped a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.stack import Rows
 from skpursuit.numerics.tuning import CURVATURES_HELD, GRAM_ENTRIES
 from skpursuit.problem.problem import Problem
 
@@ -24,30 +26,39 @@ class Curvature(NamedTuple):
     is_majorant: bool = False
 
 
-def curvature_at(problem: Problem, A: Floats, z: Floats, penalty: Floats, trusted: bool = True) -> Curvature:
-    """Curvature of a loss at predictions z, in the coefficients of the rows of A.
+def curvature_at(
+    problem: Problem, A: Rows, z: Floats, penalty: Floats, trusted: bool = True
+) -> tuple[Floats, Curvature]:
+    """Gradient and curvature of a loss at predictions z, in the coefficients of the rows of A.
 
-    Where it is singular, as that of Huber loss far from its minimum, or where it is not `trusted` because a
-    step by it led nowhere, the parabola above the loss is used instead, if the loss has one.
+    Both come from one look at A. Where curvature is singular, as that of Huber loss far from its minimum, or
+    not `trusted` because a step by it led nowhere, the parabola above the loss is used, if it has one.
     """
     if problem.loss.couples_targets:
         return coupled_curvature(problem, A, z, penalty)
-    above = None if trusted else problem.majorant(z)
-    bend = problem.curvature(z) if above is None else above
-    solve, damping = factor(weighted_gram(A, bend), penalty)
+    r, above = problem.residual(z), None if trusted else problem.majorant(z)
+    g, H = A.sums(gradient_and_gram, r, problem.curvature(z) if above is None else above)
+    solve, damping = factor(H, penalty)
     if damping and above is None and (above := problem.majorant(z)) is not None:
-        solve, _ = factor(weighted_gram(A, above), penalty)
-    return Curvature(solve, above is not None)
+        solve, _ = factor(A.sums(gradient_and_gram, r, above)[1], penalty)
+    return g, Curvature(solve, above is not None)
 
 
-def weighted_gram(A: Floats, weights: Floats) -> Floats:
+def gradient_and_gram(A: Floats, r: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """A r and A diag(weights) A^T."""
+    return A @ r, *weighted_gram(A, weights)
+
+
+def weighted_gram(A: Floats, weights: Floats | None) -> tuple[Floats]:
     """A diag(weights) A^T, from some samples at a time: A may have most of the memory there is."""
-    step = max(1, GRAM_ENTRIES // len(A))
-    parts = (slice(start, start + step) for start in range(0, len(weights), step))
-    return np.add.reduce([(A[:, rows] * weights[rows]) @ A[:, rows].T for rows in parts])
+    step, total = max(1, GRAM_ENTRIES // len(A)), np.zeros((len(A), len(A)))
+    for start in range(0, A.shape[1], step):
+        part = A[:, start : start + step]
+        total += (part if weights is None else part * weights[start : start + step]) @ part.T
+    return (total,)
 
 
-def coupled_curvature(problem: Problem, A: Floats, z: Floats, penalty: Floats) -> Curvature:
+def coupled_curvature(problem: Problem, A: Rows, z: Floats, penalty: Floats) -> tuple[Floats, Curvature]:
     """Where the loss couples the targets: the whole k m x k m matrix of diag(p) - p p^T in each row.
 
     Adding one number to the coefficients of a column in all classes changes nothing, so that without a
@@ -58,21 +69,29 @@ def coupled_curvature(problem: Problem, A: Floats, z: Floats, penalty: Floats) -
     the price follows the non-zeros of the sparser column.
     """
     p = problem.loss.probabilities(z)
-    shape = m, k = p.shape[1], len(A)
+    shape = m, k = p.shape[1], len(penalty)
     first, second = np.triu_indices(m)
-    blocks = np.zeros((len(first), k, k))
-    step = max(1, CURVATURES_HELD // len(first))
-    for start in range(0, len(p), step):
-        rows = slice(start, start + step)
-        weights = None if problem.weights is None else problem.weights[rows]
-        blocks += pair_products(A[:, rows], row_curvatures(p[rows], weights, first, second))
+    g, blocks = A.sums(partial(coupled_products, first, second), problem.residual(z), p, problem.weights)
     H = np.empty((*shape, *shape))
     for a, b, block in zip(first, second, blocks):
         H[a, :, b] = H[b, :, a] = block
     for i in np.flatnonzero(penalty == 0):
         H[:, i, :, i] += np.trace(H[:, i, :, i]) / m**2
     solve, _ = factor(H.reshape(m * k, -1), np.tile(penalty, m))
-    return Curvature(lambda g: solve(g.T.ravel()).reshape(shape).T)
+    return g, Curvature(lambda g: solve(g.T.ravel()).reshape(shape).T)
+
+
+def coupled_products(
+    first: Indices, second: Indices, A: Floats, r: Floats, p: Floats, weights: Floats | None
+) -> tuple[Floats, Floats]:
+    """A r, and the blocks of the curvature for pairs (first, second) of classes."""
+    blocks = np.zeros((len(first), len(A), len(A)))
+    step = max(1, CURVATURES_HELD // len(first))
+    for start in range(0, len(p), step):
+        rows = slice(start, start + step)
+        some = None if weights is None else weights[rows]
+        blocks += pair_products(A[:, rows], row_curvatures(p[rows], some, first, second))
+    return A @ r, blocks
 
 
 def row_curvatures(p: Floats, weights: Floats | None, first: Indices, second: Indices) -> Floats:

@@ -16,6 +16,7 @@ import numpy as np
 from skpursuit.fit.gram_schmidt import MOST_PASSES, Factor
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import smallest_remainder
+from skpursuit.numerics.stack import Rows
 from skpursuit.numerics.sums import row_norms
 from skpursuit.numerics.tuning import DEPENDENCE_ENTRIES
 from skpursuit.problem.problem import Problem
@@ -33,7 +34,7 @@ def dependent_columns(problem: Problem, state: State) -> Indices:
         step = max(1, DEPENDENCE_ENTRIES // design.shape[0])
         parts = [cols[start : start + step] for start in range(0, len(cols), step)]
         found = [
-            part[depend(factor.Q.rows, lines * root, design.noise_floor(part) * root.max(), factor.noise)]
+            part[depend(factor.Q, lines * root, design.noise_floor(part) * root.max(), factor.noise)]
             for part in parts
             for lines in [design.columns(part, keep=False)]
         ]
@@ -42,10 +43,10 @@ def dependent_columns(problem: Problem, state: State) -> Indices:
 
 def suspects(problem: Problem, factor: Factor, root: Floats) -> Indices:
     """Columns whose product with a random vector orthogonal to the rows of Q is small; ascending."""
-    design, Q = problem.design, factor.Q.rows
-    v = np.random.default_rng(len(Q)).standard_normal(len(root))
+    design, Q = problem.design, factor.Q
+    v = np.random.default_rng(len(factor.noise)).standard_normal(len(root))
     for _ in range(2):  # the second time for digits that the first one lost
-        v -= (Q @ v) @ Q
+        v -= Q.combined(Q.correlated(v))
     g = np.abs(design.product(v * root))
     error = design.rounding(v * root)
     sizes = design.sizes * root.max()
@@ -54,14 +55,14 @@ def suspects(problem: Problem, factor: Factor, root: Floats) -> Indices:
     return np.flatnonzero(~(g > SPREAD * small + (0.0 if error is None else error)))
 
 
-def depend(Q: Floats, lines: Floats, noise_floor: Floats, noise: Floats) -> np.ndarray:
+def depend(Q: Rows, lines: Floats, noise_floor: Floats, noise: Floats) -> np.ndarray:
     """Which of the columns `lines` depend on the rows of Q, as `orthogonalise` decides it for one."""
     tiny = smallest_remainder(lines.shape[1], row_norms(lines), noise_floor)
-    h = np.zeros((len(lines), len(Q)))
+    h = np.zeros((len(lines), len(noise)))
     found = np.zeros(len(lines), dtype=bool)
     for _ in range(MOST_PASSES):
-        part = lines @ Q.T
-        lines = lines - part @ Q
+        part = Q.correlated(lines.T).T
+        lines = lines - Q.combined(part.T).T
         h += part
         found |= row_norms(lines) <= np.maximum(tiny, row_norms(noise * h))
         if found.all():

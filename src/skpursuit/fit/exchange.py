@@ -27,6 +27,7 @@ from skpursuit.data.grams import GRAM_WIDTH, gram_column
 from skpursuit.fit.least_squares import refit_least_squares
 from skpursuit.fit.newton import Newton
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
+from skpursuit.numerics.stack import Rows
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top
 from skpursuit.problem.state import State
@@ -68,11 +69,12 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
     Newton's model says what dropping costs. Then the model without the column is fitted, and its gradient and
     the curvature that it leaves say which column is to come.
     """
-    design, columns, bound = problem.design, state.factor.columns.rows, _value(problem, state) - least
+    design, bound = problem.design, _value(problem, state) - least
     curvature = problem.curvature(state.z)
     curvature = curvature if curvature.ndim == 1 else curvature.mean(axis=1)
     guessed = design.norms(0) ** 2 * (curvature.sum() / problem.row_weights.sum())
-    rows, penalties = design.product((columns * curvature).T).T, problem.penalties(np.arange(len(guessed)))
+    rows = _weighted_rows(problem, state.factor.columns, curvature, len(state.support))
+    penalties = problem.penalties(np.arange(len(guessed)))
     known = _inverse((rows, guessed, penalties), state.support)
     if known is None or len(state.support) == len(guessed):
         return None
@@ -94,10 +96,18 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
     return None
 
 
+def _weighted_rows(problem: Problem, columns: Rows, weights: Floats, k: int) -> Floats:
+    """The rows of X^T diag(weights) X that belong to k columns, as many at a time as there is room for."""
+    design = problem.design
+    step = max(1, min(k, design.store.limit.columns // (8 * design.shape[0])))
+    parts = (columns.take(slice(start, start + step)).rows for start in range(0, k, step))
+    return np.vstack([design.product((part * weights).T).T for part in parts])
+
+
 def _gradient_without(problem: Problem, state: State, gone: int) -> Floats:
     """Squared gradients of the model without the column at a position, summed over targets."""
     support, coef = np.delete(state.support, gone), np.delete(state.coef, gone, axis=0)
-    columns = np.delete(state.factor.columns.rows, gone, axis=0)
+    columns = state.factor.columns.take(np.delete(np.arange(len(state.support)), gone))
     _, z, _ = Newton(precision=1e-6).fit(problem, support, columns, coef)
     g = problem.design.product(problem.residual(z))
     return np.vecdot(g, g) if g.ndim == 2 else g * g

@@ -99,7 +99,7 @@ class Factor:
     ----------
     Q : Stack of shape (rank, n), or WorkerRows
         Orthonormal rows, here or on a cluster (`fit/worker_rows.py`).
-    columns : Stack of shape (k, n), or None
+    columns : Stack of shape (k, n), WorkerRows, or None
         The columns themselves, if the factor keeps them.
     root : ndarray of shape (n,), or None
         What columns are multiplied by before they are split: roots of weights.
@@ -122,7 +122,7 @@ class Factor:
     """
 
     Q: Any
-    columns: Stack | None
+    columns: Any
     root: Floats | None
     unit: float
     b: Floats
@@ -148,20 +148,25 @@ class Factor:
         others, and is more than rounding itself, is added without a row of Q. The column is an array, or its
         number where Q is on workers.
         """
-        x = column
-        if self.root is not None:
-            x, floor = column * self.root, floor * self.root.max()
-        split: Any = self.Q.split(x) if self.Q.is_away else Split(self.Q.rows, x)
+        away, root = self.Q.is_away, self.root
+        floor = floor if root is None else floor * root.max()
+        split: Any
+        if away:
+            split = self.Q.split(column, self.columns is not None)
+        else:
+            split = Split(self.Q.rows, column if root is None else column * root)
         size = split.size
         q, h, passes = orthogonalise(split, size, max(floor, self.unit * size), self.noise)
         if q is None and not (keep_dependent and size > floor):
             return None
-        columns = None if self.columns is None else self.columns.extend(column[None])
+        columns = self.columns
+        if columns is not None:
+            columns = split.kept(columns) if away else columns.extend(column[None])
         if q is None:
             R, counts = np.append(self.R, h[:-1]), np.append(self.counts, 0)
             return replace(self, columns=columns, R=R, counts=counts)
         return Factor(
-            Q=split.grown(h[-1]) if self.Q.is_away else self.Q.extend(q[None]),
+            Q=split.grown(h[-1]) if away else self.Q.extend(q[None]),
             last=q,
             columns=columns,
             root=self.root,
@@ -186,7 +191,7 @@ class Factor:
         return replace(
             self,
             Q=self.Q.first(k),
-            columns=self.columns and self.columns.first(k),
+            columns=None if self.columns is None else self.columns.first(k),
             b=self.b[:k],
             R=self.R[: k * (k + 1) // 2],
             noise=self.noise[:k],
@@ -225,25 +230,25 @@ class Factor:
     def rebuilt(self, numbers: dict[str, Any], columns: Iterable[Floats], away: Any = None) -> Factor:
         """The factor of these columns that has these numbers, which were checked, to the same bits.
 
-        It takes its form (targets, weights, whether columns are kept) from this one. Rows of Q that were made
-        on workers are given as `away`.
+        It takes its form (targets, weights, whether columns are kept) from this one. `away` are its large
+        parts, by their names, where those are on workers.
         """
-        kept = self.columns and self.columns.first(0)
+        kept = None if self.columns is None or away else self.columns.first(0)
 
         def weighted() -> Iterator[Floats]:
             nonlocal kept
             for column in columns:
-                kept = kept and kept.extend(column[None])
+                kept = kept if kept is None else kept.extend(column[None])
                 yield column if self.root is None else column * self.root
 
-        Q = away or replayed(self.Q.first(0), numbers, weighted())
+        Q = None if away else replayed(self.Q.first(0), numbers, weighted())
         ends = np.cumsum(np.add(*ranks(numbers["counts"])))
         known: dict[str, Any] = {name: numbers[name] for name in self.numbers() if name != "roots"}
         if self.shrinkage is not None:
             known["shrinkage"] = self.shrinkage.first(0)
             for column, root in zip(np.split(numbers["R"], ends[:-1]), numbers["roots"].tolist()):
                 known["shrinkage"] = known["shrinkage"].add(column, root)
-        return replace(self, Q=Q, columns=kept, **known)
+        return replace(self, **{"Q": Q, "columns": kept, **known, **(away or {})})
 
 
 def empty_factor(

@@ -8,20 +8,22 @@ judged by the rule of `numerics/remainder.py`.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from skpursuit.fit.curvature import weighted_gram
 from skpursuit.fit.least_squares import add_least_squares, start_least_squares
-from skpursuit.fit.newton import Newton
+from skpursuit.fit.newton import Newton, powers
+from skpursuit.fit.worker_rows import gathered
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import NORMAL_EQUATIONS, remainder_unit
 from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
+from skpursuit.numerics.stack import Rows
 from skpursuit.numerics.sums import row_norms
-from skpursuit.numerics.tuning import SCRATCH_NUMBERS
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
 
@@ -30,28 +32,14 @@ SHARP = 1e-2  # above which plain normal equations lose no digits worth a refine
 
 
 @dataclass(frozen=True)
-class GatheredColumns:
-    """The gathered columns of a merged support in parts (positions, rows), not copied together."""
-
-    parts: tuple[tuple[Indices, Floats], ...]
-
-    def combined(self, coef: Floats) -> Floats:
-        """X_T b."""
-        return np.sum([(coef[at].T @ rows).T for at, rows in self.parts], axis=0)
-
-    def correlated(self, r: Floats) -> Floats:
-        """X_T^T r."""
-        out = np.empty((sum(len(at) for at, _ in self.parts), *r.shape[1:]))
-        for at, rows in self.parts:
-            out[at] = rows @ r
-        return out
-
-
-@dataclass(frozen=True)
 class MergedFit:
-    """Coefficients on a merged support, zero where a column was dropped, and what the next fit can reuse."""
+    """Coefficients on a merged support, zero where a column was dropped, and what the next fit can reuse.
 
-    columns: GatheredColumns
+    Rows of `columns` are the merged columns at the positions `order`.
+    """
+
+    columns: Rows
+    order: Indices
     coef: Floats
     dropped: Indices
     memory: Mapping[str, Any]
@@ -69,30 +57,31 @@ class NormalEquations:
         before = np.asarray(state.memory.get("merged", merged[:0]))
         _, at, was = np.intersect1d(merged, before, assume_unique=True, return_indices=True)
         new = np.setdiff1d(np.arange(len(merged)), at, assume_unique=True)
-        design = problem.design
-        room = scratch(len(merged), design.shape[0])
-        old = design.columns(merged[at], None if room is None else room[: len(at)])
-        fresh = design.columns(merged[new], None if room is None else room[len(at) :])
+        order = np.concatenate([at, new])
+        columns = gathered(problem.design, merged[order])
         gram = np.empty((len(merged), len(merged)))
         moments = np.empty((len(merged), *problem.targets))
         if len(at):
             gram[np.ix_(at, at)] = np.asarray(state.memory["gram"])[np.ix_(was, was)]
             moments[at] = np.asarray(state.memory["moments"])[was]
         with np.errstate(over="ignore", invalid="ignore"):  # `solve` looks at the sizes
-            gram[np.ix_(new, new)] = fresh @ fresh.T  # one array twice: BLAS does half the work
-            gram[np.ix_(new, at)] = fresh @ old.T
+            found = columns.sums(partial(new_products, len(at)), problem.y)
+            gram[np.ix_(new, new)], gram[np.ix_(new, at)], moments[new] = found
             gram[np.ix_(at, new)] = gram[np.ix_(new, at)].T
-            moments[new] = fresh @ problem.y
-            columns = GatheredColumns(((at, old), (new, fresh)))
-            coef, dropped = solve(problem, merged, columns, gram, moments)
-        return MergedFit(columns, coef, dropped, {"merged": merged, "gram": gram, "moments": moments})
+            memory = {"merged": merged, "gram": gram, "moments": moments}
+            return MergedFit(columns, order, *solve(problem, memory, columns, order), memory)
 
     def again(self, problem: Problem, fit: MergedFit, keep: Indices) -> Floats:
         """Coefficients fitted on some of the merged columns only (positions), from the same products."""
-        gram, moments = fit.memory["gram"][np.ix_(keep, keep)], fit.memory["moments"][keep]
-        merged = fit.memory["merged"][keep]
-        columns = GatheredColumns(((np.arange(len(keep)), problem.design.columns(merged)),))
-        return solve(problem, merged, columns, gram, moments)[0]
+        memory = {name: fit.memory[name][keep] for name in ("merged", "moments")}
+        memory["gram"] = fit.memory["gram"][np.ix_(keep, keep)]
+        return solve(problem, memory, fit.columns.take(np.argsort(fit.order)[keep]), np.arange(len(keep)))[0]
+
+
+def new_products(known: int, rows: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+    """Products of the rows behind those that are known with each other, with these, and with y."""
+    old, fresh = rows[:known], rows[known:]
+    return fresh @ fresh.T, fresh @ old.T, fresh @ y  # of one array twice BLAS does half the work
 
 
 class NewtonMerged:
@@ -100,52 +89,40 @@ class NewtonMerged:
 
     def fit(self, problem: Problem, merged: Indices, state: State) -> MergedFit:
         """Fit on the columns `merged`, which ascend."""
-        A = problem.design.columns(merged)
-        weighted, floor = A, problem.design.noise_floor(merged)
-        if problem.weights is not None:
-            root = np.sqrt(problem.weights)
-            weighted, floor = A * root, floor * root.max()
-        sizes = row_norms(weighted)
+        A, weights = gathered(problem.design, merged), problem.weights
+        power = powers(A)
+        near_one = A if power is None else A.scaled(power)
+        gram = near_one.sums(weighted_gram, weights)[0]
+        sizes, floor = np.sqrt(np.diag(gram)), problem.design.noise_floor(merged)
+        floor = floor * np.sqrt(problem.row_weights.max()) * (1.0 if power is None else power)
         alive = np.flatnonzero(sizes > floor)
-        unit = weighted[alive] / sizes[alive, None]
-        keep, near = sort_out(unit @ unit.T, lambda some: unit[some])[:2]
+        scaled = gram[np.ix_(alive, alive)] / np.multiply.outer(sizes[alive], sizes[alive])
+        keep, near = sort_out(scaled, lambda some: near_one.take(alive[some]), sizes[alive], weights)[:2]
         keep = alive[np.sort(np.concatenate([keep, near]))]
         start = np.zeros((len(merged), *problem.targets))
         start[np.searchsorted(merged, state.support)] = state.coef
         coef = np.zeros_like(start)
-        coef[keep] = Newton().fit(problem, merged[keep], A[keep], start[keep])[0]
-        columns = GatheredColumns(((np.arange(len(merged)), A),))
-        return MergedFit(columns, coef, np.delete(merged, keep), {"merged": merged})
+        coef[keep] = Newton().fit(problem, merged[keep], A.take(keep), start[keep])[0]
+        return MergedFit(A, np.arange(len(merged)), coef, np.delete(merged, keep), {"merged": merged})
 
     def again(self, problem: Problem, fit: MergedFit, keep: Indices) -> Floats:
         """Coefficients fitted on some of the merged columns only (positions)."""
         columns = fit.memory["merged"][keep]
-        return Newton().fit(problem, columns, problem.design.columns(columns), fit.coef[keep])[0]
-
-
-_mine = threading.local()
-
-
-def scratch(rows: int, n: int) -> Floats | None:
-    """Memory of this thread for columns that one step alone looks at; none where keeping it would be much."""
-    if rows * n > SCRATCH_NUMBERS:
-        return None
-    held = getattr(_mine, "held", None)
-    if held is None or held.shape[1] != n or len(held) < rows:
-        held = _mine.held = np.empty((rows, n))
-    return held
+        return Newton().fit(problem, columns, fit.columns.take(keep), fit.coef[keep])[0]
 
 
 def solve(
-    problem: Problem, merged: Indices, columns: GatheredColumns, gram: Floats, moments: Floats
+    problem: Problem, memory: Mapping[str, Any], columns: Rows, order: Indices
 ) -> tuple[Floats, Indices]:
-    """Coefficients of the merged columns, and the columns that were dropped."""
+    """Coefficients of the merged columns, whose order in `columns` is told, and those that were dropped."""
+    merged, gram, moments = memory["merged"], memory["gram"], memory["moments"]
+    place = np.argsort(order)
     sizes = np.sqrt(np.diag(gram))
     fits = sizes.min() > LEAST_NORM and sizes.max() < MOST_NORM
     if not (fits and (sizes > problem.design.noise_floor(merged)).all()):
         return careful(problem, merged)
     scaled = gram / np.multiply.outer(sizes, sizes)
-    keep, near, doubtful, factor = sort_out(scaled, lambda some: problem.design.columns(merged[some]), sizes)
+    keep, near, doubtful, factor = sort_out(scaled, lambda some: columns.take(place[some]), sizes)
     if len(near):
         return careful(problem, merged)
     coef, penalty = np.zeros(moments.shape), problem.penalties(merged[keep])
@@ -155,26 +132,26 @@ def solve(
     coef[keep] = both_triangles(factor, moments[keep] / size) / size
     # Columns that depend on others often span y: then only a refined fit is recognised as exact.
     if len(doubtful) or np.diag(factor).min() ** 2 < SHARP:
-        rest = columns.correlated(problem.y - columns.combined(coef))[keep] - (penalty * coef[keep].T).T
+        rest = columns.correlated(problem.y - columns.combined(coef[order]))[place[keep]]
+        rest -= (penalty * coef[keep].T).T
         coef[keep] += both_triangles(factor, rest / size) / size
     return coef, merged[doubtful]
 
 
 def sort_out(
-    scaled: Floats, gather: Callable[[Indices], Floats], sizes: Floats | None = None
+    scaled: Floats, gather: Callable[[Indices], Rows], sizes: Floats, weights: Floats | None = None
 ) -> tuple[Indices, Indices, Indices, Floats]:
-    """Which columns depend on others, from the Gram matrix of the columns divided by their sizes.
+    """Which columns depend on others, from the weighted Gram matrix of the columns divided by their sizes.
 
-    `gather` gives the columns at some positions, which have yet to be divided by `sizes`, if those are given.
-    Returns the columns that are independent beyond doubt; of the others those that are further from a
-    combination of them than rounding; all others; and the Cholesky factor of the first.
+    `gather` gives the columns at some positions, which have yet to be divided by `sizes`. Returns the columns
+    that are independent beyond doubt; of the others those that are further from a combination of them than
+    rounding; all others; and the Cholesky factor of the first.
     """
     keep, factor = independent(scaled)
     doubtful = np.setdiff1d(np.arange(len(scaled)), keep, assume_unique=True)
     near = doubtful
     if len(doubtful):
-        kept = np.ones(len(keep)) if sizes is None else sizes[keep]
-        near = doubtful[~dependent(gather(doubtful), gather(keep), factor, kept)]
+        near = doubtful[~dependent(gather(doubtful).rows, gather(keep), factor, sizes[keep], weights)]
     return keep, near, doubtful, factor
 
 
@@ -206,14 +183,16 @@ def skipping_cholesky(scaled: Floats) -> tuple[Indices, Floats]:
     return np.array(keep, dtype=np.intp), factor[:k, :k]
 
 
-def dependent(doubtful: Floats, kept: Floats, factor: Floats, sizes: Floats) -> np.ndarray:
+def dependent(
+    doubtful: Floats, kept: Rows, factor: Floats, sizes: Floats, weights: Floats | None
+) -> np.ndarray:
     """Whether each doubtful column is a combination of the kept ones, by its remainder after projection."""
-    rest = doubtful
+    rest, weights = doubtful, np.ones(doubtful.shape[1]) if weights is None else weights
     for _ in range(3):
-        share = both_triangles(factor, (kept @ rest.T) / sizes[:, None]) / sizes[:, None]
-        rest = rest - share.T @ kept
-    tiny = NORMAL_EQUATIONS * remainder_unit(kept.shape[1])
-    return np.linalg.norm(rest, axis=1) <= tiny * np.linalg.norm(doubtful, axis=1)
+        share = both_triangles(factor, kept.correlated((rest * weights).T) / sizes[:, None]) / sizes[:, None]
+        rest = rest - kept.combined(share).T
+    tiny, root = NORMAL_EQUATIONS * remainder_unit(doubtful.shape[1]), np.sqrt(weights)
+    return row_norms(rest * root) <= tiny * row_norms(doubtful * root)
 
 
 def careful(problem: Problem, merged: Indices) -> tuple[Floats, Indices]:

@@ -17,9 +17,11 @@ import numpy as np
 
 from skpursuit.fit.curvature import centred, curvature_at
 from skpursuit.fit.gram_schmidt import empty_factor
+from skpursuit.fit.least_squares import column_for
+from skpursuit.fit.worker_rows import moved_away
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.scaling import LEAST_SQUARE, MOST_SQUARE, NEARLY_INFINITE, NEARLY_ZERO
-from skpursuit.numerics.sums import row_norms
+from skpursuit.numerics.stack import Rows
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, empty_state
 
@@ -47,49 +49,47 @@ class Newton:
 
     def add(self, problem: Problem, state: State, j: int) -> State:
         """Add column j and fit again from the old coefficients; a dependent column is dropped."""
-        column = problem.design.columns(np.array([j]))[0]
-        factor = state.factor.add(column, problem.design.noise_floor(np.array([j]))[0])
+        design, before = problem.design, moved_away(problem.design, state.factor, state.support)
+        factor = before.add(column_for(before, design, j), design.noise_floor(np.array([j]))[0])
         if factor is None:
-            return replace(state, dropped=np.append(state.dropped, j))
+            return replace(state, dropped=np.append(state.dropped, j), factor=before)
         penalty = float(problem.penalties(np.array([j]))[0])
-        support, first = np.append(state.support, j), approach(problem, column, state.z, penalty)
+        support, first = np.append(state.support, j), approach(problem, factor.columns.last, state.z, penalty)
         start = np.concatenate([state.coef, first[None]])
-        coef, z, objective = self.fit(problem, support, factor.columns.rows, start)
+        coef, z, objective = self.fit(problem, support, factor.columns, start)
         return State(support, coef, z, objective, state.dropped, factor=factor)
 
     def exchange(self, problem: Problem, state: State, gone: int, j: int) -> State | None:
         """The fit with column j for the one at position `gone`; None where it depends on the others."""
         support, factor = np.append(np.delete(state.support, gone), j), state.factor.first(gone)
         for one in support[gone:, None]:
-            factor = factor.add(problem.design.columns(one)[0], problem.design.noise_floor(one)[0])
+            column = column_for(factor, problem.design, int(one[0]))
+            factor = factor.add(column, problem.design.noise_floor(one)[0])
             if factor is None:
                 return None
         start = np.concatenate([np.delete(state.coef, gone, axis=0), np.zeros((1, *problem.targets))])
-        coef, z, objective = self.fit(problem, support, factor.columns.rows, start)
+        coef, z, objective = self.fit(problem, support, factor.columns, start)
         return State(support, coef, z, objective, factor=factor)
 
-    def fit(self, problem: Problem, support: Indices, A: Floats, w: Floats) -> tuple[Floats, Floats, float]:
+    def fit(self, problem: Problem, support: Indices, A: Rows, w: Floats) -> tuple[Floats, Floats, float]:
         """Minimise over the coefficients of the columns `support`, gathered as the rows of A, from w.
 
         Targets that do not depend on each other are fitted one by one, each to its own end.
         """
-        if len(A) == 0:
+        if len(w) == 0:
             z = np.zeros((problem.design.shape[0], *problem.targets))
             return w, z, problem.value(z)
         penalty = problem.penalties(support)
-        with np.errstate(over="ignore", under="ignore"):
-            squares = np.vecdot(A, A)
-        if not (squares.min() > LEAST_SQUARE and squares.max() < MOST_SQUARE):
-            exponents = np.frexp(row_norms(A))[1]
-            power = np.ldexp(1.0, -exponents)  # columns near one, whose products stay within range
-            with np.errstate(over="ignore"):
-                felt = np.where(penalty > 0, np.minimum(penalty * power * power, NEARLY_INFINITE), 0.0)
-            scaled = self._fit_targets(problem, A * power[:, None], (w.T / power).T, felt)
-            return (scaled[0].T * power).T, scaled[1], scaled[2]
-        return self._fit_targets(problem, A, w, penalty)
+        power = powers(A)
+        if power is None:
+            return self._fit_targets(problem, A, w, penalty)
+        with np.errstate(over="ignore"):
+            felt = np.where(penalty > 0, np.minimum(penalty * power * power, NEARLY_INFINITE), 0.0)
+        scaled = self._fit_targets(problem, A.scaled(power), (w.T / power).T, felt)
+        return (scaled[0].T * power).T, scaled[1], scaled[2]
 
     def _fit_targets(
-        self, problem: Problem, A: Floats, w: Floats, penalty: Floats
+        self, problem: Problem, A: Rows, w: Floats, penalty: Floats
     ) -> tuple[Floats, Floats, float]:
         if problem.loss.couples_targets:
             return self._fit(problem, A, centred(w, penalty), penalty)
@@ -99,8 +99,8 @@ class Newton:
         coefs, zs, values = zip(*fits)
         return np.stack(coefs, axis=1), np.stack(zs, axis=1), float(sum(values))
 
-    def _fit(self, problem: Problem, A: Floats, w: Floats, penalty: Floats) -> tuple[Floats, Floats, float]:
-        """Damped Newton.
+    def _fit(self, problem: Problem, A: Rows, w: Floats, penalty: Floats) -> tuple[Floats, Floats, float]:
+        """Damped Newton, which looks at A twice a step.
 
         Curvature is what costs: it is kept from step to step while each gains at least a factor of 3. A step
         of which the line search took no quarter shows that curvature at z says little about the way to the
@@ -110,17 +110,21 @@ class Newton:
         def objective(z: Floats, w: Floats) -> float:
             return problem.value(z) + 0.5 * float(np.sum(penalty * (w * w).T))
 
-        z: Floats = A.T @ w
+        z: Floats = A.combined(w)
         f = objective(z, w)
         bend, last, trusted = None, np.inf, True
         for _ in range(self.max_iter):
-            g = A @ problem.residual(z) + (penalty * w.T).T
             fresh = bend is None
-            bend = bend or curvature_at(problem, A, z, penalty, trusted)
+            if bend is None:
+                g, bend = curvature_at(problem, A, z, penalty, trusted)
+            else:
+                g = A.correlated(problem.residual(z))
+            g = g + (penalty * w.T).T
             p = bend.solve(g)
-            decrement, dz = float(np.sum(g * p)), A.T @ p
+            decrement = float(np.sum(g * p))
             if not decrement > self.precision * max(abs(f), NEARLY_ZERO):
                 break
+            dz = A.combined(p)
             if np.abs(dz).max() <= EPS * np.abs(z).max():  # lost in rounding, as where residuals vanish
                 break
             w, z, f, step = line_search(objective, (w, z, f), (p, dz), decrement, bend.is_majorant)
@@ -131,6 +135,16 @@ class Newton:
                 bend = None
             last = decrement
         return w, z, problem.value(z)
+
+
+def powers(A: Rows) -> Floats | None:
+    """Powers of two that bring columns near one, if products of them are beyond the range; else None."""
+    sizes = A.sizes
+    with np.errstate(over="ignore", under="ignore"):
+        squares = sizes * sizes
+    if squares.min() > LEAST_SQUARE and squares.max() < MOST_SQUARE:
+        return None
+    return np.ldexp(1.0, -np.frexp(sizes)[1])
 
 
 def line_search(

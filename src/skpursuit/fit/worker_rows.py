@@ -1,9 +1,10 @@
-"""The orthonormal rows of a support on the workers of a Dask cluster, beside the tiles of X.
+"""The columns of a support and their orthonormal rows on the workers of a cluster, beside the tiles of X.
 
 Rows of Q are as long as the columns of X, and k of them may be more than the driver has room for: 40 GB for
-50 columns of 10^8 rows. Beyond its memory limit they go to the workers. There they are cut between tiles of X
-into ranges, which X alone fixes, and each range has a `Stack`, the result of a task like a tile. A column is
-added in two trips, and one more for each pass of Gram-Schmidt that is repeated:
+50 columns of 10^8 rows; other losses than the squared one need the columns themselves as well. Beyond the
+memory limit of the driver they go to the workers. There they are cut into ranges, which the number of rows
+alone fixes (`row_ranges`), and each range has a `Stack`, the result of a task like a tile. A column is added
+in two trips, and one more for each pass of Gram-Schmidt that is repeated:
 
 1. Each range gathers its part of the column and multiplies its rows with it. The driver adds products up.
 2. Each range takes these coefficients times its rows from the column, and makes products of what is left, in
@@ -11,17 +12,21 @@ added in two trips, and one more for each pass of Gram-Schmidt that is repeated:
 
 The stack grows where it is, by the same remainder; that task goes along with the next trip. So a few vectors
 of n numbers move, and k numbers for each piece of 512 rows. Products are added up by such pieces everywhere
-(`row_products`): the bits are those of rows on the driver. When a worker dies, the scheduler makes its stacks
-again from X by the tasks of all steps. A run that goes on from a checkpoint, or whose rows have become too
-many for the driver, makes them from X by one task for each range (`WorkerRows.replayed`).
+(`row_products`), and other sums by ranges (`Rows.sums`): the bits are those of rows on the driver. A step of
+Newton is two trips: gradient and curvature, and the predictions of its direction.
+
+A view may leave out rows of X, as a fold does. So a range takes parts of the tiles that its rows lie in, from
+columns that these gather whole; which parts is kept on the workers, and so are weights of rows. When a worker
+dies, the scheduler makes its stacks again from X by the tasks of all steps. A run that goes on from a
+checkpoint, or whose rows have become too many for the driver, makes them from X by one task for each range.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
+from operator import attrgetter, methodcaller
 from typing import Any, cast
 
 import numpy as np
@@ -31,50 +36,74 @@ from skpursuit.data.view import View
 from skpursuit.fit.gram_schmidt import Factor, added_pieces, piece_products, replayed
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
-from skpursuit.numerics.stack import Stack, in_file
-from skpursuit.numerics.sums import scaled_norm
-
-RANGE = 2**17  # rows up to which tiles share a range: a task for each tile would cost more than it saves
+from skpursuit.numerics.stack import Rows, Stack, added, cut, row_ranges
+from skpursuit.numerics.sums import row_norms, scaled_norm
 
 Tasks = dict[str, Any]  # by their keys; or futures of them
-Lines = Callable[..., Floats]  # columns in a range of rows, from parts that tiles gave
+Lines = Callable[..., Floats]  # columns in a range of rows, from the range and parts that tiles gave
 
 
-def rows_away(design: Design, factor: Factor, numbers: dict[str, Any], support: Indices) -> WorkerRows | None:
-    """The rows of Q of a factor with these numbers, made on the workers; None where they stay here.
+def rows_away(design: Design, factor: Factor, numbers: dict[str, Any], support: Indices) -> dict[str, Any]:
+    """The large parts of a factor with these numbers, made on the workers; none where they stay here.
 
-    They go where X has workers and another row would be beyond the memory limit of the driver. They stay
-    where the columns have to be on the driver too, and where the view leaves out rows, so that pieces of 512
-    do not lie between its tiles.
+    They go where X has workers and one more column would be beyond the memory limit of the driver.
     """
-    serves = design.store.has_workers and design.view.rows is None and factor.columns is None
-    if not serves or 8 * design.shape[0] * (len(support) + 1) <= design.store.limit.limit:
-        return None
-    return WorkerRows.replayed(design, numbers, support)
+    kept = factor.columns is not None
+    if not beyond_limit(design, (1 + kept) * (len(support) + 1)):
+        return {}
+    ranges = Ranges(design, factor.root)
+    told = {name: numbers[name] for name in ("counts", "passes", "R")}
+    away = {"Q": ranges.stacks("basis", support, partial(replayed_rows, told))}
+    return away | {"columns": ranges.stacks("support_columns", support, whole_columns)} if kept else away
+
+
+def beyond_limit(design: Design, rows: int) -> bool:
+    """Whether X has workers, and so many rows as long as its columns are beyond the driver's memory limit."""
+    return design.store.has_workers and 8 * design.shape[0] * rows > design.store.limit.limit
 
 
 def moved_away(design: Design, factor: Factor, support: Indices) -> Factor:
-    """The factor of these columns, with its rows on the workers where that is wanted."""
-    away = None if factor.Q.is_away else rows_away(design, factor, factor.numbers(), support)
-    return factor if away is None else replace(factor, Q=away)
+    """The factor of these columns, with its large parts on the workers where that is wanted."""
+    away = {} if factor.Q.is_away else rows_away(design, factor, factor.numbers(), support)
+    return replace(factor, **away) if away else factor
+
+
+def gathered(design: Design, cols: Indices) -> Rows:
+    """Columns as rows, on the workers where they are beyond the memory limit of the driver."""
+    if beyond_limit(design, len(cols)):
+        return Ranges(design).stacks("support_columns", cols, whole_columns)
+    return Stack(design.columns(cols))
 
 
 class Ranges:
-    """Ranges of rows between the edges of tiles, and how columns of a design are gathered in them."""
+    """Ranges of the rows of a view, and how columns are gathered in them.
 
-    def __init__(self, design: Design) -> None:
-        from skpursuit.data.dask_store import joined_edges
+    Parameters
+    ----------
+    design : Design
+    root : ndarray of shape (n,), optional
+        What columns are multiplied by before they are split (`Factor.root`).
+    """
+
+    def __init__(self, design: Design, root: Floats | None = None) -> None:
+        from skpursuit.data.dask_store import cuts
 
         self.design, self.store = design, cast(Any, design.store)  # a `DaskStore`
-        heights = np.diff(self.store.row_edges).tolist()
-        self.slices = [slice(*pair) for pair in pairwise(joined_edges(tuple(heights), RANGE, 1))]
-        root = design.view.root
-        parts = [] if root is None else [(partial(np.asarray, root[rows]),) for rows in self.slices]
-        roots = self.store.named("row_weights", parts)
-        self.roots: Tasks = self.store.cluster.keep(roots, list(roots)) if roots else {}
+        view, edges = design.view, self.store.row_edges
+        self.slices = row_ranges(design.shape[0])
+        inside = edges if view.rows is None else np.searchsorted(view.rows, edges)  # of the view, not of X
+        self.cuts = cuts(tuple(np.diff(inside).tolist()), [0, *(rows.stop for rows in self.slices)])
+        made = []
+        for rows, of_tiles in zip(self.slices, self.cuts):
+            parts: list[Any] = [tile.part for tile in of_tiles]
+            if view.rows is not None:
+                parts = [(view.rows[inside[i] : inside[i + 1]] - edges[i])[part] for i, _, part in of_tiles]
+            made.append((partial(Range, parts, *cut((view.root, root), rows)),))
+        tasks = self.store.named("row_ranges", made)
+        self.kept: Tasks = self.store.cluster.keep(tasks, list(tasks))
 
     def gather(self, cols: Indices) -> tuple[Tasks, list[tuple[Lines, list[Any]]]]:
-        """Tasks that gather columns of X, and for each range what makes lines of the keys of its parts."""
+        """Tasks that gather columns of X, and for each range what makes lines of the results of some keys."""
         design, store = self.design, self.store
         design.reads.prepare(*design.cost(cols=cols))
         real = np.flatnonzero(cols < store.shape[1])
@@ -83,18 +112,24 @@ class Ranges:
         order = np.concatenate([real[:0], *split])
         view = design.view
         centre, scale = (None if part is None else part[cols[order]] for part in (view.centre, view.scale))
+        by_rows: dict[int, list[str]] = {}
+        for key, at in zip(tasks, places):  # ranges of columns ascend within each range of rows
+            by_rows.setdefault(at.i, []).append(key)
         ranges: list[tuple[Lines, list[Any]]] = []
-        for rows in self.slices:
-            inside = range(rows.start, rows.stop)
-            keys = [(at.j, at.i, key) for key, at in zip(tasks, places) if at.rows.start in inside]
-            weights = list(self.roots)[len(ranges) :][:1]
-            of = partial(lines_of, (len(cols), len(inside)), order, len(split), centre, scale)
-            ranges.append((of, [weights, *(key for *_, key in sorted(keys))]))
-        return {**self.roots, **tasks}, ranges
+        for rows, of_tiles, kept in zip(self.slices, self.cuts, self.kept):
+            of = partial(lines_of, (len(cols), rows.stop - rows.start), order, centre, scale)
+            ranges.append((of, [kept, *(by_rows.get(tile.chunk, []) for tile in of_tiles)]))
+        return {**self.kept, **tasks}, ranges
+
+    def stacks(self, what: str, cols: Indices, fn: Callable[..., Stack]) -> WorkerRows:
+        """Rows that are made of columns in each range."""
+        tasks, ranges = self.gather(cols)
+        made = self.store.named(what, [(partial(fn, of), *keys) for of, keys in ranges])
+        return WorkerRows(self, {**tasks, **made}, list(made))
 
 
-class WorkerRows:
-    """Orthonormal rows on workers: a value, used as a `Stack` is.
+class WorkerRows(Rows):
+    """Rows on workers: a value, used as a `Stack` is.
 
     Parameters
     ----------
@@ -110,15 +145,6 @@ class WorkerRows:
     def __init__(self, ranges: Ranges, graph: Tasks, keys: list[str]) -> None:
         self.ranges, self.graph, self.keys = ranges, graph, keys
 
-    @classmethod
-    def replayed(cls, design: Design, numbers: dict[str, Any], support: Indices) -> WorkerRows:
-        """The rows that a factor with these numbers made of these columns."""
-        ranges = Ranges(design)
-        tasks, parts = ranges.gather(support)
-        told = {name: numbers[name] for name in ("counts", "passes", "R")}
-        made = ranges.store.named("basis", [(partial(replayed_rows, told, of), *keys) for of, keys in parts])
-        return cls(ranges, {**tasks, **made}, list(made))
-
     def begin(self, tasks: Tasks, keys: list[str], kept: list[str]) -> tuple[list[Any], Tasks]:
         """One trip, which makes the stacks too: results of some tasks, and futures of those to keep."""
         store = self.ranges.store
@@ -126,41 +152,59 @@ class WorkerRows:
         self.graph = {key: made[key] for key in self.keys}
         return list(store.cluster.bring([made[key] for key in keys])), {key: made[key] for key in kept}
 
-    def _each(self, what: str, fn: Callable[..., Any]) -> Tasks:
-        return self.ranges.store.named(what, [(fn, key) for key in self.keys])
+    def _results(self, what: str, *fns: Any) -> list[Any]:
+        """One trip: a function of the stack of each range, or of all of them."""
+        pairs = zip(fns * len(self.keys) if len(fns) == 1 else fns, self.keys)
+        tasks = self.ranges.store.named(what, [(partial(call, fn), key) for fn, key in pairs])
+        return self.begin(tasks, list(tasks), [])[0]
 
-    def split(self, j: int) -> WorkerSplit:
+    def _made(self, fn: Any, *tasks: Tasks) -> WorkerRows:
+        """Rows that are made of these, and of the results of tasks for each range if there are any."""
+        made = self.ranges.store.named("basis", [(fn, *keys) for keys in zip(self.keys, *tasks)])
+        return WorkerRows(self.ranges, {**self.graph, **dict(*tasks), **made}, list(made))
+
+    def split(self, j: int, brings_column: bool) -> WorkerSplit:
         """A column by its number, to be split into its coefficients on the rows and a remainder."""
-        return WorkerSplit(self, j)
+        return WorkerSplit(self, j, brings_column)
 
-    def first(self, size: int) -> WorkerRows:
-        """The first rows alone."""
-        made = self._each("basis", partial(first_rows, size))
-        return WorkerRows(self.ranges, {**self.graph, **made}, list(made))
+    def take(self, which: Any) -> WorkerRows:
+        return self._made(methodcaller("take", which))
+
+    def scaled(self, factors: Floats) -> WorkerRows:
+        return self._made(methodcaller("scaled", factors))
 
     def combined(self, weights: Floats) -> Floats:
-        """The sum of rows times weights of shape (k,) or (k, m), of shape (n,) or (n, m)."""
-        tasks = self._each("predictions", partial(combined_rows, weights))
-        return np.concatenate(self.begin(tasks, list(tasks), [])[0])
+        return np.concatenate(self._results("predictions", methodcaller("combined", weights)))
+
+    def sums(self, fn: Callable[..., tuple[Floats, ...]], *by_number: Any) -> tuple[Floats, ...]:
+        fns = [methodcaller("sums", fn, *cut(by_number, rows)) for rows in self.ranges.slices]
+        return added(self._results("support_products", *fns))
+
+    def grown(self, at: int, size: float, tasks: Tasks) -> WorkerRows:
+        """The rows with one more, that at a place in the results of tasks, divided by its size."""
+        return self._made(partial(grown_stack, at, size), tasks)
 
     @cached_property
+    def sizes(self) -> Floats:
+        return row_norms(np.stack(self._results("norms", attrgetter("sizes")), axis=1))
+
+    @property
     def rows(self) -> Floats:
-        """All rows in a file on the driver, for the rare look at all columns that may depend on them."""
-        tasks = self._each("gather_basis", all_rows)
-        parts = self.begin(tasks, list(tasks), [])[0]
-        out = in_file((len(parts[0]), self.ranges.slices[-1].stop), parts[0].dtype)
-        return np.concatenate(parts, axis=1, out=out)
+        return np.concatenate(self._results("gather_basis", attrgetter("rows")), axis=1)
 
 
 class WorkerSplit:
     """A column of X, from which its projection on rows on workers is taken; used as a `Split` is."""
 
-    def __init__(self, rows: WorkerRows, j: int) -> None:
+    def __init__(self, rows: WorkerRows, j: int, brings_column: bool) -> None:
         self.rows, self.named = rows, rows.ranges.store.named
         tasks, ranges = rows.ranges.gather(np.array([j]))
         columns = self.named("gather_columns", [(partial(whole_column, of), *keys) for of, keys in ranges])
         made = self.named("project_column", [(projected, *keys) for keys in zip(rows.keys, columns)])
-        found, self.begun = rows.begin({**tasks, **columns, **made}, list(made), list(columns))
+        wanted = [*made, *(columns if brings_column else [])]
+        found, self.columns = rows.begin({**tasks, **columns, **made}, wanted, list(columns))
+        self.begun, self.column = self.columns, [column for _, column in found[len(made) :]]
+        found = found[: len(made)]
         self.size = scaled_norm(np.array([size for size, _ in found]))  # it is compared, and nothing else
         self._add_up(found)
 
@@ -181,75 +225,88 @@ class WorkerSplit:
 
     def grown(self, size: float) -> WorkerRows:
         """The rows with what is left, divided by its norm, behind them."""
-        rows = self.rows
-        made = self.named(
-            "basis", [(partial(grown_stack, size), *keys) for keys in zip(rows.keys, self.begun)]
-        )
-        return WorkerRows(rows.ranges, {**rows.graph, **self.begun, **made}, list(made))
+        return self.rows.grown(0, size, self.begun)
+
+    def kept(self, columns: WorkerRows) -> WorkerRows:
+        """Columns with this one behind them."""
+        after, column = columns.grown(1, 1.0, self.columns), np.concatenate(self.column)
+        after.last = column
+        if "sizes" in vars(columns):
+            after.sizes = np.append(columns.sizes, scaled_norm(column))
+        return after
 
 
 # -- what workers do --------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class Range:
+    """Some rows of a view: which ones of each tile they are, and their factors in the view and in a fit."""
+
+    parts: list[Any]
+    view_root: Floats | None
+    root: Floats | None
+
+    def weighted(self, lines: Floats) -> Floats:
+        """Columns as they are split."""
+        return lines if self.root is None else lines * self.root
+
+
 def lines_of(
     shape: tuple[int, int],
     order: Indices,
-    widths: int,
     centre: Floats | None,
     scale: Floats | None,
-    root: list[Floats],
-    *parts: Floats,
+    rows: Range,
+    *tiles: list[Floats],
 ) -> Floats:
-    """Columns of a view in a range of rows, from parts of X by ranges of columns; others are ones."""
+    """Columns of a view in a range of rows, from tiles and their ranges of columns; others are ones."""
     out = np.ones(shape)
-    if widths:
-        view, count = View(None, centre, scale, root[0] if root else None), len(parts) // widths
-        wide = [np.concatenate(parts[k : k + count], axis=1) for k in range(0, len(parts), count)]
-        out[order] = view.columns(np.concatenate(wide), np.arange(len(order)))
+    if len(order):
+        pairs = zip(tiles, rows.parts)
+        lines = [np.concatenate([beside[:, part] for beside in tile]) for tile, part in pairs]
+        view = View(None, centre, scale, rows.view_root)
+        out[order] = view.columns(np.concatenate(lines, axis=1), np.arange(len(order)))
     return out
 
 
-def whole_column(lines: Lines, *parts: Floats) -> tuple[Floats]:
-    """A column, of which nothing was taken yet."""
-    return (lines(*parts)[0],)
+def whole_columns(lines: Lines, rows: Range, *tiles: list[Floats]) -> Stack:
+    """Columns as they are."""
+    return Stack(lines(rows, *tiles))
 
 
-def projected(stack: Stack, column: tuple[Floats]) -> tuple[float, Floats]:
+def replayed_rows(numbers: dict[str, Any], lines: Lines, rows: Range, *tiles: list[Floats]) -> Stack:
+    """The stack that a factor with these numbers made of columns."""
+    columns = rows.weighted(lines(rows, *tiles))
+    with one_thread():
+        return replayed(Stack(np.empty((0, columns.shape[1]))), numbers, columns)
+
+
+def whole_column(lines: Lines, rows: Range, *tiles: list[Floats]) -> tuple[Floats, Floats]:
+    """A column as it is split, of which nothing was taken yet, and as it is."""
+    column = lines(rows, *tiles)
+    return rows.weighted(column)[0], column[0]
+
+
+def projected(stack: Stack, column: tuple[Floats, Floats]) -> tuple[float, Floats]:
     """The norm of a column, and its products with the rows of a stack by pieces."""
     with one_thread():
         return scaled_norm(column[0]), piece_products(stack.rows, column[0])
 
 
-def remainder(part: Floats, stack: Stack, before: tuple[Floats, ...]) -> tuple[Floats, Floats]:
+def remainder(part: Floats, stack: Stack, before: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     """What is left of a column without the rows times coefficients, and its products with the rows."""
     with one_thread():
         v = before[0] - part @ stack.rows
         return v, piece_products(stack.rows, v)
 
 
-def grown_stack(size: float, stack: Stack, last: tuple[Floats, ...]) -> Stack:
-    """A stack with the remainder of a column, divided by its norm, behind it."""
-    return stack.extend((last[0] / size)[None])
+def grown_stack(at: int, size: float, stack: Stack, told: tuple[Floats, Floats]) -> Stack:
+    """A stack with one more row, divided by its size."""
+    return stack.extend((told[at] / size)[None])
 
 
-def replayed_rows(numbers: dict[str, Any], lines: Lines, *parts: Floats) -> Stack:
-    """The stack that a factor with these numbers made of columns."""
-    columns = lines(*parts)
+def call(fn: Callable[[Stack], Any], stack: Stack) -> Any:
+    """What a function makes of a stack."""
     with one_thread():
-        return replayed(Stack(np.empty((0, columns.shape[1]))), numbers, columns)
-
-
-def first_rows(size: int, stack: Stack) -> Stack:
-    """The first rows alone."""
-    return stack.first(size)
-
-
-def combined_rows(weights: Floats, stack: Stack) -> Floats:
-    """A sum of the rows."""
-    with one_thread():
-        return stack.combined(weights)
-
-
-def all_rows(stack: Stack) -> Floats:
-    """All rows."""
-    return stack.rows
+        return fn(stack)

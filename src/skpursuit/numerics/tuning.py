@@ -98,7 +98,6 @@ FEW_STEPS = 3  # a round of fewer is poor
 PATIENCE = 2  # poor rounds one after the other, after which no more are made
 
 # Fits, in entries held at a time
-SCRATCH_NUMBERS = 2**21  # of a refit, 16 MB, kept for the next
 STACK_ROOM = 2**22  # that a stack of gathered columns starts with at most
 GRAM_ENTRIES = 2**20  # of the columns of a support that are weighted at a time
 CURVATURES_HELD = 2**22  # of rows, all pairs of classes

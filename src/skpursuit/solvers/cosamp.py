@@ -160,7 +160,7 @@ def pruned(problem: Problem, state: State, merged: Indices, k: int, refit: bool)
     keep = keep[problem.score.of(fit.coef[keep]) > 0]
     coef = np.zeros_like(fit.coef)  # zeros are cheaper than copying the columns that are kept
     coef[keep] = fits.again(problem, fit, keep) if refit and len(keep) else fit.coef[keep]
-    z = fit.columns.combined(coef)
+    z = fit.columns.combined(coef[fit.order])
     return State(merged[keep], coef[keep], z, problem.value(z), fit.dropped, fit.memory)
 
 

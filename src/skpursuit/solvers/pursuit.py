@@ -122,8 +122,7 @@ class OMP(Solver):
             state = exchanged(problem, state, len(self.forced))
         if problem.quadratic or len(state.support) == 0:
             return state
-        columns = state.factor.columns.rows
-        coef, z, objective = Newton().fit(problem, state.support, columns, state.coef)
+        coef, z, objective = Newton().fit(problem, state.support, state.factor.columns, state.coef)
         return replace(state, coef=coef, z=z, objective=objective)
 
     def init(self, problem: Problem) -> State:
