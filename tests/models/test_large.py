@@ -150,6 +150,13 @@ def test_files_of_a_folder_with_columns_in_another_order(data, file, tmp_path, m
     assert (done.exit_code, "x5" in done.output) == (2, True), done.output
 
 
+def test_workers_refuse_files_that_are_not_alike(data, tmp_path):
+    pq.write_table(data.slice(0, 700), tmp_path / "a.parquet")
+    pq.write_table(data.slice(700).drop_columns(["x5"]), tmp_path / "b.parquet")
+    done = invoke("fit", tmp_path, "--target", "y", "--drop", "up", "--workers", 1)
+    assert (done.exit_code, "only one of the two has 'x5'" in done.output) == (2, True), done.output
+
+
 @pytest.mark.filterwarnings("always:.*row group")
 def test_warnings_are_notes(data, tmp_path):
     pq.write_table(pa.concat_tables([data] * 4), tmp_path / "t.parquet", row_group_size=1024)

@@ -269,11 +269,8 @@ def _fit_large(path: Path, read: ReadOptions, given: dict[str, Any], meter: Mete
     with naming(path):
         if not is_parquet(path, read):
             raise Refused("not Parquet", option=LARGE[option])
-        for name, of_memory in (
-            ("kinds", "--column"),
-            ("categorical", "--categorical"),
-            ("schema", "--schema"),
-        ):
+        in_memory = {"kinds": "--column", "categorical": "--categorical", "schema": "--schema"}
+        for name, of_memory in in_memory.items():
             if given[name]:
                 raise Refused("kinds of large tables", option=of_memory)
     with _fitting(path), meter.watching(), _source(path, given) as source:
@@ -291,6 +288,8 @@ def _source(path: Path, given: dict[str, Any]) -> Iterator[Callable[[list[str]],
     import dask.dataframe
     from distributed import Client, LocalCluster
 
+    from skpursuit.data.options import Options
+    from skpursuit.data.parquet_source import columns_of
     from skpursuit.tables.readers import parquet_files
 
     files = list(map(str, parquet_files(path)))
@@ -298,20 +297,20 @@ def _source(path: Path, given: dict[str, Any]) -> Iterator[Callable[[list[str]],
         address = given["scheduler"]
         if address is None:
             limit = {"memory_limit": given["memory_limit"]} if given["memory_limit"] else {}
-            local = LocalCluster(
-                n_workers=given["workers"],
-                threads_per_worker=1,
-                dashboard_address=None,
-                silence_logs=50,
-                **limit,
-            )
+            alone = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+            local = LocalCluster(n_workers=given["workers"], **alone, **limit)
             address = stack.enter_context(local)
         try:
             stack.enter_context(Client(address, timeout=10))
         except (OSError, ValueError) as error:
             words = " ".join(str(error).split())[:200]
             raise Refusal(f"--scheduler {address}: {words}; check the address, and that it runs") from None
-        yield lambda names: dask.dataframe.read_parquet(files, columns=names)
+
+        def frame(names: list[str]) -> Any:
+            columns_of(files, Options(columns=names))  # which refuses files that are not alike
+            return dask.dataframe.read_parquet(files, columns=names)
+
+        yield frame
 
 
 def _tell_columns(file: Path, table: Table, out: Output) -> None:

@@ -197,11 +197,9 @@ class FileStore(TileStore):
         line = self.take(np.array([column]))[0]
         row = int(np.flatnonzero(~np.isfinite(line))[0])
         for place, recipe in zip(self.places, self.recipes):
-            inside = (
-                place.rows.start <= row < place.rows.stop and place.cols.start <= column < place.cols.stop
-            )
-            if inside:
-                return f", row {row}, in {recipe.file_of(row - place.rows.start, column - place.cols.start)}"
+            rows, cols = place.rows, place.cols
+            if rows.start <= row < rows.stop and cols.start <= column < cols.stop:
+                return f", row {row}, in {recipe.file_of(row - rows.start, column - cols.start)}"
         return ""
 
     def panel(self) -> int:
