@@ -51,6 +51,7 @@ from skpursuit.selectors import Selector
 
 GUARD = 1.6  # t against the best constant that is asked for where X is not in memory
 RARE, SURE = 0.08, 3.0  # chance up to which a relation is believed in, and t that needs no test of it
+FEW = 9.0  # divided by the rows it is that chance where it is larger: few rows hide most relations there are
 HeldOut = list[tuple[Any, list[Any]]]  # for each fold the targets, and what each model of a path predicts
 TALL, LARGE = 50, 2e6  # rows per column and entries of X from which "omp" takes Gram matrices of the folds
 
@@ -181,7 +182,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         slopes = np.column_stack([config.loss.residual(*pair) for pair in zip(targets, z)])
         scaled = ScaledData.of(samples, targets[0], "column", self.fit_intercept)
         chance = chance_of_none(scaled, arena.folds.weights[:, None] * slopes, arena.folds.sample)
-        return chance <= RARE, chance
+        return chance <= max(RARE, FEW / arena.folds.rows), chance
 
     def _is_auto(self) -> bool:
         return isinstance(self.solver, str) and self.solver == "auto"

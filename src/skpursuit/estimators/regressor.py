@@ -175,8 +175,8 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     null_guard : "auto", float or None
         The model must beat the best constant on the rows held out by this many standard errors, or it has no
         features. "auto": it must beat it, and by 3 of them unless targets that are dealt out to the rows at
-        random look as related to X in at most 8 % of the deals; 1.6 where X is not in memory. None and 0 are
-        no guard. A scorer is not guarded.
+        random look as related to X in at most 8 % of the deals, or a share of 9 / n_samples if that is more;
+        1.6 where X is not in memory. None and 0 are no guard. A scorer is not guarded.
     cv_repeats : "auto" or int
         How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means twice for up
         to 1000 samples, else once.
