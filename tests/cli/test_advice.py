@@ -74,6 +74,13 @@ def on_disk(folder):
     return folder / "t.parquet"
 
 
+def with_nulls(folder):
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.normal(size=60), "b": [None, *range(59)], "price": rng.normal(size=60)}
+    pq.write_table(pa.table(columns), folder / "t.parquet")
+    return folder / "t.parquet"
+
+
 def plain(folder, name="a table.csv", end="", **made):
     path = table(folder / name, **made)
     path.write_bytes(path.read_bytes() + end.encode())
@@ -118,6 +125,7 @@ CASES = {
     "small share": [({"rows": 100, "rare": True}, ["--target", "töwn", "--test-share", "0.9"])],
     "not Parquet": [({}, [*PRICE, "--memory-limit", "1GB"])],
     "not numeric": [(on_disk, [*PRICE, "--memory-limit", "1GB"])],
+    "nulls on the disk": [(with_nulls, [*PRICE, "--memory-limit", "1GB"])],
     "kinds of large tables": [
         (on_disk, [*PRICE, "--memory-limit", "1GB", "--drop", "word", "--column", "a=number"]),
         (on_disk, [*PRICE, "--memory-limit", "1GB", "--drop", "word", "--categorical", "a"]),
