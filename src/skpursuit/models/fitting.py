@@ -46,8 +46,7 @@ ALL_FEATURES_CELLS = 2e7  # of X, up to which a model of all features is fitted 
 #: What was done to the features of a model, by the family that the estimator names.
 FAMILIES = {
     "boost": "added in many small steps (boosting), which keeps effects small",
-    "mean": "those of two models, one made in many small steps (boosting) and one of few features; this one "
-    "is their mean",
+    "mean": "those of two models, one boosted in small steps and one of few features; this is their mean",
     "greedy": "added one at a time",
     "swap": "added one at a time, and exchanged where another one did better",
     "relaxed": "added one at a time, and exchanged where another one did better",
