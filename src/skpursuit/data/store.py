@@ -30,12 +30,7 @@ from skpursuit.data.reads import Reads
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import product_bound
-from skpursuit.numerics.sums import (
-    EPS,
-    PIECE,
-    fixed_order_dot,
-    scaled_norm,
-)
+from skpursuit.numerics.sums import EPS, PIECE, fixed_order_dot, scaled_norm
 from skpursuit.numerics.tuning import PANEL_ENTRIES, SWEEP
 
 

@@ -22,13 +22,7 @@ from skpursuit.coding.encoder import WORK, CodingConfig, make_encoder
 from skpursuit.data.progress import current
 from skpursuit.estimators.base import FLOATS, watched
 from skpursuit.estimators.checks import a_choice, a_count, check_parameters
-from skpursuit.estimators.coder import (
-    CodesOut,
-    ProgressCallback,
-    code_sparsity,
-    refuse_frames,
-    seconds_left,
-)
+from skpursuit.estimators.coder import CodesOut, ProgressCallback, code_sparsity, refuse_frames, seconds_left
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.sklearn_types import BaseEstimator
 from skpursuit.parameters import check_count, check_seed, check_unmasked

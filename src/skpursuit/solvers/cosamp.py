@@ -174,11 +174,7 @@ def start(problem: Problem) -> State:
 def best_so_far(problem: Problem, state: State) -> dict[str, Any]:
     """What is kept of the best iterate; its objective is that with the penalty."""
     objective = problem.penalised(state.objective, state.support, state.coef)
-    return {
-        "best_support": state.support,
-        "best_coef": state.coef,
-        "best_objective": np.array(objective),
-    }
+    return {"best_support": state.support, "best_coef": state.coef, "best_objective": np.array(objective)}
 
 
 def watched(problem: Problem, before: State, after: State) -> State:

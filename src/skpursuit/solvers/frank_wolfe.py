@@ -119,9 +119,7 @@ class FrankWolfe(Solver):
             return None
         radius = scaled_size("radius", self.constraint.radius, x - y)
         return replace(
-            self,
-            constraint=replace(self.constraint, radius=radius),
-            tol=scaled_tol(self.tol, -2 * y),
+            self, constraint=replace(self.constraint, radius=radius), tol=scaled_tol(self.tol, -2 * y)
         )
 
     def reach(self, problem: Problem) -> int | None:
