@@ -105,9 +105,11 @@ def _settled(
     if len(left) <= query.k and (not query.ordered or _in_order(scores, margin, left)):
         best = left if len(left) == 1 else left[np.lexsort((left, -scores[left]))]
         names, values = best if cols is None else cols[best], g[best]
-        if query.ordered and not _not_zero(values, error[best]):
-            # From gathered columns: whoever asked for them is about to use them.
-            values = fixed_order_dot(list(design.columns(names)), query.r)
+        if query.ordered:
+            not_zero = np.abs(values) > error[best]
+            if not (not_zero if values.ndim == 1 else not_zero.any(axis=1)).all():
+                # From gathered columns: whoever asked for them is about to use them.
+                values = fixed_order_dot(list(design.columns(names)), query.r)
         return Selection(names, values, "exact")
     close = Close(left if cols is None else cols[left], scores[left], margin[left], g[left])
     if codes is None or len(left) <= query.k:
@@ -122,12 +124,6 @@ def _in_order(scores: Floats, margin: Floats, left: Indices) -> bool:
     order = left[np.argsort(-scores[left], kind="stable")]
     gaps = scores[order[:-1]] - scores[order[1:]]
     return bool((gaps > margin[order[:-1]] + margin[order[1:]]).all())
-
-
-def _not_zero(values: Floats, error: Floats) -> bool:
-    """Whether it is certain of all columns that their entries, or those of a target, are not zero."""
-    certain = np.abs(values) > error
-    return bool((certain if values.ndim == 1 else certain.any(axis=1)).all())
 
 
 def _narrowed(
