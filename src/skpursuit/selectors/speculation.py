@@ -112,8 +112,7 @@ class Speculation:
     def __init__(self, design: Design, expect: Expect, above: float = ABOVE) -> None:
         assert expect.y is not None
         self.design, self.above = design, above
-        self.steps = expect.steps
-        self.size_of_y = scaled_norm(expect.y)
+        self.steps, self.size_of_y = expect.steps, scaled_norm(expect.y)
         # What a round holds for each guess: its column, its residual, and two decoded columns of the pool.
         self.room = min(GUESSES, design.store.limit.columns // (32 * design.shape[0]))
         self.most = self.room if expect.steps <= 4 * GUESSES else min(self.room, GUESSES // 4)
