@@ -209,8 +209,9 @@ class DictionaryLearner(CodesOut, BaseEstimator):
                 if watch.over():
                     return self
                 batch = X[np.sort(order[at : at + self.batch_size])]
+                config = self._config(min(self._sparsity(), len(self.components_)))
                 with watch.part(None):
-                    sums += self._step(batch)
+                    sums += self._statistics.step(self.components_, batch, config, self.forget)
                 self.errors_ = [*errors, float(sums[0] / sums[1]) if sums[1] > 0 else 0.0]
                 self.n_iter_, self.n_replaced_ = len(self.errors_), self._statistics.replaced
                 done += len(batch)
@@ -218,10 +219,6 @@ class DictionaryLearner(CodesOut, BaseEstimator):
                 if callback is not None:
                     callback(done, total, seconds_left(begun, done, total))
         return self
-
-    def _step(self, batch: np.ndarray) -> np.ndarray:
-        config = self._config(min(self._sparsity(), len(self.components_)))
-        return self._statistics.step(self.components_, batch, config, self.forget)
 
     @property
     def _n_features_out(self) -> int:
