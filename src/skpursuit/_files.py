@@ -27,9 +27,7 @@ class FileError(ValueError):
     """A file that cannot be used: one line that names it, what is wrong and the remedy."""
 
     def __init__(self, path: str | os.PathLike[str], problem: str, remedy: str):
-        self.path = os.fspath(path)
-        self.problem = problem
-        self.remedy = remedy
+        self.path, self.problem, self.remedy = os.fspath(path), problem, remedy
         super().__init__(" ".join(f"{self.path}: {problem}; {remedy}".split()))
 
     def __reduce__(self) -> tuple:
@@ -137,14 +135,10 @@ def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _replace(temporary: Path, target: Path) -> None:
+    """Rename a file, and make that survive a power cut where the system can."""
     os.replace(temporary, target)
-    sync_folder(target.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename in a folder survive a power cut, where the system can."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

@@ -21,12 +21,7 @@ _BLOCK = 1 << 15
 
 
 def make_sparse_signal(
-    n: int,
-    d: int,
-    k: int,
-    snr: float = 3.0,
-    dtype: DTypeLike = np.float64,
-    random_state: Seed = 0,
+    n: int, d: int, k: int, snr: float = 3.0, dtype: DTypeLike = np.float64, random_state: Seed = 0
 ) -> tuple[Array, Array, Array]:
     """Noisy combination of k columns of a Gaussian matrix.
 
@@ -64,12 +59,7 @@ def make_sparse_signal(
 
 
 def make_logistic_signal(
-    n: int,
-    d: int,
-    k: int,
-    strength: float = 3.0,
-    dtype: DTypeLike = np.float64,
-    random_state: Seed = 0,
+    n: int, d: int, k: int, strength: float = 3.0, dtype: DTypeLike = np.float64, random_state: Seed = 0
 ) -> tuple[Array, Array, Array]:
     """Labels -1 and +1 drawn from a sparse logistic model.
 

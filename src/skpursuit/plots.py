@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data import Design, as_design
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import Floats
 from skpursuit.selectors import Query, Selector, as_selector
 
 PACK, FALLEN, WINNER, RIVALS, WRONG = "#9aa5b1", "#d9822b", "#0b7a4b", ("#0072b2", "#8e44ad"), "#a83217"
@@ -160,7 +160,13 @@ def _draw(axes: Any, course: Course, exact: Floats, unit: float, shape: tuple[in
     colour = WINNER if right else WRONG
     end = paths[winner][-1:].T  # nothing, if the record does not hold the answer
     axes.plot(*end, marker="*", markersize=17, color=colour, markeredgecolor="white", zorder=7)
-    _say(axes, course, shape, "finds the exact winner" if right else _miss(order, winner), colour)
+    rank = int(np.flatnonzero(order == winner)[0]) + 1
+    verdict = "finds the exact winner" if right else f"misses: its winner is really number {rank}"
+    share = course.answer.entries_read / (shape[0] * shape[1])
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 3}
+    style: dict[str, Any] = {"fontsize": 10, "va": "top", "linespacing": 1.4, "bbox": box, "zorder": 6}
+    text = f"{verdict}\nreads {share:.0%} of the entries"
+    axes.text(0.02, 0.88, text, color=colour, transform=axes.transAxes, **style)
     axes.set_xscale("log")
     axes.set_xlim(START, shape[0] * 1.25)
     axes.set_ylim(0, CEILING)
@@ -197,15 +203,3 @@ def _explain(figure: Any) -> None:
     stars: dict[str, Any] = {"marker": "*", "color": "#444b54", "linestyle": "", "markersize": 11}
     handles.append(Line2D([], [], label="answer (red if not exact)", **stars))
     figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=9)
-
-
-def _miss(order: Indices, winner: int) -> str:
-    return f"misses: its winner is really number {int(np.flatnonzero(order == winner)[0]) + 1}"
-
-
-def _say(axes: Any, course: Course, shape: tuple[int, int], verdict: str, colour: str) -> None:
-    share = course.answer.entries_read / (shape[0] * shape[1])
-    text = f"{verdict}\nreads {share:.0%} of the entries"
-    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 3}
-    style: dict[str, Any] = {"fontsize": 10, "va": "top", "linespacing": 1.4, "bbox": box, "zorder": 6}
-    axes.text(0.02, 0.88, text, color=colour, transform=axes.transAxes, **style)

@@ -186,15 +186,10 @@ class Encoder:
                 halves = (slice(None, size // 2), slice(size // 2, None))
                 parts = [self._codes(Block(*(x[half] for x in block))) for half in halves]
                 return Codes(*(np.concatenate(pair) for pair in zip(*parts)))
-            dictionary = self._with_rows(dictionary, new)
+            slot, rows = dictionary.slot.copy(), dictionary.coarse[new] @ dictionary.coarse.T
+            slot[new] = len(dictionary.gram) + np.arange(len(new))
+            dictionary = dictionary._replace(gram=np.concatenate([dictionary.gram, rows]), slot=slot)
         return codes
-
-    def _with_rows(self, dictionary: Dictionary, new: np.ndarray) -> Dictionary:
-        """Add the Gram rows of the atoms ``new``."""
-        known, slot = len(dictionary.gram), dictionary.slot.copy()
-        slot[new] = np.arange(known, known + len(new))
-        rows = dictionary.coarse[new] @ dictionary.coarse.T
-        return dictionary._replace(gram=np.concatenate([dictionary.gram, rows]), slot=slot)
 
     def _with_all_rows(self, dictionary: Dictionary) -> Dictionary:
         """The whole Gram matrix, in blocks of a fixed size: the lower half by BLAS, the upper by copying."""

@@ -49,8 +49,7 @@ class Cluster:
     """
 
     def __init__(self) -> None:
-        self.client = current_client()
-        self.trips = 0
+        self.client, self.trips = current_client(), 0
 
     def room(self) -> float:
         """Bytes of X that the workers can keep in memory beside their work; 0 without a cluster."""

@@ -80,8 +80,7 @@ class DaskStore(TileStore):
     in_memory = False
 
     def __init__(self, X: Any, names: list[str] | None, limit: MemoryLimit) -> None:
-        self.limit = limit
-        self.cluster = Cluster()
+        self.limit, self.cluster = limit, Cluster()
         self.has_workers = self.cluster.client is not None
         self.name = uuid4().hex[:12]  # keys are used once: a scheduler may remember the results of old ones
         self._numbers = count()

@@ -69,15 +69,11 @@ class DenseTile(Tile):
         if rows is not None and cols is not None:
             if self.fast_axis == 0:
                 height = n
-            elif self._whole_rows_pay(width):
-                width = d
+            else:  # whole rows, where the columns touch so many cache lines that they are read instead
+                from skpursuit.kernels.columns import crowded
+
+                width = d if not self.blas_ready or crowded(self.X, width) else width
         return height * width, height * width * self.dtype.itemsize
-
-    def _whole_rows_pay(self, width: int) -> bool:
-        """Whether this many listed columns touch so many cache lines that whole rows are read instead."""
-        from skpursuit.kernels.columns import crowded
-
-        return not self.blas_ready or crowded(self.X, width)
 
     # -- products ---------------------------------------------------------------------------------------
 

@@ -54,8 +54,7 @@ class Design:
         self.store = store
         self.view = View() if view is None else view
         self.reads = Reads() if reads is None else reads
-        self.shape = self.view.shape(store.shape)
-        self.dtype = store.dtype
+        self.shape, self.dtype = self.view.shape(store.shape), store.dtype
         self.kept = store.kept if self.view.is_plain else store.new_kept()
 
     def with_view(self, view: View) -> Design:

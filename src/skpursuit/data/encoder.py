@@ -40,7 +40,10 @@ class TileEncoder:
         if odd.any():
             self.exponent[odd] = np.frexp(peak[odd])[1]
             self.encode_all(odd)
-            self.cover_underflow(odd)
+            # Other units may have pushed entries of these blocks below the smallest number.
+            flat = odd[:, None] & (self.params[0] == 0.0)
+            self.params[0][flat] = encode.LOW_SCALE
+            self.params[2][flat] += 2.0**-100
         if not np.isfinite(self.params[2]).all():  # a NaN is in no extremum, but in the sum of squares
             raise ValueError("matrix is not finite")
         scale, centre, error = self.params[0].astype(np.float32), self.params[1].copy(), self.params[2]
@@ -98,9 +101,3 @@ class TileEncoder:
         rng = self.rngs[first // encode.GROUP]
         steps = rng.integers(0, 128, (self.X.shape[0], width), np.uint8)
         return (steps.astype(np.float32) - np.float32(63.5)) / np.float32(128.0)
-
-    def cover_underflow(self, odd: NDArray[np.bool_]) -> None:
-        """Give blocks whose entries the scaling may have pushed below the smallest number a tiny error."""
-        flat = odd[:, None] & (self.params[0] == 0.0)
-        self.params[0][flat] = encode.LOW_SCALE
-        self.params[2][flat] += 2.0**-100

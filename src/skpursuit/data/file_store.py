@@ -69,10 +69,8 @@ class FileStore(TileStore):
             if (recipe.shape, recipe.nbytes) not in blanks:
                 blanks[recipe.shape, recipe.nbytes] = recipe.blank()
         super().__init__([[blanks[recipe.shape, recipe.nbytes] for recipe in row] for row in recipes])
-        self.names = names
-        self.loaded_bytes = 0
-        self.code_bytes = 0
-        self.codes = codes
+        self.names, self.codes = names, codes
+        self.loaded_bytes = self.code_bytes = 0
         self.codes_folder = None if codes is None or codes == "auto" else Path(codes)
         self._spills: dict[Keep, Spill] = {}
         self._buffers: list[np.ndarray] = []

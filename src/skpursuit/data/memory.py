@@ -54,8 +54,7 @@ class MemoryLimit:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.tile = min(MOST_TILE, limit // 24)
-        self.columns = limit // 8
-        self.products = limit // 16
+        self.columns, self.products = limit // 8, limit // 16
         self.granted = 3 * self.tile + self.columns + 2 * self.products
         self.reserved = 0
 

@@ -28,7 +28,14 @@ def make_norms(store: TileStore, axis: int, order: float, reads: Reads) -> Float
     if not store.first.has_entries:
         return norms_by_products(store, axis, order, reads)
     reads.prepare(*store.cost())
-    return largest(store, axis) if order == np.inf else euclidean_norms(store, axis)
+    if order == np.inf:
+        return largest(store, axis)
+    if not store.first.can_encode:
+        return norms_of_sparse_tiles(store, axis)
+    squares = np.zeros(store.shape[1 - axis])
+    for place, parts in store.run("squares", lambda at: (axis,)):
+        add_in_order(parts, squares[place.cols if axis == 0 else place.rows])
+    return safe_roots(store, squares, axis)
 
 
 def moved_norms(store: TileStore, centre: Floats | None, root: Floats | None) -> Floats:
@@ -66,16 +73,6 @@ def largest(store: TileStore, axis: int) -> Floats:
         lines = place.cols if axis == 0 else place.rows
         out[lines] = np.maximum(out[lines], part)
     return out
-
-
-def euclidean_norms(store: TileStore, axis: int) -> Floats:
-    """Roots of sums of squares that neither overflow nor underflow."""
-    if not store.first.can_encode:
-        return norms_of_sparse_tiles(store, axis)
-    squares = np.zeros(store.shape[1 - axis])
-    for place, parts in store.run("squares", lambda at: (axis,)):
-        add_in_order(parts, squares[place.cols if axis == 0 else place.rows])
-    return safe_roots(store, squares, axis)
 
 
 def norms_of_sparse_tiles(store: TileStore, axis: int) -> Floats:

@@ -69,8 +69,10 @@ class PanelEncoder:
         if not np.isfinite(peak).all():
             raise ValueError("matrix is not finite")
         odd = (peak > 0.0) & ((peak < PEAKS[0]) | (peak > PEAKS[1]))
-        if odd.any():
-            self.encode_odd(odd[:d], peak[:d])
+        if odd.any():  # encode panels with such columns again, in other units
+            self.exponent[odd[:d]] = np.frexp(peak[:d][odd[:d]])[1]
+            for first in np.unique(np.flatnonzero(odd[:d]) // PANEL * PANEL).tolist():
+                self.encode_copy(first, min(first + PANEL, d))
         error = self.errors()
         if not np.isfinite(error).all():  # a NaN is in no extremum, but in the sum of squares
             raise ValueError("matrix is not finite")
@@ -216,12 +218,6 @@ class PanelEncoder:
         if exponent.any():
             np.ldexp(copy, -exponent, out=copy)
         self.encode(self.every_block(first, first + wide, WIDTH), copy, first, extremes=True)
-
-    def encode_odd(self, odd: NDArray[np.bool_], peak: Floats) -> None:
-        """Encode panels with columns whose largest entries are far from one again, in other units."""
-        self.exponent[odd] = np.frexp(peak[odd])[1]
-        for panel in np.unique(np.flatnonzero(odd) // PANEL).tolist():
-            self.encode_copy(panel * PANEL, min((panel + 1) * PANEL, len(odd)))
 
 
 def panels_of(found: NDArray[np.bool_]) -> list[Item]:

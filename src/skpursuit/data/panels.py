@@ -179,7 +179,8 @@ class PanelTile:
         self, cuts: Cuts, fine: bool, panels: Indices | None = None
     ) -> Callable[[], NDArray[np.float32]]:
         """Begin with products of cuts, of one byte or both, all panels or some; what ends it returns them."""
-        panels, words = self._all_panels if panels is None else panels, cuts.whole.view(np.int32)
+        panels = np.arange(len(self.codes)) if panels is None else panels
+        words = cuts.whole.view(np.int32)
         planes, width = [(self.codes, self.scale)], len(panels) * PANEL
         if fine:  # which may have to be read from disk
             planes.append((self.fine, self.scale * np.float32(1.0 / FINE)))
@@ -348,10 +349,6 @@ class PanelTile:
     def _frames(self) -> list[NDArray[np.float64]]:
         """(2 + blocks, columns): `_factors`, then what one byte loses in a block; the same for both bytes."""
         return [np.vstack([self._factors.T, error[:, : self.shape[1]]]) for error in self.error]
-
-    @cached_property
-    def _all_panels(self) -> Indices:
-        return np.arange(len(self.codes))
 
     @cached_property
     def _exponent(self) -> NDArray[np.intc]:

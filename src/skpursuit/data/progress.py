@@ -152,13 +152,10 @@ def _spoken(watch: Watch) -> Iterator[None]:
         speaker.join(OFTEN)  # it gives the cursor back
 
 
-def _in_notebook() -> bool:
-    return type(sys.stderr).__module__.startswith("ipykernel")
-
-
 def _looked_at() -> bool:
     in_main = threading.current_thread() is threading.main_thread() and parent_process() is None
-    return in_main and (_in_notebook() or (sys.stderr is not None and sys.stderr.isatty()))
+    in_notebook = type(sys.stderr).__module__.startswith("ipykernel")
+    return in_main and (in_notebook or (sys.stderr is not None and sys.stderr.isatty()))
 
 
 def _speak(watch: Watch, done: threading.Event) -> None:

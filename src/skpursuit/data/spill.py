@@ -38,6 +38,10 @@ class StoredArray(NamedTuple):
     shape: tuple[int, ...]
     checksum: int
 
+    @property
+    def nbytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
     def read(self, check: bool) -> np.ndarray:
         """The array; ValueError where the file is not what was written."""
         try:
@@ -134,11 +138,11 @@ class Spill:
                 raise damaged(path, "it is missing")
             arrays = {name: StoredArray(path, *rest) for name, rest in piece["arrays"].items()}
             arrays = {name: a._replace(shape=tuple(a.shape)) for name, a in arrays.items()}
-            self._plan({name: _size(array) for name, array in arrays.items()}, piece["share"])
+            self._plan({name: array.nbytes for name, array in arrays.items()}, piece["share"])
             kept = {name: array.read(True) for name, array in arrays.items() if name in self.in_memory}
-            values = kept | {name: _plain(value) for name, value in piece["values"].items()}
+            plain = {n: tuple(v) if isinstance(v, list) else v for n, v in piece["values"].items()}
             stored = {name: array for name, array in arrays.items() if name not in kept}
-            self.held[number] = spilled(self.keep.kind(), values, stored)
+            self.held[number] = spilled(self.keep.kind(), kept | plain, stored)
         return True
 
     # -- codes that are made ----------------------------------------------------------------------------
@@ -227,11 +231,3 @@ class Spill:
         if self.making is not None:
             shutil.rmtree(self.making, ignore_errors=True)
             self.making = None
-
-
-def _size(array: StoredArray) -> int:
-    return int(np.prod(array.shape, dtype=np.int64)) * np.dtype(array.dtype).itemsize
-
-
-def _plain(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

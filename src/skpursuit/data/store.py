@@ -30,12 +30,7 @@ from skpursuit.data.reads import Reads
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import product_bound
-from skpursuit.numerics.sums import (
-    EPS,
-    PIECE,
-    fixed_order_dot,
-    scaled_norm,
-)
+from skpursuit.numerics.sums import EPS, PIECE, fixed_order_dot, scaled_norm
 from skpursuit.numerics.tuning import PANEL_ENTRIES, SWEEP
 
 
@@ -87,8 +82,7 @@ class TileStore:
     keeps_tiles = False  # whether workers keep all tiles in memory
 
     def __init__(self, grid: list[list[Tile]]) -> None:
-        self.grid = grid
-        self.first = grid[0][0]
+        self.grid, self.first = grid, grid[0][0]
         self.is_one_tile = self.in_memory and len(grid) == 1 and len(grid[0]) == 1
         self.row_edges = np.cumsum([0, *(row[0].shape[0] for row in grid)])
         self.col_edges = np.cumsum([0, *(tile.shape[1] for tile in grid[0])])
@@ -352,16 +346,12 @@ class TileStore:
             return None
         if not tile.has_entries:
             return np.multiply.outer(self.rough_sizes(reads), self.unit * np.linalg.norm(r, axis=0))
-        if not tile.can_encode:
-            terms = (self._stored_columns() + 2) * self.norms(0, 2, reads)
+        if not tile.can_encode:  # stored entries of each column, and one more for each sum of tiles
+            rows: list[list[Any]] = self.grid
+            parts = [np.concatenate([tile.stored("columns") for tile in row]) for row in rows]
+            terms = (np.add.reduce(parts) + len(parts) + 1) * self.norms(0, 2, reads)
             return product_bound(2 * float(np.finfo(self.dtype).eps), terms, r, self.dtype)
         return product_bound(self.unit, self.sizes(reads), r, self.dtype)
-
-    def _stored_columns(self) -> Indices:
-        """Stored entries of each column of a sparse X, and one more for each sum of tiles."""
-        rows: list[list[Any]] = self.grid
-        parts = [np.concatenate([tile.stored("columns") for tile in row]) for row in rows]
-        return np.add.reduce(parts) + len(parts) - 1
 
     def rough_sizes(self, reads: Reads) -> Floats:
         """The column norms of an operator where they are known, else guesses that are not too small."""

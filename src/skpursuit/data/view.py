@@ -153,8 +153,6 @@ class View:
 
         The rounding of u itself moves an entry by at most eps ||x_j||_inf sum|u|.
         """
-        if self.is_unmoved:
-            return g, bound
         unit = 4 * (len(u) + 8) * EPS
         error = unit * (np.abs(g) + bound) + self.moved_error(unit, u, cols)
         error = error + total_bound(4 * EPS, sizes[cols], u)

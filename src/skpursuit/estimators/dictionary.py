@@ -22,13 +22,7 @@ from skpursuit.coding.encoder import WORK, CodingConfig, make_encoder
 from skpursuit.data.progress import current
 from skpursuit.estimators.base import FLOATS, watched
 from skpursuit.estimators.checks import a_choice, a_count, check_parameters
-from skpursuit.estimators.coder import (
-    CodesOut,
-    ProgressCallback,
-    code_sparsity,
-    refuse_frames,
-    seconds_left,
-)
+from skpursuit.estimators.coder import CodesOut, ProgressCallback, code_sparsity, refuse_frames, seconds_left
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.sklearn_types import BaseEstimator
 from skpursuit.parameters import check_count, check_seed, check_unmasked
@@ -215,8 +209,9 @@ class DictionaryLearner(CodesOut, BaseEstimator):
                 if watch.over():
                     return self
                 batch = X[np.sort(order[at : at + self.batch_size])]
+                config = self._config(min(self._sparsity(), len(self.components_)))
                 with watch.part(None):
-                    sums += self._step(batch)
+                    sums += self._statistics.step(self.components_, batch, config, self.forget)
                 self.errors_ = [*errors, float(sums[0] / sums[1]) if sums[1] > 0 else 0.0]
                 self.n_iter_, self.n_replaced_ = len(self.errors_), self._statistics.replaced
                 done += len(batch)
@@ -224,10 +219,6 @@ class DictionaryLearner(CodesOut, BaseEstimator):
                 if callback is not None:
                     callback(done, total, seconds_left(begun, done, total))
         return self
-
-    def _step(self, batch: np.ndarray) -> np.ndarray:
-        config = self._config(min(self._sparsity(), len(self.components_)))
-        return self._statistics.step(self.components_, batch, config, self.forget)
 
     @property
     def _n_features_out(self) -> int:

@@ -231,16 +231,9 @@ class PathDisplay:
             ends.append((float(values[np.flatnonzero(np.isfinite(values))[-1]]), j))
         low, high = ax.get_ylim()
         heights = _spread([(value - low) / (high - low) for value, _ in sorted(ends)])
+        look = {"xycoords": "axes fraction", "va": "center", "fontsize": "small", "annotation_clip": False}
         self.names_ = [
-            ax.annotate(
-                names[j],
-                (1.01, height),
-                xycoords="axes fraction",
-                va="center",
-                fontsize="small",
-                color=self.lines_[j].get_color(),
-                annotation_clip=False,
-            )
+            ax.annotate(names[j], (1.01, height), color=self.lines_[j].get_color(), **look)
             for height, (_, j) in zip(heights, sorted(ends))
         ]
 
@@ -257,27 +250,14 @@ class PathDisplay:
             within = scores >= scores[best] - error[best] / abs(self.score_factor or 1.0)
             self.one_se_ = int(sizes[within].min())
             if self.one_se_ < self._size():
-                look = {"color": "0.55", "linestyle": ":", "linewidth": 1}
-                ax.axvline(self.one_se_, **look)
-                ax.annotate(
-                    f"within 1 SE: {self.one_se_}",
-                    (self.one_se_, 0.96),
-                    xycoords=("data", "axes fraction"),
-                    xytext=(3, 0),
-                    textcoords="offset points",
-                    fontsize="small",
-                    color="0.4",
-                    va="top",
-                )
+                ax.axvline(self.one_se_, color="0.55", linestyle=":", linewidth=1)
+                where = {"xycoords": ("data", "axes fraction"), "xytext": (3, 0), "va": "top"}
+                look = {"textcoords": "offset points", "fontsize": "small", "color": "0.4"}
+                ax.annotate(f"within 1 SE: {self.one_se_}", (self.one_se_, 0.96), **where, **look)
         ax.plot([self._size()], [mean[place]], marker="o", color="C3", linestyle="none", zorder=4)
         words = f"chosen: {self.n_nonzero_coefs}" if self.n_nonzero_coefs else "chosen: nothing"
-        ax.annotate(
-            words,
-            (self._size(), mean[place]),
-            xytext=(6, 10 if self.score_factor < 0 else -14),
-            textcoords="offset points",
-            color="C3",
-        )
+        beside = {"xytext": (6, 10 if self.score_factor < 0 else -14), "textcoords": "offset points"}
+        ax.annotate(words, (self._size(), mean[place]), color="C3", **beside)
         ax.set_ylabel(self.score_name)
         ax.set_xlabel("number of non-zero coefficients")
 

@@ -30,16 +30,11 @@ def lazy_on_dask(method: Method) -> Method:
         def of_chunk(chunk: Any) -> Any:
             return method(self, chunk, *more, **options)
 
-        return dask_source.by_rows(of_chunk, X, sample_rows(X))
+        # Some rows like those of X: the method says at once what is wrong with them, and the form it gives.
+        sample = X._meta_nonempty if dask_source.is_frame(X) else np.zeros((2, *X.shape[1:]), X.dtype)
+        return dask_source.by_rows(of_chunk, X, sample)
 
     return chosen  # type: ignore[return-value]
-
-
-def sample_rows(X: Any) -> Any:
-    """Some rows like those of X: the method says at once what is wrong with them, and the form it gives."""
-    if dask_source.is_frame(X):
-        return X._meta_nonempty
-    return np.zeros((2, *X.shape[1:]), dtype=X.dtype)
 
 
 def refuse_rows_of_folds(X: Any) -> None:

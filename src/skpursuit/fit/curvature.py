@@ -89,16 +89,11 @@ def coupled_products(
     step = max(1, CURVATURES_HELD // len(first))
     for start in range(0, len(p), step):
         rows = slice(start, start + step)
-        some = None if weights is None else weights[rows]
-        blocks += pair_products(A[:, rows], row_curvatures(p[rows], some, first, second))
+        q = np.ascontiguousarray(p[rows].T)
+        found = q[first] * ((first == second)[:, None] - q[second])  # of diag(p) - p p^T of each row
+        found = found if weights is None else found * weights[rows]
+        blocks += pair_products(A[:, rows], np.ascontiguousarray(found.T))
     return A @ r, blocks
-
-
-def row_curvatures(p: Floats, weights: Floats | None, first: Indices, second: Indices) -> Floats:
-    """Entries (first, second) of the weighted diag(p) - p p^T of each row, shape (n, pairs)."""
-    q = np.ascontiguousarray(p.T)
-    found = q[first] * ((first == second)[:, None] - q[second])
-    return np.ascontiguousarray((found if weights is None else found * weights).T)
 
 
 def pair_products(A: Floats, D: Floats) -> Floats:

@@ -18,8 +18,7 @@ proposal: the new support is fitted, and taken only if the objective is lower. S
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +26,6 @@ from skpursuit.data.grams import GRAM_WIDTH, gram_column
 from skpursuit.fit.least_squares import refit_least_squares
 from skpursuit.fit.newton import Newton
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
-from skpursuit.numerics.stack import Rows
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.score import top
 from skpursuit.problem.state import State
@@ -73,7 +71,11 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
     curvature = problem.curvature(state.z)
     curvature = curvature if curvature.ndim == 1 else curvature.mean(axis=1)
     guessed = design.norms(0) ** 2 * (curvature.sum() / problem.row_weights.sum())
-    rows = _weighted_rows(problem, state.factor.columns, curvature, len(state.support))
+    # Rows of X^T diag(curvature) X that belong to the support, as many at a time as there is room for.
+    k, columns = len(state.support), state.factor.columns
+    step = max(1, min(k, design.store.limit.columns // (8 * design.shape[0])))
+    parts = (columns.take(slice(start, start + step)).rows for start in range(0, k, step))
+    rows = np.vstack([design.product((part * curvature).T).T for part in parts])
     penalties = problem.penalties(np.arange(len(guessed)))
     known = _inverse((rows, guessed, penalties), state.support)
     if known is None or len(state.support) == len(guessed):
@@ -96,14 +98,6 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
     return None
 
 
-def _weighted_rows(problem: Problem, columns: Rows, weights: Floats, k: int) -> Floats:
-    """The rows of X^T diag(weights) X that belong to k columns, as many at a time as there is room for."""
-    design = problem.design
-    step = max(1, min(k, design.store.limit.columns // (8 * design.shape[0])))
-    parts = (columns.take(slice(start, start + step)).rows for start in range(0, k, step))
-    return np.vstack([design.product((part * weights).T).T for part in parts])
-
-
 def _gradient_without(problem: Problem, state: State, gone: int) -> Floats:
     """Squared gradients of the model without the column at a position, summed over targets."""
     support, coef = np.delete(state.support, gone), np.delete(state.coef, gone, axis=0)
@@ -124,7 +118,8 @@ def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
         if not (len(pairs.gain) and pairs.gain[0] > 2 * least):
             break
         support = np.append(np.delete(support, pairs.gone[0]), pairs.come[0])
-        new = gram_column(design, int(pairs.come[0]), partial(_first, pairs.come[:GRAM_WIDTH]))
+        come = pairs.come[:GRAM_WIDTH]
+        new = gram_column(design, int(come[0]), lambda count: come[:count])  # noqa: B023
         rows = np.vstack([np.delete(rows, pairs.gone[0], axis=0), new])
         coef = np.linalg.solve(rows[:, support] + np.diag(penalties[support]), problem.xty[support])
     if support is state.support:
@@ -133,11 +128,6 @@ def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
     if after is None or not _value(problem, after) < _value(problem, state):
         return state
     return replace(after, memory=state.memory, status=state.status)
-
-
-def _first(columns: Any, count: int) -> Indices:
-    """The first of some columns."""
-    return np.asarray(columns)[:count]
 
 
 def _gram_rows(problem: Problem, support: Indices, z: Floats) -> Floats:

@@ -55,10 +55,8 @@ class Stack(Rows):
     is_away = False
 
     def __init__(self, rows: np.ndarray, buffer: np.ndarray | None = None, limit: float = np.inf) -> None:
-        self.rows = rows
-        self.limit = limit
-        self._buffer = buffer
-        self._extended = False
+        self.rows, self.limit = rows, limit
+        self._buffer, self._extended = buffer, False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Stack, (self.rows, None, self.limit)  # without the room for more

@@ -20,14 +20,9 @@ def as_precision(r: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Any]:
     """R in the precision of X, each residual divided by a power of two that keeps its sums within float32."""
     if dtype == np.float64:
         return np.asarray(r, dtype=dtype), 0
-    exponent = np.frexp(np.abs(r).max(axis=0, initial=0.0))[1] + spare_bits(len(r))
+    exponent = np.frexp(np.abs(r).max(axis=0, initial=0.0))[1] + len(r).bit_length()
     with np.errstate(under="ignore"):
         return np.ldexp(np.asarray(r, dtype=np.float64), -exponent).astype(dtype), exponent
-
-
-def spare_bits(terms: int) -> int:
-    """Bits that a sum of so many numbers below one may need on top."""
-    return terms.bit_length()
 
 
 def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:

@@ -10,7 +10,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import pairwise
 from typing import Any
 
@@ -145,7 +145,10 @@ def share(
 def _begin(task: Callable[..., Any], pieces: list[tuple[Any, ...]], others: int) -> Callable[[], None]:
     """Start `others` threads on the pieces; the function returned helps them to the end."""
     todo, process = deque(pieces), os.getpid()
-    begun = _submit(others, task, todo)
+    begun: list[Future[None]] = []
+    with suppress(RuntimeError):  # the interpreter is about to exit, and starts no threads
+        for _ in range(others):
+            begun.append(_executor(others).submit(_drain, task, todo))
 
     def finish() -> None:
         if os.getpid() != process:  # a fork: the other threads are gone, with what they were about to write
@@ -167,16 +170,6 @@ def _begin(task: Callable[..., Any], pieces: list[tuple[Any, ...]], others: int)
 def helpers(work: int, n_threads: int | None = None) -> int:
     """Other threads that so many multiply-adds are shared with."""
     return 0 if work < WORTH else min(n_threads or count(), work // (WORTH // 2)) - 1
-
-
-def _submit(others: int, task: Callable[..., Any], todo: deque[tuple[Any, ...]]) -> list[Future[None]]:
-    begun = []
-    for _ in range(others):
-        try:
-            begun.append(_executor(others).submit(_drain, task, todo))
-        except RuntimeError:  # the interpreter is about to exit, and starts no threads
-            break
-    return begun
 
 
 def _drain(task: Callable[..., Any], todo: deque[tuple[Any, ...]]) -> None:

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data import Design
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.scaling import LEAST_NORMAL, ORDINARY_POWER, is_ordinary, power_of, power_of_both
 from skpursuit.problem.losses import Loss
@@ -46,9 +45,14 @@ class Units:
         """The same problem in these units."""
         loss = problem.loss.scaled(self.y) if self.y else problem.loss
         assert loss is not None  # `choose_units` leaves y as it is where the loss cannot be scaled
+        design = problem.design
+        if self.x:  # X / 2^x by a factor of its rows: residuals are divided, so that no product overflows
+            root = np.full(design.shape[0], 2.0**-self.x)
+            view = replace(design.view, constant=False).then(root=root)
+            design = design.with_view(replace(view, constant=design.view.constant))
         return replace(
             problem,
-            design=_divided(problem.design, self.x) if self.x else problem.design,
+            design=design,
             y=np.ldexp(problem.y, -self.y) if self.y else problem.y,
             loss=loss,
             penalty=scaled_ridge(problem.penalty, -2 * self.x),
@@ -107,17 +111,12 @@ def scaled_ridge(ridge: float, exponent: int) -> float:
 
 def choose_units(problem: Problem, solver: Any) -> Units:
     """Units in which the sizes of X, y and predictions are ordinary."""
-    design = problem.design
+    design, columns = problem.design, 0
     targets = _exponent_of_targets(problem, solver.reach(problem))
-    return Units(_exponent_of_columns(design), targets, design.constant)
-
-
-def _exponent_of_columns(design: Design) -> int:
-    """The power of two for X; only where cheap bounds leave it open are the column norms computed."""
-    if all(is_ordinary(size) for size in design.size_range):
-        return 0
-    widest = float(design.norms(0)[: design.constant].max())
-    return 0 if is_ordinary(widest) else power_of(widest)
+    if not all(is_ordinary(size) for size in design.size_range):  # cheap bounds leave it open
+        widest = float(design.norms(0)[: design.constant].max())
+        columns = 0 if is_ordinary(widest) else power_of(widest)
+    return Units(columns, targets, design.constant)
 
 
 def _exponent_of_targets(problem: Problem, reach: int | None) -> int:
@@ -144,9 +143,3 @@ def exponent_of(loss: Loss, y: Floats, most: float = 2.0**ORDINARY_POWER) -> int
     """The power of two for y alone; 0 for sizes between 1 / most and most, and where the loss fixes it."""
     peak = float(np.abs(y).max(initial=0.0))
     return 0 if 1 / most <= peak <= most or loss.scaled(0) is None else power_of(peak)
-
-
-def _divided(design: Design, exponent: int) -> Design:
-    """A view of X / 2^exponent; residuals are divided instead, so that no product overflows on the way."""
-    view = replace(design.view, constant=False).then(root=np.full(design.shape[0], 2.0**-exponent))
-    return design.with_view(replace(view, constant=design.view.constant))

@@ -9,17 +9,7 @@ from skpursuit.problem.score import Absolute, Group, Signed
 from skpursuit.selectors.base import Bound, Selector
 from skpursuit.selectors.query import Expect, Query, Selection
 
-__all__ = [
-    "Absolute",
-    "Bound",
-    "Expect",
-    "Group",
-    "Query",
-    "Selection",
-    "Selector",
-    "Signed",
-    "as_selector",
-]
+__all__ = ["Absolute", "Bound", "Expect", "Group", "Query", "Selection", "Selector", "Signed", "as_selector"]
 
 # Names callers may write, and where each selector lives. Modules load when they are used: some compile.
 NAMES: dict[str, tuple[str, str, dict[str, object]]] = {

@@ -113,11 +113,8 @@ class Bound:
         sums: ColumnSums | None = None,
         speculation: Speculation | None = None,
     ) -> None:
-        self.selector = selector
-        self.design = design
-        self.sums = sums
-        self.speculation = speculation
-        self.chosen = ""
+        self.selector, self.design, self.chosen = selector, design, ""
+        self.sums, self.speculation = sums, speculation
 
     def describe(self) -> str:
         """One line for `Result.selector`."""
@@ -155,8 +152,7 @@ class Asking:
     """
 
     def __init__(self, bound: Bound, given: Memory) -> None:
-        self.bound = bound
-        self.given = given
+        self.bound, self.given = bound, given
         self.memory: Memory = NOTHING
         self.answers: list[Selection] = []
 

@@ -98,9 +98,8 @@ class Certified(Selector):
             return found
         factor = None if query.at is None else query.at.factor
         if factor is not None and factor.Q.is_away and design.store.keeps_tiles:
-            return exact_answer(
-                design, query
-            )  # one trip, and codes need three: steps are not proven together
+            # One trip, and codes need three: steps are not proven together.
+            return exact_answer(design, query)
         known = None if bound.sums is None else bound.sums.gradient(query, memory)
         if known is not None:
             return settle(design, query, known.estimate, codes=codes)

@@ -75,9 +75,7 @@ class GramSums(ColumnSums):
     """
 
     def __init__(self, design: Design, y: Floats, roundings: int | None, whole: bool = False) -> None:
-        self.design = design
-        self.y = y
-        self.roundings = roundings
+        self.design, self.y, self.roundings = design, y, roundings
         self.whole = whole
         self.last: tuple[State | None, Known | None] = None, None
 
@@ -181,9 +179,7 @@ class CodeSums(ColumnSums):
     """
 
     def __init__(self, design: Design, y: Floats, roundings: int = 0) -> None:
-        self.design = design
-        self.y = y
-        self.roundings = roundings
+        self.design, self.y, self.roundings = design, y, roundings
         self.usable = are_ordinary(y.reshape(len(y), -1).T)
         self.codes: Codes | None = None
         self.start: Start | None = None

@@ -58,14 +58,18 @@ class Gram(Selector):
 
     def answer(self, bound: Bound, query: Query, memory: Memory) -> Selection:
         """From Gram columns; from rows of X where r is not the residual of a state but that of a batch."""
+        design, r = bound.design, query.r
         if query.at is None:
-            return settle(bound.design, query, _added_rows(bound.design, query))
+            rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
+            g = np.zeros((design.shape[1], *r.shape[1:]))
+            design.add_rows(rows, r[rows], g)
+            return settle(design, query, Estimate(g, design.rounding(r, any_order=True)))
         known = None if bound.sums is None else bound.sums.gradient(query, memory)
         if known is None:
             raise ValueError(
                 "gram selection needs squared loss and a solver that keeps its support; use 'exact'"
             )
-        answer = settle(bound.design, query, known.estimate)
+        answer = settle(design, query, known.estimate)
         return answer._replace(memory=known.memory, estimate=known.estimate)
 
     def can_have(self, design: Design, memory: Memory, targets: tuple[int, ...]) -> bool:
@@ -88,12 +92,3 @@ class Gram(Selector):
     def nbytes(self, design: Design) -> int:
         d = design.shape[1]
         return min(d * d * 8, self.memory_limit)
-
-
-def _added_rows(design: Design, query: Query) -> Estimate:
-    """X^T r from the rows where r is not zero."""
-    r = query.r
-    rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
-    g = np.zeros((design.shape[1], *r.shape[1:]))
-    design.add_rows(rows, r[rows], g)
-    return Estimate(g, design.rounding(r, any_order=True))

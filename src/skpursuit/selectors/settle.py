@@ -80,39 +80,31 @@ def settle(
         best = top(scores, count)
         return best if cols is None else cols[best]
 
-    answer = _settled(design, query, estimate, scores, cols, codes, likely)
-    if design.columns_are_dear and query.k == 1:  # the winner will be asked for
-        design.columns(answer.columns, likely=likely)
-    return answer
-
-
-def _settled(
-    design: Design,
-    query: Query,
-    estimate: Estimate,
-    scores: Floats,
-    cols: Indices | None,
-    codes: CodeOrigin | None,
-    likely: Callable[[int], Indices],
-) -> Selection:
-    """As `settle`, given the scores, and a function that tells so many columns with high ones."""
     g, error = estimate
     if error is None or not error.any():
         best = top(scores, query.k)
-        return Selection(best if cols is None else cols[best], g[best], "exact")
-    margin = query.score.error(error)
-    left = candidates(scores, margin, query.k)
-    if len(left) <= query.k and (not query.ordered or _in_order(scores, margin, left)):
-        best = left if len(left) == 1 else left[np.lexsort((left, -scores[left]))]
-        names, values = best if cols is None else cols[best], g[best]
-        if query.ordered and not _not_zero(values, error[best]):
-            # From gathered columns: whoever asked for them is about to use them.
-            values = fixed_order_dot(list(design.columns(names)), query.r)
-        return Selection(names, values, "exact")
-    close = Close(left if cols is None else cols[left], scores[left], margin[left], g[left])
-    if codes is None or len(left) <= query.k:
-        return _computed(design, query, close, likely=likely)
-    return _narrowed(design, query, close, codes, likely)
+        answer = Selection(best if cols is None else cols[best], g[best], "exact")
+    else:
+        margin = query.score.error(error)
+        left = candidates(scores, margin, query.k)
+        if len(left) <= query.k and (not query.ordered or _in_order(scores, margin, left)):
+            best = left if len(left) == 1 else left[np.lexsort((left, -scores[left]))]
+            names, values = best if cols is None else cols[best], g[best]
+            if query.ordered:
+                not_zero = np.abs(values) > error[best]
+                if not (not_zero if values.ndim == 1 else not_zero.any(axis=1)).all():
+                    # From gathered columns: whoever asked for them is about to use them.
+                    values = fixed_order_dot(list(design.columns(names)), query.r)
+            answer = Selection(names, values, "exact")
+        else:
+            close = Close(left if cols is None else cols[left], scores[left], margin[left], g[left])
+            if codes is None or len(left) <= query.k:
+                answer = _computed(design, query, close, likely=likely)
+            else:
+                answer = _narrowed(design, query, close, codes, likely)
+    if design.columns_are_dear and query.k == 1:  # the winner will be asked for
+        design.columns(answer.columns, likely=likely)
+    return answer
 
 
 def _in_order(scores: Floats, margin: Floats, left: Indices) -> bool:
@@ -122,12 +114,6 @@ def _in_order(scores: Floats, margin: Floats, left: Indices) -> bool:
     order = left[np.argsort(-scores[left], kind="stable")]
     gaps = scores[order[:-1]] - scores[order[1:]]
     return bool((gaps > margin[order[:-1]] + margin[order[1:]]).all())
-
-
-def _not_zero(values: Floats, error: Floats) -> bool:
-    """Whether it is certain of all columns that their entries, or those of a target, are not zero."""
-    certain = np.abs(values) > error
-    return bool((certain if values.ndim == 1 else certain.any(axis=1)).all())
 
 
 def _narrowed(

@@ -73,12 +73,10 @@ class Sketch(Selector):
         # CoSaMP moves far in a step and takes a repeated answer for convergence: no old look for it.
         scores = memory.get("scores") if query.k == 1 else None
         found = None if scores is None else self._best(bound.design, query, scores, is_new=False)
-        return found or self._looked(bound.design, query)
-
-    def _looked(self, design: Design, query: Query) -> Selection:
-        """The best columns by a new look at the codes."""
-        found = self._best(design, query, query.score.of(design.codes().estimate(query.r)[0]), is_new=True)
-        assert found is not None
+        if found is None:
+            scores = query.score.of(bound.design.codes().estimate(query.r)[0])
+            found = self._best(bound.design, query, scores, is_new=True)
+        assert found is not None  # a new look tells
         return found
 
     def _best(self, design: Design, query: Query, scores: Floats, is_new: bool) -> Selection | None:

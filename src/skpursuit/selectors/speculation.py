@@ -112,8 +112,7 @@ class Speculation:
     def __init__(self, design: Design, expect: Expect, above: float = ABOVE) -> None:
         assert expect.y is not None
         self.design, self.above = design, above
-        self.steps = expect.steps
-        self.size_of_y = scaled_norm(expect.y)
+        self.steps, self.size_of_y = expect.steps, scaled_norm(expect.y)
         # What a round holds for each guess: its column, its residual, and two decoded columns of the pool.
         self.room = min(GUESSES, design.store.limit.columns // (32 * design.shape[0]))
         self.most = self.room if expect.steps <= 4 * GUESSES else min(self.room, GUESSES // 4)
@@ -148,7 +147,7 @@ class Speculation:
             return False
         if self.poor >= PATIENCE and not self._refined():
             return False
-        if self.frames is None or not self.frames.are_current():
+        if self.frames is None or self.frames.codes.coded is not self.design.store.kept.codes.get(None):
             self.frames, self.here = Frames(self.design), None
         return self.frames.codes.can_follow
 
@@ -212,7 +211,8 @@ class Speculation:
         most = min(MOST_DOUBTS, self.design.store.limit.columns // (16 * self.design.shape[0]))
         steps = int(np.searchsorted(doubts, most, side="right"))
         cols = np.flatnonzero(first < steps)
-        if steps == 0 or (not frames.fine and frames.codes.has_fine and self._are_dear(cols)):
+        narrows = not frames.fine and frames.codes.has_fine and self.design.columns_are_dear
+        if steps == 0 or (narrows and not self.design.kept.columns.holds(cols)):  # that takes a pass over X
             return None
         residuals, lines = guess.residuals[:steps].T, (guess.lines, self.design.columns(cols, keep=False))
         names, values = np.concatenate([guess.atoms, cols]), np.vstack([some @ residuals for some in lines])
@@ -225,10 +225,6 @@ class Speculation:
         taken = frozenset(query.exclude.tolist())
         return Path(taken, guess.atoms.tolist(), guess.residuals, reach, contenders, estimates)
 
-    def _are_dear(self, cols: Indices) -> bool:
-        """Whether some of these columns would cost a pass over X."""
-        return self.design.columns_are_dear and not self.design.kept.columns.holds(cols)
-
 
 class Frames:
     """What one byte of the codes, or both, may lose: in float32, rounded up, columns last."""
@@ -236,10 +232,6 @@ class Frames:
     def __init__(self, design: Design, fine: bool = False) -> None:
         self.design, self.codes, self.fine = design, design.codes(), fine
         self.rounding = 4 * (design.shape[0] + 8) * EPS  # of a product in float64, in any order
-
-    def are_current(self) -> bool:
-        """Whether the design still has the codes that these are of."""
-        return self.codes.coded is self.design.store.kept.codes.get(None)
 
     @cached_property
     def sizes(self) -> Floats:

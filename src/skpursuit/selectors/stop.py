@@ -129,6 +129,7 @@ class ErrorBound(StopRule):
         Factor of the automatic bound; the guaranteed gap is 2 C_f (1 + delta) / (t + 2).
     """
 
+    bounds_partial_sum = True
     eps: float | str = "auto"
     delta: float = 1.0
 
@@ -139,10 +140,6 @@ class ErrorBound(StopRule):
         else:
             check_number("eps", self.eps, "[0, inf]")
         check_number("delta", self.delta, "(0, inf)")
-
-    @property
-    def bounds_partial_sum(self) -> bool:
-        return True
 
     def watch(self, query: Query, n: int) -> IsEnough:
         if self.eps == "auto" and query.eps is None:

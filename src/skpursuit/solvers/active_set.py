@@ -55,9 +55,7 @@ class Point:
     """
 
     def __init__(self, problem: Problem, state: State, constraint: ConvexSet) -> None:
-        self.problem = problem
-        self.state = state
-        self.constraint = constraint
+        self.problem, self.state, self.constraint = problem, state, constraint
         self.estimate: Estimate | None = None
         self.r = problem.residual(state.z)
         self.value = dot(self.r, state.z)
@@ -95,8 +93,12 @@ class Point:
         if len(state.support) == 0:
             return origin, origin
         coefs = np.copysign(self.constraint.radius, state.coef)
-        slopes, error = self._slopes()
-        values = coefs * slopes
+        gradient, errors = self.estimate or (None, None)
+        if gradient is None or errors is None:
+            values, error = coefs * (self.problem.design.columns(state.support) @ self.r), 0.0
+        else:
+            values = coefs * gradient[state.support]
+            error = self.constraint.radius * float(errors[state.support].max())
         most = self._largest(coefs, values, error, 1.0)
         least = self._largest(coefs, values, error, -1.0)
         if spare > NO_WEIGHT:
@@ -104,14 +106,6 @@ class Point:
             most = origin if most.value <= self.doubt else most
             least = origin if least.value > self.doubt else least
         return most, least
-
-    def _slopes(self) -> tuple[Floats, float]:
-        """Gradient entries of the active columns, and how wrong they may be."""
-        support = self.state.support
-        gradient, error = self.estimate or (None, None)
-        if gradient is None or error is None:
-            return self.problem.design.columns(support) @ self.r, 0.0
-        return gradient[support], self.constraint.radius * float(error[support].max())
 
     def _largest(self, coefs: Floats, values: Floats, error: float, sign: float) -> Atom:
         """The active atom of largest sign * value, made sure of by products with the columns themselves."""

@@ -95,8 +95,8 @@ class CoSaMP(Solver):
             if key == seen[-1]:
                 return replace(state, status=Status.STALLED)
             return best(problem, state, Status.CYCLING)
-        after = self._merge(problem, state, merged)
-        memory = {**after.memory, "seen": np.append(seen, key)}
+        after = pruned(problem, state, merged, self.sparsity(problem), self.refit)
+        memory = {**state.memory, **after.memory, "seen": np.append(seen, key)}
         after = watched(problem, state, replace(after, memory=memory))
         after = residual_status(problem, after, self.tol, self.rtol) if after.status is None else after
         return after if problem.quadratic else decrease_status(state, after, self.tol)
@@ -109,11 +109,6 @@ class CoSaMP(Solver):
         k = 2 * self.sparsity(problem)
         r = problem.residual(state.z)
         return select(Query(r, k, problem.score, rng=rng, at=state, ordered=False)).columns
-
-    def _merge(self, problem: Problem, state: State, merged: Indices) -> State:
-        """Fit on the merged columns and keep the k largest coefficients."""
-        after = pruned(problem, state, merged, self.sparsity(problem), self.refit)
-        return replace(after, memory={**state.memory, **after.memory})
 
 
 @dataclass(frozen=True)
@@ -174,11 +169,7 @@ def start(problem: Problem) -> State:
 def best_so_far(problem: Problem, state: State) -> dict[str, Any]:
     """What is kept of the best iterate; its objective is that with the penalty."""
     objective = problem.penalised(state.objective, state.support, state.coef)
-    return {
-        "best_support": state.support,
-        "best_coef": state.coef,
-        "best_objective": np.array(objective),
-    }
+    return {"best_support": state.support, "best_coef": state.coef, "best_objective": np.array(objective)}
 
 
 def watched(problem: Problem, before: State, after: State) -> State:

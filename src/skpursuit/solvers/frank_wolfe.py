@@ -119,9 +119,7 @@ class FrankWolfe(Solver):
             return None
         radius = scaled_size("radius", self.constraint.radius, x - y)
         return replace(
-            self,
-            constraint=replace(self.constraint, radius=radius),
-            tol=scaled_tol(self.tol, -2 * y),
+            self, constraint=replace(self.constraint, radius=radius), tol=scaled_tol(self.tol, -2 * y)
         )
 
     def reach(self, problem: Problem) -> int | None:
@@ -147,8 +145,10 @@ class FrankWolfe(Solver):
         memory: dict[str, Any] = {"t": np.array(t + 1)}
         toward = None
         if self.lazy:
-            point.estimate = select.look(query)
-            toward = self._good_enough(state, point)
+            point.estimate, phi = select.look(query), state.memory.get("phi")
+            if phi is not None and len(state.support):  # half of the last gap that was asked for is enough
+                local = point.extremes[1]
+                toward = local if point.value - local.value >= 0.5 * float(np.asarray(phi)) else None
         if toward is None:
             toward, gap, status = self._ask(point, query, select)
             memory["gap"] = memory["phi"] = np.array(gap)
@@ -157,14 +157,6 @@ class FrankWolfe(Solver):
         else:
             memory["phi"] = state.memory["phi"]
         return self._move(point, toward, memory)
-
-    def _good_enough(self, state: State, point: Point) -> Atom | None:
-        """The best active vertex, if it promises half of the last gap that was asked for."""
-        phi = state.memory.get("phi")
-        if phi is None or len(state.support) == 0:
-            return None
-        local = point.extremes[1]
-        return local if point.value - local.value >= 0.5 * float(np.asarray(phi)) else None
 
     def _ask(self, point: Point, query: Query, select: Asks) -> tuple[Atom, float, Status | None]:
         """The selector's vertex and gap; a gap small enough to stop is made sure of by an exact answer."""

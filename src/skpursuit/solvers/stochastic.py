@@ -99,7 +99,8 @@ class StoIHT(Solver):
         w = np.zeros((len(columns), *problem.targets))
         w[: len(state.support)] = state.coef
         step = (b / n if self.step_size is None else self.step_size) * n / b
-        w -= step * batch_gradient(problem, r, columns)
+        rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
+        w -= step * (problem.design.columns(columns)[:, rows] @ r[rows])
         order = np.argsort(columns)
         keep = np.sort(order[top(problem.score.of(w[order]), k)])
         keep = keep[problem.score.of(w[keep]) > 0]
@@ -122,9 +123,3 @@ def batch_work(problem: Problem, steps: int, b: int) -> tuple[int, int]:
     """Selections, in full readings of X, and all columns: a batch is cheap and unlike the last one."""
     n, d = problem.design.shape
     return max(1, steps * min(b, n) // n), d
-
-
-def batch_gradient(problem: Problem, r: Floats, columns: Indices) -> Floats:
-    """Gradient entries of some columns for a residual that is zero on most rows."""
-    rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
-    return problem.design.columns(columns)[:, rows] @ r[rows]
