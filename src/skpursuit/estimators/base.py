@@ -171,6 +171,7 @@ class LinearBase(Watched):
     def _design_and_target(self, X: Any, y: Any, **checks: Any) -> tuple[Design, Any]:
         """A design, or data on disk as one, and its targets, which may be the name of a column."""
         X, y = with_target(X, y)
+        y = as_numbers(y) if checks.get("y_numeric") and y is not None else y
         design = make_design(X)
         n, self.n_features_in_ = design.shape
         _, y = check_X_y(np.broadcast_to(0.0, (n, min(2, design.shape[1]))), y, **checks)
