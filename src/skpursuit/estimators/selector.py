@@ -134,6 +134,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         check_parameters(self, loss=lambda _, value: is_auto(value) or as_loss(value))
         samples = self._check_samples(X, y, sample_weight, multi_output=True)
         loss, targets = self._targets(samples.y)
+        loss = loss.resolved(targets)
         n, d = samples.base.shape
         ordered: Any = None
         k: Any = self.n_features_to_select
