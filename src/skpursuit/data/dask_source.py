@@ -37,8 +37,7 @@ def column(X: Any, name: str) -> np.ndarray:
     values = X.iloc[:, chosen.tolist()].compute().iloc[:, 0]
     if values.isna().any():
         raise ValueError(f"column {name!r}, which is y, has missing values; drop those rows")
-    found = values.to_numpy()
-    return found if found.dtype != object else values.astype(object).infer_objects().to_numpy()
+    return values.to_numpy(dtype=getattr(values.dtype, "numpy_dtype", None))
 
 
 def as_dask_array(X: Any) -> Any:

@@ -130,7 +130,7 @@ class ParquetRecipe(Recipe):
 
 def store(X: Any, options: Options) -> TileStore:
     """X in one array where that fits in the limit, else tile by tile."""
-    paths = paths_of(X)
+    paths = pieces(X, *ENDINGS)
     names, dtype = columns_of(paths, options)
     groups = groups_of(paths, names)
     n, d = sum(group.rows for group in groups), len(names)
@@ -154,26 +154,20 @@ def store(X: Any, options: Options) -> TileStore:
 
 def column(X: Any, name: str) -> np.ndarray:
     """One column of all rows in its own type: text as objects, whole numbers and truth values as such."""
-    paths, parts = paths_of(X), []
+    paths, parts = pieces(X, *ENDINGS), []
     columns_of(paths, Options(columns=[name], columns_are="y"), any_type=True)
     for path in paths:
         try:
             with parquet().ParquetFile(path) as file:
                 part = file.read(columns=[name]).column(name)
-        except (OSError, ValueError, TypeError) as error:
-            told = str(error).splitlines()[0]
-            raise FileError(path, f"column {name!r} cannot be read ({told})", "write it again") from None
+        except (OSError, ValueError) as error:
+            raise FileError(path, f"column {name!r} cannot be read ({error})", "write it again") from None
         if part.is_null(nan_is_null=True).to_numpy().any():
             raise FileError(path, f"column {name!r}, which is y, has nulls", "drop those rows")
         parts.append(part.to_numpy())
         if (parts[-1].dtype == object) != (parts[0].dtype == object):
             raise FileError(path, f"column {name!r} has another type than in {paths[0]}", "write them alike")
     return np.concatenate(parts)
-
-
-def paths_of(X: Any) -> list[str]:
-    """The files of a folder, or the one file."""
-    return pieces(X, *ENDINGS) if os.path.isdir(X) else [os.fspath(X)]
 
 
 def parquet() -> Any:

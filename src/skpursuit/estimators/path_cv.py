@@ -119,9 +119,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         solvers = ["omp" if isinstance(one, str) and one == "auto" else one for one in given]
         seed, scale = seed_of(self.random_state), self._scaling(samples.X)
         problems = self._problems(samples.y, random_state=seed, solver=solvers[0], scale=scale)
-        config, targets, _ = problems
-        loss = config.loss.resolved(np.column_stack(targets) if len(targets) > 1 else targets[0])
-        problems = problems._replace(config=replace(config, loss=loss))
+        loss = problems.config.loss.resolved(np.column_stack(problems.targets))
+        problems = problems._replace(config=replace(problems.config, loss=loss))
         labels, splits = self._labels(samples.y), []
         if self.criterion == "cv":
             splits = self._repeated_splits(labels, samples, fit_params)

@@ -134,7 +134,6 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         check_parameters(self, loss=lambda _, value: is_auto(value) or as_loss(value))
         samples = self._check_samples(X, y, sample_weight, multi_output=True)
         loss, targets = self._targets(samples.y)
-        loss = loss.resolved(targets)
         n, d = samples.base.shape
         ordered: Any = None
         k: Any = self.n_features_to_select
@@ -146,7 +145,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         else:
             k = sparsity.clipped("n_features_to_select", k, d)
         config = FitConfig(
-            loss=loss,
+            loss=loss.resolved(targets),
             selector=self.selector,
             n_nonzero_coefs=max(k, 1),
             scale="column" if self.normalize else "none",
