@@ -128,7 +128,7 @@ def test_slope_and_curvature_are_derivatives(loss):
     np.testing.assert_allclose(loss.curvature(y, z), bend, rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("loss", [Squared(), Logistic(), Huber(), Quantile()], ids=repr)
+@pytest.mark.parametrize("loss", [Squared(), Logistic(), Huber(), Quantile(0.5, 0.01)], ids=repr)
 def test_smoothness_is_the_largest_curvature(loss):
     y, z = grid(loss)
     assert loss.curvature(y, z).max() == loss.smoothness
@@ -387,3 +387,31 @@ def test_multinomial_takes_labels_as_floats():
     np.testing.assert_array_equal(loss.value(y.astype(float), z), loss.value(y, z))
     np.testing.assert_array_equal(loss.residual(y.astype(float), z), loss.residual(y, z))
     assert loss.outputs(np.array([0.0, 3.0, 1.0])) == (4,)
+
+
+@pytest.mark.parametrize(
+    ("y", "width"),
+    [
+        (np.arange(101.0), 0.05),
+        (np.repeat([0.0, 7.0], [99, 1]), 0.007),  # quartiles are equal, so the range counts
+        (np.full(5, 3.0), 1.0),
+        (np.arange(101.0)[:, None] * [1e5, 1e-5, 0.0], 0.5e-6),
+        (np.array([-1.7e308, -1e308, 1e308, 1.7e308]), 2.35e305),
+        (np.full(5, 3.0)[:, None] * [1.0, 2.0], 1.0),
+    ],
+)
+def test_the_width_of_a_quantile_is_left_to_the_spread_of_the_targets(y, width):
+    loss = Quantile(0.3).resolved(y)
+    assert loss.width == pytest.approx(width)
+    assert (loss.level, loss.resolved(y + 1)) == (0.3, loss)
+    assert Quantile(0.3, 2.0).resolved(y) == Quantile(0.3, 2.0)
+    small = np.clip(y, -1e100, 1e100)
+    for name in ("value", "residual", "curvature", "majorant"):
+        one, other = (
+            getattr(a, name)(small, small / 2) for a in (Quantile(0.3), Quantile(0.3).resolved(small))
+        )
+        np.testing.assert_array_equal(one, other)
+
+
+def test_losses_without_open_parameters_are_what_they_were():
+    assert all(loss.resolved(np.arange(3.0)) is loss for loss in (Squared(), Huber(), Poisson()))

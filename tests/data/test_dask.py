@@ -440,7 +440,7 @@ def test_chosen_features_are_lazy():
 def test_folds_are_weights_of_rows_and_omp_stands_for_auto(cv):
     X, y = signal(4, n=1500)
     lazy = da.from_array(X, chunks=(400, 150))
-    with pytest.warns(UserWarning, match="X is not in memory"):
+    with pytest.warns(UserWarning, match="X is not a plain array in memory"):
         ours = PursuitRegressorCV(max_nonzero_coefs=8, cv=cv).fit(lazy, y)
     assert ours.choice_["family"] == "omp"
     plain = PursuitRegressorCV(max_nonzero_coefs=8, cv=cv, solver="omp").fit(X, y)

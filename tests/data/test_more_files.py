@@ -6,8 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
-from skpursuit import OMP, PursuitRegressor, as_design, minimize
+from skpursuit import (
+    OMP,
+    PursuitClassifier,
+    PursuitClassifierCV,
+    PursuitRegressor,
+    PursuitSelector,
+    as_design,
+    minimize,
+)
 from skpursuit.data.file_store import FileStore
 
 # -- Parquet ----------------------------------------------------------------------------------------------
@@ -224,3 +233,60 @@ def test_damaged_sparse_files_are_named(tmp_path):
     np.save(three / "indptr.npy", X.indptr[::-1])
     with pytest.raises(ValueError, match=r"three: indptr\.npy does not rise"):
         as_design(three, memory_limit="1MiB")
+
+
+KINDS = {  # of labels, with the classes a classifier should know
+    "text": (np.array(["no", "yes"], dtype=object), ["no", "yes"]),
+    "category": (pd.Categorical(["no", "yes"]), ["no", "yes"]),
+    "flag": (np.array([False, True]), [False, True]),
+    "whole": (np.array([3, 7], dtype=np.int16), [3, 7]),
+    "nullable": (pd.array([3, 7], dtype="Int32"), [3, 7]),
+    "float": (np.array([1, 2], dtype=np.float32), [1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("where", ["file", "folder", "dask"])
+def test_a_column_of_labels_keeps_its_type(tmp_path, kind, where):
+    rng = np.random.default_rng(0)
+    frame, (values, classes) = pd.DataFrame(rng.standard_normal((600, 5)), columns=list("abcde")), KINDS[kind]
+    frame["label"] = values[(frame["b"] + 0.3 * rng.standard_normal(600) > 0).to_numpy().astype(int)]
+    if where == "dask":
+        path = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+    else:
+        path = tmp_path if where == "folder" else tmp_path / "0.parquet"
+        for k, part in enumerate(np.array_split(np.arange(600), 3 if where == "folder" else 1)):
+            frame.iloc[part].to_parquet(tmp_path / f"{k}.parquet")
+    X, y = frame[list("abcde")], np.array(frame["label"].tolist())
+    for model in (PursuitClassifier(), PursuitClassifierCV(solver="omp", cv=3)):
+        ours, true = clone(model).fit(path, "label"), clone(model).fit(X, y)
+        assert ours.classes_.tolist() == classes
+        assert type(ours.classes_.tolist()[0]) is type(classes[0])
+        np.testing.assert_allclose(ours.coef_, true.coef_, rtol=1e-7, atol=1e-9)
+        assert ours.score(path, "label") == true.score(X, y)
+    ours, true = (PursuitSelector(n_features_to_select=2).fit(*data) for data in ((path, "label"), (X, y)))
+    np.testing.assert_array_equal(ours.support_, true.support_)
+    if kind in ("text", "category"):
+        with pytest.raises(ValueError, match=r"y must be numbers .* for classes use a classifier"):
+            PursuitRegressor().fit(path, "label")
+    else:
+        ours, true = PursuitRegressor().fit(path, "label"), PursuitRegressor().fit(X, y.astype(float))
+        np.testing.assert_allclose(ours.coef_, true.coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("hole", [None, np.nan])
+@pytest.mark.parametrize("values", [["no", "yes", "no"], [1.0, 2.0, 1.0], [True, False, True]])
+def test_labels_with_holes_are_refused_by_the_name_of_their_column(tmp_path, values, hole):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 5.0], "label": [*values, hole]})
+    frame.to_parquet(tmp_path / "x.parquet")
+    lazy = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
+    for path, told in ((tmp_path / "x.parquet", "nulls"), (lazy, "missing values")):
+        with pytest.raises(ValueError, match=f"column 'label', which is y, has {told}"):
+            PursuitClassifier().fit(path, "label")
+
+
+def test_files_that_differ_in_the_type_of_the_labels_are_refused(tmp_path):
+    for k, label in enumerate((["1", "2"], [1, 2])):
+        pd.DataFrame({"a": [1.0, 2.0], "label": label}).to_parquet(tmp_path / f"{k}.parquet")
+    with pytest.raises(ValueError, match=r"1\.parquet: column 'label' has another type than in .*0\.parquet"):
+        PursuitClassifier().fit(tmp_path, "label")

@@ -1,13 +1,18 @@
 """The contest behind `solver="auto"`: its parts against plain references, and what it chooses."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
-from skpursuit import PursuitClassifierCV, PursuitRegressorCV
+from skpursuit import PursuitClassifierCV, PursuitRegressorCV, as_design, datasets
 from skpursuit.estimators.choice import families, relation, squared_folds
 from skpursuit.estimators.choice.growth import Growth, fit_together
 from skpursuit.estimators.folds import Folds
@@ -395,3 +400,42 @@ def test_the_error_of_ridge_regression_without_a_row_is_that_of_a_fit_without_it
         plain = Ridge(alpha=0.5 * values.mean(), fit_intercept=fit_intercept).fit(X[rest], y[rest])
         error += float(plain.predict(X[i : i + 1])[0] - y[i]) ** 2
     np.testing.assert_allclose(found, [error])
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "whole numbers", "csr", "file", "mapped", "parquet"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_design_of_an_array_in_memory_competes_like_the_array(tmp_path, kind, weighted):
+    X, y, _ = datasets.make_sparse_signal(80, 10, 3, snr=3.0, random_state=0)
+    X = np.rint(8 * X) if kind == "whole numbers" else X
+    X = {"float32": X.astype(np.float32), "csr": sp.csr_array(np.where(X > 0, X, 0))}.get(kind, X)
+    given = as_design(X.astype(int) if kind == "whole numbers" else X)
+    if kind in ("file", "mapped"):
+        np.save(tmp_path / "x.npy", X)
+        given = tmp_path / "x.npy" if kind == "file" else np.load(tmp_path / "x.npy", mmap_mode="r")
+    elif kind == "parquet":
+        given = tmp_path / "x.parquet"
+        pd.DataFrame(X, columns=[f"x{j}" for j in range(10)]).to_parquet(given)
+    weights = np.arange(80.0) % 4 if weighted else None
+    for model, target in (
+        (PursuitRegressorCV(cv=3), y),
+        (PursuitClassifierCV(cv=3), np.where(y > 0, "up", "down")),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            ours, true = clone(model).fit(given, target, weights), clone(model).fit(X, target, weights)
+        assert ours.choice_["family"] == true.choice_["family"] != "omp"
+        np.testing.assert_allclose(ours.coef_, true.coef_, rtol=1e-9, atol=1e-12)
+        if kind != "parquet":  # of which a scorer gets an array without names
+            by_hand = clone(model).set_params(scoring=lambda model, X, y: model.score(X, y))
+            np.testing.assert_array_equal(
+                by_hand.fit(given, target).scores_, clone(by_hand).fit(X, target).scores_
+            )
+
+
+def test_a_design_that_is_no_plain_array_says_so():
+    X, y, _ = datasets.make_sparse_signal(80, 10, 3, snr=3.0, random_state=0)
+    design = as_design(X)
+    centred = design.with_view(design.view.then(centre=X.mean(axis=0)))
+    for one in (centred, as_design([[X[:, :9], X[:, 9:]]]), as_design(aslinearoperator(X))):
+        with pytest.warns(UserWarning, match='X is not a plain array in memory, so solver="auto" is "omp"'):
+            assert PursuitRegressorCV().fit(one, y).choice_["family"] == "omp"

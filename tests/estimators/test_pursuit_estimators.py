@@ -28,6 +28,9 @@ from skpursuit import (
     OrthogonalMatchingPursuitCV,
     PursuitClassifier,
     PursuitRegressor,
+    PursuitRegressorCV,
+    PursuitSelector,
+    Quantile,
     Status,
     datasets,
     minimize,
@@ -420,3 +423,52 @@ def test_rows_of_weight_zero_do_not_make_a_target_vary():
     y, weights = np.full(50, 0.1), np.ones(50)
     y[:5], weights[:5] = 7.0, 0.0
     assert PursuitRegressor().fit(X, y, sample_weight=weights).support_.size == 0
+
+
+def noisy(n=400):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 12))
+    return X, 2 * X[:, 3] - X[:, 7] + 0.5 * X[:, 11] + rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("level", [0.1, 0.9])
+@pytest.mark.parametrize("model", [PursuitRegressor(n_nonzero_coefs=3), PursuitRegressorCV(cv=3)], ids=str)
+def test_a_quantile_is_that_of_y_in_any_unit(model, level):
+    X, y = noisy()
+    true = clone(model).set_params(loss=Quantile(level)).fit(X, y)
+    assert abs((y <= true.predict(X)).mean() - level) < 0.02
+    for unit in (1e-5, 1e5):
+        ours = clone(true).fit(X, unit * y)
+        np.testing.assert_array_equal(ours.support_, true.support_)
+        np.testing.assert_allclose(ours.coef_, unit * true.coef_, rtol=1e-5)
+        assert (unit * y <= ours.predict(X)).mean() == pytest.approx((y <= true.predict(X)).mean(), abs=0.005)
+
+
+def test_minimize_gives_a_quantile_in_any_unit():
+    X, y = noisy()
+    true = minimize(X, y, OMP(3), loss=Quantile(0.9))
+    for unit in (1e-5, 1e5):
+        ours = minimize(X, unit * y, OMP(3), loss=Quantile(0.9))
+        np.testing.assert_array_equal(ours.support, true.support)
+        np.testing.assert_allclose(ours.coef, unit * true.coef, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "attribute"),
+    [
+        (PursuitRegressorCV(cv=3), "scores_"),
+        (PursuitRegressor(n_nonzero_coefs=3), "coef_"),
+        (PursuitSelector(n_features_to_select=3, n_resamples=6, random_state=0), "scores_"),
+    ],
+    ids=str,
+)
+def test_all_folds_and_halves_have_the_width_of_the_samples_that_count(model, attribute):
+    X, y = noisy()
+    weights = np.arange(400.0) % 3
+    y = np.where(weights > 0, y, 1e6 * y)
+    width = Quantile().resolved(y[weights > 0]).width
+    ours, true = (
+        clone(model).set_params(loss=loss).fit(X, y, weights)
+        for loss in (Quantile(0.8), Quantile(0.8, width))
+    )
+    np.testing.assert_array_equal(getattr(ours, attribute), getattr(true, attribute))

@@ -124,8 +124,9 @@ def value(loss, y, z):
         a = np.abs(z - y)
         return np.where(a <= 1.35, 0.5 * a * a, 1.35 * (a - 0.675)).sum()
     if loss == "quantile":
-        slope = np.clip((z - y) / 0.01, -0.5, 0.5)
-        return (slope * (z - y - 0.005 * slope)).sum()
+        width = 1e-3 * np.subtract(*np.quantile(y, [0.75, 0.25]))
+        slope = np.clip((z - y) / width, -0.5, 0.5)
+        return (slope * (z - y - width * slope / 2)).sum()
     if loss == "poisson":
         return (np.exp(z) - y * z + np.where(y > 0, y * np.log(np.maximum(y, 1)), 0) - y).sum()
     return 0.5 * np.sum((z - y) ** 2)

@@ -30,6 +30,16 @@ def store(X: Any, options: Options) -> TileStore:
     return DaskStore(as_dask_array(X), names, options.limit)
 
 
+def column(X: Any, name: str) -> np.ndarray:
+    """One column of all rows of a data frame in its own type, brought to the driver."""
+    names = [str(other) for other in X.columns]
+    chosen = Options(columns=[name], columns_are="y").chosen(len(names), names)
+    values = X.iloc[:, chosen.tolist()].compute().iloc[:, 0]
+    if values.isna().any():
+        raise ValueError(f"column {name!r}, which is y, has missing values; drop those rows")
+    return values.to_numpy(dtype=getattr(values.dtype, "numpy_dtype", None))
+
+
 def as_dask_array(X: Any) -> Any:
     """A two-dimensional Dask array of numbers, with known chunks that are not empty."""
     import dask.array as da

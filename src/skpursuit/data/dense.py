@@ -55,7 +55,7 @@ class DenseTile(Tile):
     def __init__(
         self, X: Floats, by_columns: bool | None = None, made_of: list[Floats] | None = None
     ) -> None:
-        self.X = X
+        self.X = self.whole = X
         self.made_of = [X] if made_of is None else made_of
         self.shape, self.dtype = X.shape, X.dtype
         self.blas_ready = X.strides[1] == X.itemsize or X.strides[0] == X.itemsize

@@ -73,6 +73,11 @@ class Design:
             other.kept = Kept(**{**vars(self.kept), "columns": ColumnCache(), "gram_columns": ColumnCache()})
         return other
 
+    @property
+    def whole(self) -> Any:
+        """X as one array or sparse matrix, where it is that in memory and is seen as it is; else None."""
+        return self.store.first.whole if self.store.is_one_tile and self.view.is_plain else None
+
     # -- products ---------------------------------------------------------------------------------------
 
     def product(self, r: Floats, rows: Indices | None = None) -> Floats:

@@ -82,7 +82,9 @@ def arrays_of(X: Any) -> tuple[list[FileArray], int]:
 
 
 def pieces(folder: Any, *endings: str) -> list[str]:
-    """The files of a folder with such an ending, in the order of their names, numbers in them by value."""
+    """The path, or the files of a folder with such an ending by their names, numbers in them by value."""
+    if not os.path.isdir(folder):
+        return [os.fspath(folder)]
 
     def natural(name: str) -> list[Any]:
         return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]

@@ -130,7 +130,7 @@ class ParquetRecipe(Recipe):
 
 def store(X: Any, options: Options) -> TileStore:
     """X in one array where that fits in the limit, else tile by tile."""
-    paths = pieces(X, *ENDINGS) if os.path.isdir(X) else [os.fspath(X)]
+    paths = pieces(X, *ENDINGS)
     names, dtype = columns_of(paths, options)
     groups = groups_of(paths, names)
     n, d = sum(group.rows for group in groups), len(names)
@@ -152,6 +152,24 @@ def store(X: Any, options: Options) -> TileStore:
     return store_of(recipes, options, list(names))
 
 
+def column(X: Any, name: str) -> np.ndarray:
+    """One column of all rows in its own type: text as objects, whole numbers and truth values as such."""
+    paths, parts = pieces(X, *ENDINGS), []
+    columns_of(paths, Options(columns=[name], columns_are="y"), any_type=True)
+    for path in paths:
+        try:
+            with parquet().ParquetFile(path) as file:
+                part = file.read(columns=[name]).column(name)
+        except (OSError, ValueError) as error:
+            raise FileError(path, f"column {name!r} cannot be read ({error})", "write it again") from None
+        if part.is_null(nan_is_null=True).to_numpy().any():
+            raise FileError(path, f"column {name!r}, which is y, has nulls", "drop those rows")
+        parts.append(part.to_numpy())
+        if (parts[-1].dtype == object) != (parts[0].dtype == object):
+            raise FileError(path, f"column {name!r} has another type than in {paths[0]}", "write them alike")
+    return np.concatenate(parts)
+
+
 def parquet() -> Any:
     """The module pyarrow.parquet, or an error that says how to get it."""
     try:
@@ -161,8 +179,10 @@ def parquet() -> Any:
     return pyarrow.parquet
 
 
-def columns_of(paths: list[str], options: Options) -> tuple[tuple[str, ...], np.dtype[Any]]:
-    """Names and common dtype of the columns that count, which must be numeric in all files, in any order."""
+def columns_of(
+    paths: list[str], options: Options, any_type: bool = False
+) -> tuple[tuple[str, ...], np.dtype[Any]]:
+    """Names and common dtype of the columns that count, which all files have, in any order, as numbers."""
     every = schema_of(paths[0]).names
     listed = [name for name in every if not name.startswith(PANDAS_INDEX)]
     names, single = [listed[j] for j in options.chosen(len(listed), listed)], True
@@ -175,7 +195,7 @@ def columns_of(paths: list[str], options: Options) -> tuple[tuple[str, ...], np.
         if repeated := [name for name in names if times[name] > 1]:
             raise FileError(path, f"it has several columns {repeated[0]!r}", "give each a name of its own")
         types = {name: schema.field(name).type for name in names}
-        if other := [name for name in names if not is_numeric(types[name])]:
+        if other := [name for name in names if not (any_type or is_numeric(types[name]))]:
             shown = ", ".join(map(repr, other[:5])) + (f" and {len(other) - 5} more" * (len(other) > 5))
             raise ValueError(
                 f"{path}: columns {shown} are not numeric; leave them out: "

@@ -31,6 +31,8 @@ from skpursuit.parameters import check_flag
 SOURCES: list[Any] = [sparse_source, operator_source, stacked_source, array_source]
 # Each has `takes(X)` and `store(X, options)`.
 STORES: list[Any] = [dask_source, parquet_source, sparse_files, file_source]
+# Which X have named columns, and what reads one of these in its own type.
+NAMED: list[Any] = [(dask_source.is_frame, dask_source.column), (parquet_source.takes, parquet_source.column)]
 
 
 def as_design(
@@ -147,11 +149,12 @@ def with_target(X: Any, y: Any) -> tuple[Any, Any]:
         if y in (X.store.names or []):
             raise ValueError(f"y is {y!r}, a column of X; leave it out: as_design(..., exclude=[{y!r}])")
         source, options = X.store.origin or (None, options)
-    if not is_elsewhere(source):
+    column = next((read for takes, read in NAMED if takes(source)), None)
+    if column is None:
         raise TypeError(f"y is {y!r}, but X has no column names; give y as an array")
-    column = make_design(source, options=Options(options.memory_limit, columns=[y], columns_are="y"))
+    values = column(source, y)
     design = X if is_design(X) else make_design(X, options=options)
-    return design, column.columns(np.array([0]))[0]
+    return design, values.astype(np.float64) if values.dtype.kind == "f" else values
 
 
 def check_finite(design: Design) -> None:

@@ -29,7 +29,7 @@ class SparseTile(Tile):
 
     def __init__(self, matrix: Any) -> None:
         self.shape, self.dtype = matrix.shape, matrix.dtype
-        self.matrix = matrix
+        self.matrix = self.whole = matrix
         other = "csc" if matrix.format == "csr" else "csr"
         self.transposed = assembled(other, matrix.shape[::-1], matrix.data, matrix.indices, matrix.indptr)
         self.fixed_order = matrix.dtype == np.float64

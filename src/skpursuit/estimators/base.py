@@ -105,7 +105,7 @@ def _are_plain(X: Any, y: Any, features: int) -> bool:
 class Samples(NamedTuple):
     """Checked samples with a weight above zero; `kept` marks those rows of X, which has all rows.
 
-    X is None where it is not in memory and would take more than an eighth of the limit.
+    X is None where it is not one array or sparse matrix in memory.
     """
 
     base: Design
@@ -142,9 +142,7 @@ class LinearBase(Watched):
         if is_elsewhere(X):
             refuse_rows_of_folds(X)
             design, y = self._design_and_target(X, y, **checks)
-            # A mapped array that fits serves as an array: joblib maps what it gives to processes.
-            fits = isinstance(X, np.ndarray) and X.nbytes <= design.store.limit.limit / 8
-            X = np.asarray(X) if fits else None
+            X = design.whole
         elif _are_plain(X, y, checks.get("ensure_min_features", 1)):
             self.n_features_in_ = X.shape[1]
             vars(self).pop("feature_names_in_", None)
@@ -171,6 +169,7 @@ class LinearBase(Watched):
     def _design_and_target(self, X: Any, y: Any, **checks: Any) -> tuple[Design, Any]:
         """A design, or data on disk as one, and its targets, which may be the name of a column."""
         X, y = with_target(X, y)
+        y = as_numbers(y) if checks.get("y_numeric") and y is not None else y
         design = make_design(X)
         n, self.n_features_in_ = design.shape
         _, y = check_X_y(np.broadcast_to(0.0, (n, min(2, design.shape[1]))), y, **checks)

@@ -153,7 +153,8 @@ def _run_of(
     config: FitConfig, base: Design, y: Any, weights: Floats | None, start: LinearFit | None = None
 ) -> tuple[Run, StandardizedData]:
     can_force = config.kind.can_force_columns
-    data = standardize(base, y, config.loss, weights, config.fit_intercept, config.scale, can_force)
+    loss, intercept = config.loss.resolved(y), config.fit_intercept
+    data = standardize(base, y, loss, weights, intercept, config.scale, can_force)
     total = float(base.shape[0] if weights is None else weights.sum())
     solver = config.make_solver(config.sparsity(base, weights), data.forced, start, total)
     run = make_run(data.design, data.y, solver, config.selector, data.loss, data.weights, config.random_state)

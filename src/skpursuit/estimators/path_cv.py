@@ -29,6 +29,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data.progress import current
+from skpursuit.data.sources import is_elsewhere
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows, watched
 from skpursuit.estimators.checks import check_optional_flag, check_parameters, check_path_solvers
 from skpursuit.estimators.choice import contest
@@ -49,7 +50,7 @@ from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
 from skpursuit.selectors import Selector
 
-GUARD = 1.6  # t against the best constant that is asked for where X is not in memory
+GUARD = 1.6  # t against the best constant that is asked for where X is not a plain array in memory
 RARE, SURE = 0.08, 3.0  # chance up to which a relation is believed in, and t that needs no test of it
 FEW = 9.0  # divided by the rows it is that chance where it is larger: few rows hide most relations there are
 HeldOut = list[tuple[Any, list[Any]]]  # for each fold the targets, and what each model of a path predicts
@@ -68,7 +69,7 @@ class ChosenResult:
 
 @dataclass(frozen=True)
 class PathData:
-    """Training data, one target per problem; X is as it was given to `fit`, labels as a scorer wants them."""
+    """Training data, one target per problem; X is as a scorer is shown it, and so are labels."""
 
     X: Any
     samples: Samples
@@ -119,10 +120,13 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         solvers = ["omp" if isinstance(one, str) and one == "auto" else one for one in given]
         seed, scale = seed_of(self.random_state), self._scaling(samples.X)
         problems = self._problems(samples.y, random_state=seed, solver=solvers[0], scale=scale)
+        loss = problems.config.loss.resolved(np.column_stack(problems.targets))
+        problems = problems._replace(config=replace(problems.config, loss=loss))
         labels, splits = self._labels(samples.y), []
         if self.criterion == "cv":
             splits = self._repeated_splits(labels, samples, fit_params)
-        data = PathData(X, samples, labels, problems, splits)
+        shown = X if samples.X is None or not is_elsewhere(X) else samples.X
+        data = PathData(shown, samples, labels, problems, splits)
         with limited(self.n_jobs):
             if splits:
                 self._compete(data, self._arena(data, solvers))
@@ -195,8 +199,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         competes = self._is_auto() and plain and (config.loss.quadratic or config.loss.gives_probability)
         if competes and samples.X is None:
             warnings.warn(
-                'X is not in memory, so solver="auto" is "omp": other families of models need an array; name '
-                'solver="omp" and this is not said',
+                'X is not a plain array in memory, so solver="auto" is "omp": other families of models need '
+                'one; name solver="omp" and this is not said',
                 UserWarning,
                 stacklevel=4,
             )

@@ -138,7 +138,7 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         together, once 8 numbers brought no new best and the loss has risen by a standard error.
         An object brings its own limits, except for the number.
         "auto" stands for "omp" with other losses, with an information criterion, with a `selector`, and
-        where X is not in memory (a path, a Dask collection, a design); `choice_` tells.
+        where X is not a plain array in memory (a large file, a Dask collection, a view); `choice_` tells.
     selector : str or Selector
         How solvers by name find the best columns; see `minimize`.
     loss : {"squared", "huber", "poisson", "quantile"} or Loss

@@ -145,7 +145,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         else:
             k = sparsity.clipped("n_features_to_select", k, d)
         config = FitConfig(
-            loss=loss,
+            loss=loss.resolved(targets),
             selector=self.selector,
             n_nonzero_coefs=max(k, 1),
             scale="column" if self.normalize else "none",

@@ -142,6 +142,7 @@ def make_problem(
     weights = None if sample_weight is None else checked_weights(sample_weight, design.shape[0])
     design, y, weights = rows_that_count(design, y, weights)
     y = loss.check_targets(y)
+    loss = loss.resolved(y)
     penalty = float(ridge) * float(len(y) if weights is None else weights.sum())
     if weights is not None and loss.quadratic:
         root = np.sqrt(weights)

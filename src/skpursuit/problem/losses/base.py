@@ -42,6 +42,10 @@ class Loss(ABC):
         """Return y as a float array, or raise ValueError if it is no target of this loss."""
         return finite_targets(y)
 
+    def resolved(self, y: Array) -> Loss:
+        """The loss with the parameters that were left to the targets y; folds share that of all samples."""
+        return self
+
     def outputs(self, y: Array) -> tuple[int, ...]:
         """Trailing shape of the predictions for targets y: () for one target, (m,) for several."""
         return y.shape[1:]

@@ -8,7 +8,7 @@ The parabola is `width` wide, and the envelope is nowhere more than width / 2 be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,9 +26,11 @@ class Quantile(Loss):
     ----------
     level : float, default 0.5
         The quantile q, between 0 and 1; 0.5 is the median.
-    width : float, default 0.01
-        Width of the parabola around the target, in the units of y; a hundredth of the spread of y does
-        well. A smaller one comes closer to the pinball loss, and takes more steps.
+    width : float, optional
+        Width of the parabola around the target, in the units of y. A smaller one comes closer to the pinball
+        loss, and takes more steps. Default: a thousandth of the interquartile range of y (of its range where
+        that is zero, 1 where that is too); of several targets the least. Give a smaller one where errors of
+        the model are not much larger than that.
     unit : float, default 1.0
         What the loss is multiplied with.
 
@@ -43,50 +45,65 @@ class Quantile(Loss):
     """
 
     level: float = 0.5
-    width: float = 0.01
+    width: float | None = None
     unit: float = 1.0
 
     def __post_init__(self) -> None:
-        check_number("level", self.level, "(0, 1)")
-        check_number("width", self.width, "(0, inf)")
-        check_number("unit", self.unit, "(0, inf)")
-        for name in ("level", "width", "unit"):  # a NumPy scalar would turn float32 into float64
-            object.__setattr__(self, name, float(getattr(self, name)))
+        for name, allowed in (("level", "(0, 1)"), ("width", "(0, inf)"), ("unit", "(0, inf)")):
+            if name != "width" or self.width is not None:
+                check_number(name, getattr(self, name), allowed)
+                object.__setattr__(self, name, float(getattr(self, name)))  # NumPy's would widen float32
+
+    def resolved(self, y: Array) -> Quantile:
+        """Return the loss with a width, its own or that which targets y give it."""
+        return replace(self, width=self._width_for(y))
+
+    def _width_for(self, y: Array) -> float:
+        if self.width is not None:
+            return self.width
+        y = 1e-3 * np.atleast_1d(np.asarray(y, dtype=np.float64))
+        inner = np.subtract(*np.quantile(y, [0.75, 0.25], axis=0))
+        widths = np.where(inner > 0, inner, np.ptp(y, axis=0))
+        return max(float(widths[widths > 0].min()), NEARLY_ZERO) if widths.any() else 1.0
 
     @property
-    def smoothness(self) -> float:  # type: ignore[override]
+    def smoothness(self) -> float | None:  # type: ignore[override]
         """The curvature of the parabola."""
-        return self.unit / self.width
+        return None if self.width is None else self.unit / self.width
 
     def value(self, y: Array, z: Array) -> Array:
         """With r = z - y and s its slope in units: s (r - s width / 2)."""
+        width = self._width_for(y)
         with np.errstate(over="ignore", under="ignore"):
-            slope = np.clip((z - y) / self.width, -self.level, 1 - self.level)
-            return self.unit * slope * ((z - y) - 0.5 * self.width * slope)
+            slope = np.clip((z - y) / width, -self.level, 1 - self.level)
+            return self.unit * slope * ((z - y) - 0.5 * width * slope)
 
     def residual(self, y: Array, z: Array) -> Array:
         """Slope (z - y) / width, clipped to [-level, 1 - level], in units."""
         with np.errstate(over="ignore", under="ignore"):
-            return self.unit * np.clip((z - y) / self.width, -self.level, 1 - self.level)
+            return self.unit * np.clip((z - y) / self._width_for(y), -self.level, 1 - self.level)
 
     def curvature(self, y: Array, z: Array) -> Array:
         """One unit / width on the parabola, else zero."""
+        width = self._width_for(y)
         with np.errstate(over="ignore", under="ignore"):
-            r = (z - y) / self.width
-        return np.where((r >= -self.level) & (r <= 1 - self.level), self.smoothness, 0.0).astype(r.dtype)
+            r = (z - y) / width
+        return np.where((r >= -self.level) & (r <= 1 - self.level), self.unit / width, 0.0).astype(r.dtype)
 
     def scaled(self, exponent: int) -> Quantile:
         """Return the loss of y / 2^exponent and z / 2^exponent, times 4^exponent that of y and z."""
         with np.errstate(over="ignore", under="ignore"):
-            numbers = np.ldexp([self.width, self.unit], -exponent)
-        return Quantile(self.level, *np.clip(numbers, NEARLY_ZERO, NEARLY_INFINITE).tolist())
+            numbers = np.ldexp([self.width or 1.0, self.unit], -exponent)
+        width, unit = np.clip(numbers, NEARLY_ZERO, NEARLY_INFINITE).tolist()
+        return Quantile(self.level, self.width and width, unit)
 
     def majorant(self, y: Array, z: Array) -> Array:
         """Curvature of the parabola that touches the loss at z and, beyond the target, its other line.
 
         With s the steepness of the line at z it is 1 / (2 |z - y| + (1 - 2 s) width), at most 1 / width.
         """
+        width = self._width_for(y)
         with np.errstate(over="ignore"):
             r = z - y
             steepness = np.where(r < 0, self.level, 1 - self.level).astype(r.dtype)
-            return self.unit / np.maximum(2 * np.abs(r) + (1 - 2 * steepness) * self.width, self.width)
+            return self.unit / np.maximum(2 * np.abs(r) + (1 - 2 * steepness) * width, width)
