@@ -381,6 +381,11 @@ def test_the_chance_of_no_relation_is_known_where_there_is_none_and_small_where_
     assert chance(about_one, np.ones(50) + 0.1 * rng.standard_normal(50), fit_intercept=False) <= 0.02
 
 
+def test_columns_of_zeros_have_no_relation_to_anything():
+    data = squared_folds.ScaledData(np.zeros((9, 3)), np.zeros((9, 1)), np.zeros(3), np.ones(3), True, 0.0)
+    assert relation.chance_of_none(data, np.arange(-4.0, 5.0)[:, None], slice(None)) == 1.0
+
+
 @pytest.mark.parametrize("d", [4, 40])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_error_of_ridge_regression_without_a_row_is_that_of_a_fit_without_it(

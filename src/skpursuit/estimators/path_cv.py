@@ -253,7 +253,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         with watch.part(None):
             fits = contest.refit(path)
         self._keep_choice(chosen or nothing, path, fits, data)
-        self.choice_ |= {"t_runner_up": t_other, "t_null": t_null, "p_null": p_null}
+        self.choice_ |= {"t_runner_up": float(t_other), "t_null": float(t_null), "p_null": p_null}
         self._keep_scales(data.samples)
         self._keep_losses(candidates)
         compared = path[: len(fits)] if chosen else [nothing]

@@ -55,9 +55,9 @@ def _left_out_error(X: Floats, table: Floats, fit_intercept: bool) -> Floats:
         values, basis = np.linalg.eigh(X @ X.T)
     real = values > 1e-9 * values[-1]
     values, basis = values[real], basis[:, real]
-    coef, errors = basis.T @ table, []
+    coef, errors, typical = basis.T @ table, [], values.sum() / max(1, len(values))
     for ridge in RIDGES:
-        kept = values / (values + ridge * values.mean())
+        kept = values / (values + ridge * typical)
         left = np.maximum(1 - basis**2 @ kept - fit_intercept / n, 1e-6)
         wrong = (table - basis @ (kept[:, None] * coef)) / left[:, None]
         errors.append((wrong**2).sum(axis=0).reshape(DEALS + 1, -1).sum(axis=1))
