@@ -8,6 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import skpursuit as sp
+from skpursuit.coding.dictionary import CodeStatistics
 from skpursuit.data import progress
 from skpursuit.problem.state import Status
 
@@ -147,15 +148,15 @@ def test_a_learner_without_time_has_learned_nothing_and_says_so(name):
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_time_ends_learning_between_batches(monkeypatch, method):
     """A clock that goes on by a second whenever a batch is taken: the time is over inside of the second."""
-    now, sums, step = [0.0], [], sp.DictionaryLearner._step
+    now, sums, step = [0.0], [], CodeStatistics.step
 
-    def slow(self, batch):
+    def slow(*args):
         now[0] += 1.0
-        sums.append(step(self, batch))
+        sums.append(step(*args))
         return sums[-1]
 
     options = {"n_components": 8, "n_nonzero_coefs": 2, "random_state": 0, "batch_size": 20, "max_iter": 2}
-    monkeypatch.setattr(sp.DictionaryLearner, "_step", slow)
+    monkeypatch.setattr(CodeStatistics, "step", slow)
     getattr(sp.DictionaryLearner(**options), method)(X)
     residual, energy = sum(sums[:2])
     monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
