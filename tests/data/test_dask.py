@@ -1,5 +1,6 @@
 """Dask arrays and data frames as X: the model of the array in memory, whatever the chunks and the workers."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -35,7 +36,7 @@ dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 pd = pytest.importorskip("pandas")
 
-from skpursuit.data import dask_store  # noqa: E402
+from skpursuit.data import dask_cluster, dask_store  # noqa: E402
 from skpursuit.data.dask_cluster import ClusterError  # noqa: E402
 from skpursuit.fit.newton import Newton  # noqa: E402
 from skpursuit.fit.worker_rows import WorkerRows  # noqa: E402
@@ -554,6 +555,28 @@ def test_a_worker_out_of_memory(tmp_path):
     ):
         minimize(lazy.map_blocks(hungry, dtype=float, meta=X[:0]), y, solver, "exact", checkpoint=path)
     goes_on(path, lazy, y, solver)
+
+
+def test_a_cluster_is_empty_after_slow_trips(monkeypatch):
+    """Nothing holds futures until garbage is collected, which may be after many fits."""
+    X, y = signal(8, n=1100)
+    monkeypatch.setattr(dask_cluster, "LOOK", 1e-4)
+    lazy = da.from_array(X, chunks=(400, 150)).map_blocks(slow, dtype=float, meta=X[:0])
+    gc.disable()
+    try:
+        with cluster(2) as client:
+            minimize(lazy, y, OMP(n_nonzero_coefs=4), "exact")
+            began = time.monotonic()
+            while client.cluster.scheduler.tasks and time.monotonic() < began + 10:
+                time.sleep(0.05)
+            assert not client.cluster.scheduler.tasks
+    finally:
+        gc.enable()
+
+
+def slow(part):
+    time.sleep(0.05)
+    return part
 
 
 def goes_on(path, X, y, solver):

@@ -107,15 +107,19 @@ class Watch:
         """Results of some tasks, which are waited for."""
         from distributed import wait
 
-        while not all(future.done() for future in batch):
+        async def ended() -> bool:
             try:
-                wait(batch, timeout=LOOK)
-            except TimeoutError:
-                self.look()
+                await wait(batch, timeout=LOOK)
+            except TimeoutError:  # caught here: an error that leaves `sync` holds the futures in a cycle
+                return False
+            return True
 
         async def gather() -> Any:
             return await self.client.gather(batch, asynchronous=True)
 
+        while not all(future.done() for future in batch):
+            if not self.client.sync(ended):
+                self.look()
         try:
             found = within(self.client, gather, self.deadline)
         except TimeoutError:
