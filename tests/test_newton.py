@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from skpursuit import OMP, Huber, as_design, datasets, minimize
-from skpursuit.fit import newton
-from skpursuit.fit.curvature import curvature_at
-from skpursuit.numerics.stack import Stack
+from skpursuit.fit.curvature import bend_of, derivatives
+from skpursuit.fit.descent import Descent
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.problem.problem import make_problem
 
@@ -26,17 +25,17 @@ def test_coupled_curvature_is_the_hessian_on_the_support(density, weighted):
     H = np.einsum("is,sab,js->aibj", A, rows, A).reshape(m * k, m * k) + 0.1 * np.eye(m * k)
     g = rng.standard_normal((k, m))
     expected = np.linalg.solve(H, g.T.ravel()).reshape(m, k).T
-    slope, curvature = curvature_at(problem, Stack(A), z, np.full(k, 0.1))
+    slope, found = derivatives(problem, A, z, "curvature")
+    bend, _ = bend_of(found, np.full(k, 0.1))
     np.testing.assert_allclose(slope, A @ problem.residual(z), rtol=1e-9)
-    np.testing.assert_allclose(curvature.solve(g), expected, rtol=1e-9)
+    np.testing.assert_allclose(bend.solve(g), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1.0, 30.0])
 def test_huber_ends_in_few_steps_where_residuals_vanish(scale, monkeypatch):
     steps = []
-    monkeypatch.setattr(
-        newton, "line_search", lambda *a, search=newton.line_search: steps.append(0) or search(*a)
-    )
+    plain = Descent.after
+    monkeypatch.setattr(Descent, "after", lambda *given: steps.append(0) or plain(*given))
     X, y, w = datasets.make_sparse_signal(300, 400, 10, snr=np.inf, random_state=0)
     result = minimize(X, scale * y / y.std(), OMP(10), loss=Huber())
     np.testing.assert_allclose(result.coef, scale * w / y.std(), atol=1e-11 * scale)

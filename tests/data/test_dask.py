@@ -38,7 +38,7 @@ pd = pytest.importorskip("pandas")
 
 from skpursuit.data import dask_cluster, dask_store  # noqa: E402
 from skpursuit.data.dask_cluster import ClusterError  # noqa: E402
-from skpursuit.fit.newton import Newton  # noqa: E402
+from skpursuit.fit import worker_rows  # noqa: E402
 from skpursuit.fit.worker_rows import WorkerRows  # noqa: E402
 from skpursuit.numerics import stack  # noqa: E402
 
@@ -215,26 +215,22 @@ def targets(loss, seed=2, n=20000):
         return X, rng.poisson(np.exp(0.5 * z)).astype(float)
     if loss == "multinomial":
         return X, (z + rng.logistic(size=n) > 0).astype(int) + (z + rng.logistic(size=n) > 1)
+    if loss == "two targets":
+        return X, np.stack([z, X[:, 7]], axis=1) + rng.standard_t(2, (n, 2))
     return X, np.sign(z + rng.logistic(size=n)) if loss == "logistic" else z + rng.standard_t(2, n)
 
 
 @pytest.fixture
-def calls(monkeypatch):
-    """How often rows on workers were summed, combined and split on, and fits were made by Newton."""
-    counts = dict.fromkeys(["sums", "combined", "split", "fit"], 0)
+def trips(monkeypatch):
+    """How often workers were asked about rows that they have."""
+    counts = {"rows": 0}
+    plain = WorkerRows.begin
 
-    def counted(kind, name):
-        plain = getattr(kind, name)
+    def counted(*given):
+        counts["rows"] += 1
+        return plain(*given)
 
-        def wrapped(*given):
-            counts[name] += 1
-            return plain(*given)
-
-        monkeypatch.setattr(kind, name, wrapped)
-
-    for name in ("sums", "combined", "split"):
-        counted(WorkerRows, name)
-    counted(Newton, "fit")
+    monkeypatch.setattr(WorkerRows, "begin", counted)
     return counts
 
 
@@ -250,14 +246,16 @@ FORCED = OMP(n_nonzero_coefs=8, forced=(60, 3))
         ("poisson", FORCED, "weights"),
         ("poisson", FORCED, "fold"),
         ("multinomial", FORCED, "weights"),
+        ("two targets", FORCED, "weights"),
         ("squared", OMP(n_nonzero_coefs=16, forced=(60, 3)), "fold"),
         ("huber", GraSP(n_nonzero_coefs=6), "fold"),
         ("logistic", GraSP(n_nonzero_coefs=6, refit=True), "weights"),
         ("squared", CoSaMP(n_nonzero_coefs=6, refit=True), None),
     ],
 )
-def test_columns_of_the_support_go_to_the_workers(tmp_path, calls, loss, solver, weights):
+def test_columns_of_the_support_go_to_the_workers(tmp_path, trips, loss, solver, weights):
     X, y = targets(loss)
+    loss = "huber" if loss == "two targets" else loss
     X[:, 3] = X[:, 60] + 1e-6 * X[:, 3]  # takes a second pass
     X[:, 40] = X[:, 20] + X[:, 0]  # depends on others in merged fits
     given = {} if weights is None else {"sample_weight": np.random.default_rng(0).uniform(0.5, 2.0, len(y))}
@@ -268,13 +266,13 @@ def test_columns_of_the_support_go_to_the_workers(tmp_path, calls, loss, solver,
     same(whole, minimize(X, y, solver, "exact", loss, **given))
     for workers in (1, 2):
         with cluster(workers):
-            before = calls["sums"] + calls["split"]
+            before = trips["rows"]
             small = as_design(lazy, memory_limit="1MiB")  # of columns and rows of Q six are on the driver
             found = minimize(small, y, solver, "exact", loss, **given)
             assert found.coef.tobytes() == whole.coef.tobytes()
             assert found.objective == whole.objective
             assert found.dropped.tolist() == whole.dropped.tolist()
-            assert calls["sums"] + calls["split"] > before
+            assert trips["rows"] > before
             if workers == 1:
                 stops = {"checkpoint": path, "callback": lambda record: record.iteration == 2}
                 minimize(small, y, solver, "exact", loss, **given, **stops)
@@ -294,21 +292,46 @@ def test_columns_of_very_different_sizes_on_workers():
 
 
 @pytest.mark.usefixtures("_few_ranges")
-@pytest.mark.parametrize("selector", ["exact", "certified"])
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_trips_of_a_step_with_the_support_on_workers(calls, selector, loss):
-    """Three: the gradient, the column, its remainder. A step of Newton takes two more, and its start one."""
+@pytest.mark.parametrize(
+    ("loss", "selector", "ridge", "a_step"),
+    [
+        ("squared", "exact", 0.0, 2),  # the gradient; the column and what is left of it
+        ("squared", "certified", 0.0, 2),
+        ("squared", "exact", 0.1, 3),  # and predictions
+        ("logistic", "exact", 0.0, 3),  # and a fit by Newton
+        ("logistic", "certified", 0.1, 3),
+        ("poisson", "exact", 0.0, 3),
+        ("huber", "exact", 0.0, 3),
+        ("multinomial", "exact", 0.0, 3),
+        ("two targets", "exact", 0.0, 3),
+    ],
+)
+def test_trips_of_a_step_with_the_support_on_workers(loss, selector, ridge, a_step):
     X, y = targets(loss)
-    trips, more = [], []
+    trips = []
     with cluster(2):
         for k in (8, 12):
             design = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
-            calls.update(sums=0, combined=0, fit=0)
-            minimize(design, y, OMP(n_nonzero_coefs=k), selector, loss)
+            solver = OMP(n_nonzero_coefs=k, ridge=ridge)
+            minimize(design, y, solver, selector, "huber" if loss == "two targets" else loss)
             trips.append(design.store.cluster.trips)
-            more.append(calls["sums"] + calls["combined"])
-            assert more[-1] <= 2 * calls["sums"] + calls["fit"]
-    assert trips[1] - trips[0] == 4 * 3 + more[1] - more[0]
+    assert trips[1] - trips[0] == 4 * a_step
+
+
+@pytest.mark.usefixtures("_few_ranges")
+def test_a_fit_that_takes_several_trips(monkeypatch, trips):
+    """The bits do not depend on how many looks are one trip."""
+    X, y = targets("poisson")
+    solver, lazy, found = OMP(n_nonzero_coefs=8), da.from_array(X, chunks=(1700, 150)), {}
+    for looks in (1, 4):
+        monkeypatch.setattr(worker_rows, "LOOKS", (looks, looks))
+        before = trips["rows"]
+        with cluster(2):
+            result = minimize(as_design(lazy, memory_limit="1MiB"), y, solver, "exact", "poisson")
+        found[looks] = result.coef.tobytes(), result.objective
+        trips[looks] = trips["rows"] - before
+    assert found[1] == found[4]
+    assert trips[1] > trips[4]
 
 
 def test_columns_that_depend_on_a_basis_on_workers():

@@ -4,7 +4,9 @@ import errno
 import gc
 import os
 import re
+import shutil
 import tempfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from sklearn.base import clone
 from skpursuit import OMP, Certified, PursuitClassifier, PursuitRegressor, as_design, minimize
 from skpursuit.data.file_store import FileStore
 from skpursuit.data.view import View
+from skpursuit.selectors.query import Expect
 from tests.support.data import on_disk
 
 LIMIT = "4MB"
@@ -357,6 +360,24 @@ def test_no_room_for_codes(tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(ValueError, match=r"codes=None forbids.*gram"):
         fit(spilling(path, codes=None), y)
+
+
+@pytest.mark.parametrize("why", ["the disk is full", "codes=None"])
+def test_auto_needs_no_codes_where_there_is_no_room_for_them(tmp_path, monkeypatch, why):
+    X, y = big_problem()
+    path = save(tmp_path / "x", X)
+    dear = {"memory_limit": "1.2MB"}  # beyond which even the first bytes are
+    expect = Expect(steps=15, visits=15)
+    assert Certified().price(as_design(path, **dear), expect) < np.inf
+    if why == "codes=None":
+        design = as_design(path, codes=None, **dear)
+    else:
+        design = as_design(path, **dear)
+        monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=X.size // 2))
+    assert Certified().price(design, expect) == np.inf
+    ours, true = (minimize(x, y, OMP(n_nonzero_coefs=3), "auto") for x in (design, X))
+    np.testing.assert_array_equal(ours.coef, true.coef)
+    assert not design.store._spills
 
 
 def test_a_run_goes_on_from_its_checkpoint_with_its_codes(tmp_path):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -85,6 +87,14 @@ class FileStore(TileStore):
         """Empty caches within the limit."""
         limit = self.limit
         return Kept(columns=ColumnCache(limit.columns), gram_columns=ColumnCache(limit.products))
+
+    def has_room(self, nbytes: int) -> bool:
+        in_memory = self.limit.granted + nbytes <= self.limit.limit
+        if in_memory or self.codes is None:
+            return in_memory
+        folder = self.codes_folder or Path(tempfile.gettempdir(), "codes")
+        disk = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        return disk == folder or shutil.disk_usage(disk).free > nbytes  # there may be codes of an earlier fit
 
     # -- passes over the files --------------------------------------------------------------------------
 

@@ -102,6 +102,10 @@ class TileStore:
         corners = pairs(enumerate(ranges[0]), enumerate(ranges[1]))
         return [Place(k, i, j, rows, cols) for k, ((i, rows), (j, cols)) in enumerate(corners)]
 
+    def has_room(self, nbytes: int) -> bool:
+        """Whether there is a place for codes of this size, as far as can be told in advance."""
+        return True
+
     def run(
         self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
     ) -> Iterator[tuple[Place, Any]]:

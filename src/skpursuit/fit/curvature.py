@@ -7,85 +7,71 @@ block for each pair of classes. All of them are factorised by Cholesky, damped a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
-from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.stack import Rows
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.tuning import CURVATURES_HELD, GRAM_ENTRIES
-from skpursuit.problem.problem import Problem
+from skpursuit.problem.samples import Samples
 
 
-class Curvature(NamedTuple):
-    """Second derivatives in coefficients: `solve` gives the direction p with (curvature) p = g."""
+@dataclass(frozen=True, eq=False)
+class Bend:
+    """Second derivatives in coefficients, as the Cholesky factor of them divided by sizes; a value.
 
-    solve: Callable[[Floats], Floats]
-    is_majorant: bool = False
-
-
-def curvature_at(
-    problem: Problem, A: Rows, z: Floats, penalty: Floats, trusted: bool = True
-) -> tuple[Floats, Curvature]:
-    """Gradient and curvature of a loss at predictions z, in the coefficients of the rows of A.
-
-    Both come from one look at A. Where curvature is singular, as that of Huber loss far from its minimum, or
-    not `trusted` because a step by it led nowhere, the parabola above the loss is used, if it has one.
+    Where there is no factor, there is no direction. `is_majorant` if they are those of a parabola above.
     """
-    if problem.loss.couples_targets:
-        return coupled_curvature(problem, A, z, penalty)
-    r, above = problem.residual(z), None if trusted else problem.majorant(z)
-    g, H = A.sums(gradient_and_gram, r, problem.curvature(z) if above is None else above)
-    solve, damping = factor(H, penalty)
-    if damping and above is None and (above := problem.majorant(z)) is not None:
-        solve, _ = factor(A.sums(gradient_and_gram, r, above)[1], penalty)
-    return g, Curvature(solve, above is not None)
+
+    lower: Floats | None
+    sizes: Floats
+    is_majorant: bool
+
+    def solve(self, g: Floats) -> Floats:
+        """The direction p with (second derivatives) p = g, of shape (k,), or (k, m) for coupled targets."""
+        from scipy.linalg import cho_solve
+
+        if self.lower is None:
+            return np.zeros_like(g)
+        p = cho_solve((self.lower, True), g.T.ravel() / self.sizes, check_finite=False) / self.sizes
+        return p.reshape(g.T.shape).T
 
 
-def gradient_and_gram(A: Floats, r: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """A r and A diag(weights) A^T."""
+def derivatives(samples: Samples, A: Floats, z: Floats, curved: str) -> tuple[Floats, ...]:
+    """The gradient of the losses at z in the coefficients of the rows of A, and second derivatives.
+
+    Those are of the loss ("curvature"), of the parabola above it ("majorant"), or left out ("").
+    """
+    r = samples.residual(z)
+    if not curved:
+        return (A @ r,)
+    if samples.loss.couples_targets:
+        return A @ r, coupled_gram(A, samples.loss.probabilities(z), samples.weights)
+    weights = samples.majorant(z) if curved == "majorant" else samples.curvature(z)
     return A @ r, *weighted_gram(A, weights)
 
 
 def weighted_gram(A: Floats, weights: Floats | None) -> tuple[Floats]:
-    """A diag(weights) A^T, from some samples at a time: A may have most of the memory there is."""
+    """A diag(weights) A^T, from so few samples at a time that weighted ones stay in the cache."""
     step, total = max(1, GRAM_ENTRIES // len(A)), np.zeros((len(A), len(A)))
+    room = np.empty((len(A), min(step, A.shape[1])))
     for start in range(0, A.shape[1], step):
-        part = A[:, start : start + step]
-        total += (part if weights is None else part * weights[start : start + step]) @ part.T
+        part = weighted = A[:, start : start + step]
+        if weights is not None:
+            weighted = np.multiply(part, weights[start : start + step], out=room[:, : part.shape[1]])
+        total += weighted @ part.T
     return (total,)
 
 
-def coupled_curvature(problem: Problem, A: Rows, z: Floats, penalty: Floats) -> tuple[Floats, Curvature]:
-    """Where the loss couples the targets: the whole k m x k m matrix of diag(p) - p p^T in each row.
-
-    Adding one number to the coefficients of a column in all classes changes nothing, so that without a
-    penalty the matrix is singular in that direction. There it gets the curvature of the square of their mean,
-    which is zero where `centred` coefficients start, and so stays zero.
+def coupled_gram(A: Floats, p: Floats, weights: Floats | None) -> Floats:
+    """Where the loss couples m targets: A (diag(p) - p p^T) A^T, of shape (m, k, m, k).
 
     Block (i, j) of two columns is a sum over the samples that have both, for all pairs of classes at once:
     the price follows the non-zeros of the sparser column.
     """
-    p = problem.loss.probabilities(z)
-    shape = m, k = p.shape[1], len(penalty)
+    m, k = p.shape[1], len(A)
     first, second = np.triu_indices(m)
-    g, blocks = A.sums(partial(coupled_products, first, second), problem.residual(z), p, problem.weights)
-    H = np.empty((*shape, *shape))
-    for a, b, block in zip(first, second, blocks):
-        H[a, :, b] = H[b, :, a] = block
-    for i in np.flatnonzero(penalty == 0):
-        H[:, i, :, i] += np.trace(H[:, i, :, i]) / m**2
-    solve, _ = factor(H.reshape(m * k, -1), np.tile(penalty, m))
-    return g, Curvature(lambda g: solve(g.T.ravel()).reshape(shape).T)
-
-
-def coupled_products(
-    first: Indices, second: Indices, A: Floats, r: Floats, p: Floats, weights: Floats | None
-) -> tuple[Floats, Floats]:
-    """A r, and the blocks of the curvature for pairs (first, second) of classes."""
-    blocks = np.zeros((len(first), len(A), len(A)))
+    blocks = np.zeros((len(first), k, k))
     step = max(1, CURVATURES_HELD // len(first))
     for start in range(0, len(p), step):
         rows = slice(start, start + step)
@@ -93,7 +79,10 @@ def coupled_products(
         found = q[first] * ((first == second)[:, None] - q[second])  # of diag(p) - p p^T of each row
         found = found if weights is None else found * weights[rows]
         blocks += pair_products(A[:, rows], np.ascontiguousarray(found.T))
-    return A @ r, blocks
+    H = np.empty((m, k, m, k))
+    for a, b, block in zip(first, second, blocks):
+        H[a, :, b] = H[b, :, a] = block
+    return H
 
 
 def pair_products(A: Floats, D: Floats) -> Floats:
@@ -118,19 +107,25 @@ def centred(w: Floats, penalty: Floats) -> Floats:
     return np.where((penalty == 0)[:, None], w - w.mean(axis=1, keepdims=True), w)
 
 
-def factor(H: Floats, penalty: Floats) -> tuple[Callable[[Floats], Floats], float]:
-    """A solver of (H + diag(penalty)) p = g for a positive semi-definite H, and its damping relative to H.
+def bend_of(H: Floats, penalty: Floats, is_majorant: bool = False) -> tuple[Bend, float]:
+    """Factorised second derivatives with a penalty of each column, and their damping relative to H.
 
-    It is damped as little as Cholesky needs, in units of each column, so that neither the range of floats nor
-    columns of very different sizes play a part. Where no damping helps, H is not finite or zero: there is no
-    direction.
+    They are damped as little as Cholesky needs, in units of each column, so that neither the range of floats
+    nor columns of very different sizes play a part. Where no damping helps, H is not finite or zero.
+
+    Adding one number to the coefficients of a column in all coupled classes changes nothing, so that without
+    a penalty the matrix is singular in that direction. There it gets the curvature of the square of their
+    mean, which is zero where `centred` coefficients start, and so stays zero.
     """
-    from scipy.linalg import cho_solve
-
+    if H.ndim == 4:
+        m, k = H.shape[:2]
+        for i in np.flatnonzero(penalty == 0):
+            H[:, i, :, i] += np.trace(H[:, i, :, i]) / m**2
+        H, penalty = H.reshape(m * k, -1), np.tile(penalty, m)
     H.flat[:: len(H) + 1] += penalty
     sizes = np.sqrt(np.diag(H))
     if not (np.isfinite(sizes).all() and sizes.any()):
-        return np.zeros_like, np.inf
+        return Bend(None, sizes, is_majorant), np.inf
     sizes[sizes == 0.0] = 1.0
     H /= sizes
     H /= sizes[:, None]
@@ -138,9 +133,7 @@ def factor(H: Floats, penalty: Floats) -> tuple[Callable[[Floats], Floats], floa
     while lower is None and damping < 1.0:
         damping = max(10 * damping, 1e-14)
         lower = cholesky(H + damping * np.eye(len(H)))
-    if lower is None:
-        return np.zeros_like, np.inf
-    return lambda g: cho_solve((lower, True), g / sizes, check_finite=False) / sizes, damping
+    return Bend(lower, sizes, is_majorant), np.inf if lower is None else damping
 
 
 def cholesky(H: Floats) -> Floats | None:

@@ -119,6 +119,8 @@ class Factor:
         What a ridge adds, if there is one.
     last : ndarray of shape (n,), or None
         The row of Q that was added last.
+    fitted : ndarray of shape (n,) or (n, m), or None
+        The sum of rows of Q times b, where it is known.
     """
 
     Q: Any
@@ -132,6 +134,7 @@ class Factor:
     passes: Floats = field(default_factory=lambda: np.empty(0))
     shrinkage: Shrinkage | None = None
     last: Floats | None = None
+    fitted: Floats | None = None
 
     def add(
         self,
@@ -193,6 +196,7 @@ class Factor:
             Q=self.Q.first(k),
             columns=None if self.columns is None else self.columns.first(k),
             b=self.b[:k],
+            fitted=None,
             R=self.R[: k * (k + 1) // 2],
             noise=self.noise[:k],
             counts=self.counts[:k],
@@ -200,9 +204,10 @@ class Factor:
             shrinkage=self.shrinkage and self.shrinkage.first(k),
         )
 
-    def predictions(self, coef: Floats) -> Floats:
-        """X_S w, of shape (n,) or (n, m)."""
-        return self.Q.combined(self.triangle() @ coef)
+    def predicted(self, coef: Floats) -> tuple[Floats, Factor]:
+        """X_S w, of shape (n,) or (n, m), and the factor with its `fitted`, in one look at Q."""
+        z, fitted = self.Q.combinations([self.triangle() @ coef, self.b])
+        return z, replace(self, fitted=fitted)
 
     def numbers(self) -> dict[str, np.ndarray]:
         """All that `rebuilt` needs besides the columns: no array of them has a length of n."""
@@ -248,7 +253,7 @@ class Factor:
             known["shrinkage"] = self.shrinkage.first(0)
             for column, root in zip(np.split(numbers["R"], ends[:-1]), numbers["roots"].tolist()):
                 known["shrinkage"] = known["shrinkage"].add(column, root)
-        return replace(self, **{"Q": Q, "columns": kept, **known, **(away or {})})
+        return replace(self, **{"Q": Q, "columns": kept, "fitted": None, **known, **(away or {})})
 
 
 def empty_factor(

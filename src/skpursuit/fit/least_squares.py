@@ -33,7 +33,9 @@ def add_least_squares(problem: Problem, state: State, j: int, positive: bool = F
         before = moved_away(design, before, state.support)
     floor, column = design.noise_floor(np.array([j]))[0], column_for(before, design, j)
     # Predictions of plain least squares on the support, from which b grows.
-    fitted = before.Q.combined(before.b) if positive or problem.penalty else state.z
+    fitted = state.z
+    if positive or problem.penalty:
+        fitted = before.Q.combined(before.b) if before.fitted is None else before.fitted
     penalty = float(problem.penalties(np.array([j]))[0]) if problem.penalty else 0.0
     factor = before.add(column, floor, problem.y - fitted, positive, penalty)
     if factor is None:
@@ -41,10 +43,10 @@ def add_least_squares(problem: Problem, state: State, j: int, positive: bool = F
     support = np.concatenate([state.support, np.array([j])])
     if positive:
         coef = non_negative(factor.triangle(), factor.b, problem.penalties(support))
-        z = factor.predictions(coef)
+        z, factor = factor.predicted(coef)
     elif factor.shrinkage is not None:
         coef = solve(factor)
-        z = factor.predictions(coef)
+        z, factor = factor.predicted(coef)
     else:
         coef = solve(factor)
         z = np.multiply.outer(factor.last, factor.b[-1])
@@ -67,7 +69,7 @@ def refit_least_squares(problem: Problem, state: State, support: Indices) -> Sta
             return None
         rest = rest - np.multiply.outer(factor.last, factor.b[-1])
     coef = solve(factor)
-    z = factor.predictions(coef)
+    z, factor = factor.predicted(coef)
     return State(support, coef, z, problem.value(z), factor=factor)
 
 

@@ -4,16 +4,15 @@ Rows of Q are as long as the columns of X, and k of them may be more than the dr
 50 columns of 10^8 rows; other losses than the squared one need the columns themselves as well. Beyond the
 memory limit of the driver they go to the workers. There they are cut into ranges, which the number of rows
 alone fixes (`row_ranges`), and each range has a `Stack`, the result of a task like a tile. A column is added
-in two trips, and one more for each pass of Gram-Schmidt that is repeated:
+in one trip, and another for each pass of Gram-Schmidt that is repeated: each range gathers its part of the
+column and multiplies its rows with it, one task adds these products up, and each range takes the sums times
+its rows from the column. What is left comes to the driver, where the next residual is made of it. The stack
+grows where it is, by a task that goes along with the next trip.
 
-1. Each range gathers its part of the column and multiplies its rows with it. The driver adds products up.
-2. Each range takes these coefficients times its rows from the column, and makes products of what is left, in
-   case of another pass. The remainder comes to the driver: the next residual is made of it.
-
-The stack grows where it is, by the same remainder; that task goes along with the next trip. So a few vectors
-of n numbers move, and k numbers for each piece of 512 rows. Products are added up by such pieces everywhere
-(`row_products`), and other sums by ranges (`Rows.sums`): the bits are those of rows on the driver. A step of
-Newton is two trips: gradient and curvature, and the predictions of its direction.
+Other losses are fitted by looks at all ranges and decisions between them (`fit/descent.py`), which are tasks
+as well: a fit is one chain of tasks, and one trip as long as it has not more than `LOOKS` looks. So a few
+vectors of n numbers move. Products are added up by pieces of 512 rows everywhere (`row_products`), other sums
+by ranges: the bits are those of rows on the driver.
 
 A view may leave out rows of X, as a fold does. So a range takes parts of the tiles that its rows lie in, from
 columns that these gather whole; which parts is kept on the workers, and so are weights of rows. When a worker
@@ -33,12 +32,15 @@ import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.data.view import View
+from skpursuit.fit.descent import Descent
 from skpursuit.fit.gram_schmidt import Factor, added_pieces, piece_products, replayed
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.stack import Rows, Stack, added, cut, row_ranges
 from skpursuit.numerics.sums import row_norms, scaled_norm
+from skpursuit.problem.samples import Samples
 
+LOOKS = 4, 8  # of a descent in one trip, to some digits and to all of them
 Tasks = dict[str, Any]  # by their keys; or futures of them
 Lines = Callable[..., Floats]  # columns in a range of rows, from the range and parts that tiles gave
 
@@ -101,6 +103,7 @@ class Ranges:
             made.append((partial(Range, parts, *cut((view.root, root), rows)),))
         tasks = self.store.named("row_ranges", made)
         self.kept: Tasks = self.store.cluster.keep(tasks, list(tasks))
+        self.samples: dict[int, tuple[list[Samples], Tasks]] = {}  # those on the workers, by identity
 
     def gather(self, cols: Indices) -> tuple[Tasks, list[tuple[Lines, list[Any]]]]:
         """Tasks that gather columns of X, and for each range what makes lines of the results of some keys."""
@@ -158,7 +161,7 @@ class WorkerRows(Rows):
         tasks = self.ranges.store.named(what, [(partial(call, fn), key) for fn, key in pairs])
         return self.begin(tasks, list(tasks), [])[0]
 
-    def _made(self, fn: Any, *tasks: Tasks) -> WorkerRows:
+    def made(self, fn: Any, *tasks: Tasks) -> WorkerRows:
         """Rows that are made of these, and of the results of tasks for each range if there are any."""
         made = self.ranges.store.named("basis", [(fn, *keys) for keys in zip(self.keys, *tasks)])
         return WorkerRows(self.ranges, {**self.graph, **dict(*tasks), **made}, list(made))
@@ -168,21 +171,51 @@ class WorkerRows(Rows):
         return WorkerSplit(self, j, brings_column)
 
     def take(self, which: Any) -> WorkerRows:
-        return self._made(methodcaller("take", which))
+        some = self.made(methodcaller("take", which))
+        if "sizes" in vars(self):
+            some.sizes = self.sizes[which]
+        return some
 
     def scaled(self, factors: Floats) -> WorkerRows:
-        return self._made(methodcaller("scaled", factors))
+        return self.made(methodcaller("scaled", factors))
 
-    def combined(self, weights: Floats) -> Floats:
-        return np.concatenate(self._results("predictions", methodcaller("combined", weights)))
+    def combinations(self, weights: list[Floats]) -> list[Floats]:
+        found = self._results("predictions", methodcaller("combinations", weights))
+        return [np.concatenate(lines) for lines in zip(*found)]
 
     def sums(self, fn: Callable[..., tuple[Floats, ...]], *by_number: Any) -> tuple[Floats, ...]:
         fns = [methodcaller("sums", fn, *cut(by_number, rows)) for rows in self.ranges.slices]
         return added(self._results("support_products", *fns))
 
-    def grown(self, at: int, size: float, tasks: Tasks) -> WorkerRows:
-        """The rows with one more, that at a place in the results of tasks, divided by its size."""
-        return self._made(partial(grown_stack, at, size), tasks)
+    def descend(
+        self, descents: list[Descent], samples: list[Samples], starts: list[Any]
+    ) -> tuple[list[Descent], list[Floats]]:
+        """Looks and decisions take turns in a chain of tasks; `LOOKS` are one trip."""
+        named, pairs = self.ranges.store.named, list(zip(self.ranges.slices, self.keys))
+        parts = [(partial(beside, [some.part(rows) for some in samples]), key) for rows, key in pairs]
+        _, targets = self.ranges.samples.get(id(samples), (samples, named("targets", parts)))
+        begun = named(
+            "predictions", [(partial(beside, cut(tuple(starts), rows)), key) for rows, key in pairs]
+        )
+        while not all(descent.done for descent in descents):
+            tasks, wanted = self._chain(descents, list(zip(begun, self.keys, targets)))
+            found, kept = self.begin({**begun, **targets, **tasks}, wanted, [*begun, *targets])
+            descents, *ends = found
+            begun, targets = ({key: kept[key] for key in keys} for keys in (begun, targets))
+        self.ranges.samples[id(samples)] = samples, targets
+        return descents, [np.concatenate(lines) for lines in zip(*ends)]
+
+    def _chain(self, descents: list[Descent], ranges: list[tuple[str, ...]]) -> tuple[Tasks, list[str]]:
+        """Tasks of some looks; the keys of the descents that follow them, and of predictions by ranges."""
+        named = self.ranges.store.named
+        steps = named("newton_step", [(partial(list, descents),)])
+        tasks = dict(steps)
+        for _ in range(LOOKS[descents[0].to_all_digits]):
+            looks = named("newton_sums", [(looked, *steps, *keys) for keys in ranges])
+            steps = named("newton_step", [(decided, *steps, list(looks))])
+            tasks |= {**looks, **steps}
+        ends = named("predictions", [(ended, *steps, *keys[:2]) for keys in ranges])
+        return {**tasks, **ends}, [*steps, *ends]
 
     @cached_property
     def sizes(self) -> Floats:
@@ -194,42 +227,50 @@ class WorkerRows(Rows):
 
 
 class WorkerSplit:
-    """A column of X, from which its projection on rows on workers is taken; used as a `Split` is."""
+    """A column of X, from which its projection on rows on workers is taken; used as a `Split` is.
+
+    A pass of Gram-Schmidt is one trip: a task adds the products of all ranges up, and each range goes on with
+    the sums. The first one gathers the column as well. What is kept of a range is made of its column and of
+    numbers that came to the driver, so that no range depends on others when it has to be made again.
+    """
 
     def __init__(self, rows: WorkerRows, j: int, brings_column: bool) -> None:
-        self.rows, self.named = rows, rows.ranges.store.named
-        tasks, ranges = rows.ranges.gather(np.array([j]))
-        columns = self.named("gather_columns", [(partial(whole_column, of), *keys) for of, keys in ranges])
-        made = self.named("project_column", [(projected, *keys) for keys in zip(rows.keys, columns)])
-        wanted = [*made, *(columns if brings_column else [])]
-        found, self.columns = rows.begin({**tasks, **columns, **made}, wanted, list(columns))
-        self.begun, self.column = self.columns, [column for _, column in found[len(made) :]]
-        found = found[: len(made)]
-        self.size = scaled_norm(np.array([size for size, _ in found]))  # it is compared, and nothing else
-        self._add_up(found)
+        self.rows, self.parts = rows, list[Floats]()
+        self.graph, ranges = rows.ranges.gather(np.array([j]))
+        made = [(partial(whole_column, of), *keys) for of, keys in ranges]
+        columns = rows.ranges.store.named("gather_columns", made)
+        self.graph, self.keys = {**self.graph, **columns}, list(columns)
+        self.size, self.column = self._pass(brings_column)
 
-    def _add_up(self, found: list[Any]) -> None:
-        self._products = added_pieces(np.concatenate([products for _, products in found]))
+    def _pass(self, brings_column: bool = False) -> tuple[float, list[Floats]]:
+        """Products of what is left with the rows, and what they leave; its norm, and the column if wanted."""
+        named, pairs = self.rows.ranges.store.named, list(zip(self.rows.keys, self.keys))
+        made = named("project_column", [(partial(projected, self.parts), *keys) for keys in pairs])
+        sums = named("add_products", [(added_products, list(made))])
+        left = named("orthogonalise", [(partial(remainder, self.parts), *keys, *sums) for keys in pairs])
+        wanted = [*sums, *left, *(self.keys if brings_column else [])]
+        found, self.graph = self.rows.begin({**self.graph, **made, **sums, **left}, wanted, self.keys)
+        (size, self.products), self.left = found[0], np.concatenate(found[1 : 1 + len(left)])
+        return size, [column for _, column in found[1 + len(left) :]]
 
     def coefficients(self) -> Floats:
-        """Products of v with the rows, which came with it."""
-        return self._products
+        """Products of v with the rows."""
+        if self.parts:
+            self._pass()
+        return self.products
 
     def subtract(self, part: Floats) -> Floats:
-        """What is left of v without the rows times coefficients."""
-        pairs = zip(self.rows.keys, self.begun)
-        made = self.named("orthogonalise", [(partial(remainder, part), *keys) for keys in pairs])
-        found, self.begun = self.rows.begin({**self.begun, **made}, list(made), list(made))
-        self._add_up(found)
-        return np.concatenate([v for v, _ in found])
+        """What is left of v without the rows times these coefficients, with which it came."""
+        self.parts = [*self.parts, part]
+        return self.left
 
     def grown(self, size: float) -> WorkerRows:
         """The rows with what is left, divided by its norm, behind them."""
-        return self.rows.grown(0, size, self.begun)
+        return self.rows.made(partial(with_remainder, self.parts, size), self.graph)
 
     def kept(self, columns: WorkerRows) -> WorkerRows:
         """Columns with this one behind them."""
-        after, column = columns.grown(1, 1.0, self.columns), np.concatenate(self.column)
+        after, column = columns.made(with_column, self.graph), np.concatenate(self.column)
         after.last = column
         if "sizes" in vars(columns):
             after.sizes = np.append(columns.sizes, scaled_norm(column))
@@ -288,25 +329,73 @@ def whole_column(lines: Lines, rows: Range, *tiles: list[Floats]) -> tuple[Float
     return rows.weighted(column)[0], column[0]
 
 
-def projected(stack: Stack, column: tuple[Floats, Floats]) -> tuple[float, Floats]:
-    """The norm of a column, and its products with the rows of a stack by pieces."""
+def taken(parts: list[Floats], stack: Stack, column: tuple[Floats, Floats]) -> Floats:
+    """What is left of a column after passes with these coefficients."""
+    v = column[0]
+    for part in parts:
+        v = v - part @ stack.rows
+    return v
+
+
+def projected(parts: list[Floats], stack: Stack, column: tuple[Floats, Floats]) -> tuple[float, Floats]:
+    """The norm of what is left of a column, and its products with the rows of a stack by pieces."""
     with one_thread():
-        return scaled_norm(column[0]), piece_products(stack.rows, column[0])
+        v = taken(parts, stack, column)
+        return scaled_norm(v), piece_products(stack.rows, v)
 
 
-def remainder(part: Floats, stack: Stack, before: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """What is left of a column without the rows times coefficients, and its products with the rows."""
+def added_products(found: list[tuple[float, Floats]]) -> tuple[float, Floats]:
+    """The norm of a vector, which is compared and nothing else, and its products with all rows."""
+    sizes, products = zip(*found)
+    return scaled_norm(np.array(sizes)), added_pieces(np.concatenate(products))
+
+
+def remainder(
+    parts: list[Floats], stack: Stack, column: tuple[Floats, Floats], sums: tuple[float, Floats]
+) -> Floats:
+    """What is left of a column after one more pass."""
     with one_thread():
-        v = before[0] - part @ stack.rows
-        return v, piece_products(stack.rows, v)
+        return taken([*parts, sums[1]], stack, column)
 
 
-def grown_stack(at: int, size: float, stack: Stack, told: tuple[Floats, Floats]) -> Stack:
-    """A stack with one more row, divided by its size."""
-    return stack.extend((told[at] / size)[None])
+def with_remainder(parts: list[Floats], size: float, stack: Stack, column: tuple[Floats, Floats]) -> Stack:
+    """A stack with one more row: what is left of a column, divided by its size."""
+    with one_thread():
+        return stack.extend((taken(parts, stack, column) / size)[None])
+
+
+def with_column(stack: Stack, column: tuple[Floats, Floats]) -> Stack:
+    """A stack with a column as it is."""
+    return stack.extend(column[1][None])
 
 
 def call(fn: Callable[[Stack], Any], stack: Stack) -> Any:
     """What a function makes of a stack."""
     with one_thread():
         return fn(stack)
+
+
+def beside(what: Any, stack: Stack) -> Any:
+    """What was sent, on the worker that has a stack."""
+    return what
+
+
+def looked(descents: list[Descent], starts: list[Any], stack: Stack, samples: list[Samples]) -> list[Any]:
+    """The sums of a range that descents ask for; one that is done asks for none."""
+    with one_thread():
+        parts = zip(descents, starts, samples)
+        return [None if descent.done else descent.look(z, stack.rows, some) for descent, z, some in parts]
+
+
+def decided(descents: list[Descent], told: list[Any]) -> list[Descent]:
+    """The descents after a look at all ranges."""
+    with one_thread():
+        return [was if was.done else was.after(list(sums)) for was, sums in zip(descents, zip(*told))]
+
+
+def ended(descents: list[Descent], starts: list[Any], stack: Stack) -> list[Floats] | None:
+    """The predictions of a range, once all descents are done."""
+    if not all(descent.done for descent in descents):
+        return None
+    with one_thread():
+        return [descent.end(z, stack.rows) for descent, z in zip(descents, starts)]

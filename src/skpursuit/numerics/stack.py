@@ -33,12 +33,17 @@ class Rows:
     sizes: Any  # their norms
     take: Any  # (which): some of the rows
     scaled: Any  # (factors): the rows times factors
-    combined: Any  # (weights): the sum of rows times weights of shape (k,) or (k, m), of shape (n,) or (n, m)
+    combinations: Any  # (list of weights): for each of shape (k,) or (k, m) the sum of rows times weights
     sums: Any  # (fn, *by_number): sums of fn(rows, *by_number), a tuple of arrays, over ranges of n
+    descend: Any  # (descents, samples, starts): ends of `Descent`s (`fit/descent.py`), and predictions there
 
     def first(self, size: int) -> Any:
         """The first rows alone."""
         return self.take(slice(size))
+
+    def combined(self, weights: np.ndarray) -> np.ndarray:
+        """The sum of rows times weights of shape (k,) or (k, m), of shape (n,) or (n, m)."""
+        return self.combinations([weights])[0]
 
     def correlated(self, v: np.ndarray) -> np.ndarray:
         """Products of the rows with v of shape (n,) or (n, m)."""
@@ -93,12 +98,25 @@ class Stack(Rows):
     def scaled(self, factors: np.ndarray) -> Stack:
         return Stack(self.rows * factors[:, None], limit=self.limit)
 
-    def combined(self, weights: np.ndarray) -> np.ndarray:
-        return (weights.T @ self.rows).T
+    def combinations(self, weights: list[np.ndarray]) -> list[np.ndarray]:
+        return [(some.T @ self.rows).T for some in weights]
 
     def sums(self, fn: Callable[..., tuple[np.ndarray, ...]], *by_number: Any) -> tuple[np.ndarray, ...]:
         ranges = row_ranges(self.rows.shape[1])
         return added([fn(self.rows[:, part], *cut(by_number, part)) for part in ranges])
+
+    def descend(
+        self, descents: list[Any], samples: list[Any], starts: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        ends = [self._descended(*one) for one in zip(descents, samples, starts)]
+        return [descent for descent, _ in ends], [z for _, z in ends]
+
+    def _descended(self, descent: Any, samples: Any, z: Any) -> tuple[Any, np.ndarray]:
+        ranges = row_ranges(self.rows.shape[1])
+        parts = [(*cut((z,), part), self.rows[:, part], samples.part(part)) for part in ranges]
+        while not descent.done:
+            descent = descent.after([descent.look(*part) for part in parts])
+        return descent, np.concatenate([descent.end(z, rows) for z, rows, _ in parts])
 
 
 def row_ranges(n: int) -> list[slice]:

@@ -11,7 +11,7 @@ of the design. The objective is a sum over rows: the penalty beside it is ridge 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,25 +19,24 @@ import numpy as np
 
 from skpursuit.data import Design, rows_that_count
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.sums import dot, scaled_norm
-from skpursuit.problem.losses import Loss, Squared, as_loss
+from skpursuit.numerics.sums import scaled_norm
+from skpursuit.problem.losses import Loss, as_loss
+from skpursuit.problem.samples import Samples, scaled_rows
 from skpursuit.problem.score import Absolute, Group, Score
 from skpursuit.problem.targets import checked_targets, checked_weights
 
 
-@dataclass(frozen=True)
-class Problem:
+@dataclass(frozen=True, kw_only=True)
+class Problem(Samples):
     """Minimise sum_i weight_i * loss(y_i, x_i . w) + (penalty / 2) ||w||^2; all weights are positive.
 
-    Weights of squared loss are already in the design, and rows of weight zero are not in it.
+    Weights of squared loss are already in the design, and rows of weight zero are not in it. The `value` of a
+    problem is the objective without the penalty.
 
     `targets` is the trailing shape of predictions: () for one target, (m,) for several.
     """
 
     design: Design
-    y: Floats
-    loss: Loss
-    weights: Floats | None = None
     score: Score = field(default_factory=Absolute)
     targets: tuple[int, ...] = ()
     penalty: float = 0.0
@@ -47,31 +46,12 @@ class Problem:
         """Whether the loss is squared, so that least squares and Gram columns apply."""
         return self.loss.quadratic
 
-    def value(self, z: Floats) -> float:
-        """The objective at predictions z, without the penalty; +inf where the loss overflows."""
-        with np.errstate(over="ignore"):
-            if type(self.loss) is Squared:
-                r = z - self.y
-                return 0.5 * dot(r.ravel(), r.ravel())
-            losses = self.loss.value(self.y, z)
-            return float(np.sum(losses if self.weights is None else _scaled(losses, self.weights)))
-
-    def residual(self, z: Floats) -> Floats:
-        """The residual r such that X^T r is the gradient."""
-        if type(self.loss) is Squared:
-            return z - self.y
-        r = self.loss.residual(self.y, z)
-        return r if self.weights is None else _scaled(r, self.weights)
-
-    def curvature(self, z: Floats) -> Floats:
-        """Second derivatives of the weighted losses."""
-        c = self.loss.curvature(self.y, z)
-        return c if self.weights is None else _scaled(c, self.weights)
-
-    def majorant(self, z: Floats) -> Floats | None:
-        """Curvature of a parabola above the losses that touches them at z; None where the loss has none."""
-        c = self.loss.majorant(self.y, z)
-        return c if c is None or self.weights is None else _scaled(c, self.weights)
+    @cached_property
+    def fitted_apart(self) -> list[Samples]:
+        """The samples by targets, which are fitted one by one, or of all targets that a loss couples."""
+        if self.targets and not self.loss.couples_targets:
+            return [self.target(t) for t in range(*self.targets)]
+        return [self.part(slice(None))]
 
     def penalties(self, columns: Indices) -> Floats:
         """The penalty of each of some columns: zero for the constant one."""
@@ -83,15 +63,6 @@ class Problem:
             return objective
         with np.errstate(over="ignore", under="ignore"):
             return objective + 0.5 * float(np.sum(self.penalties(columns) * (coef * coef).T))
-
-    def single_targets(self) -> list[Problem]:
-        """One problem for each target, for losses that do not couple them."""
-        return [
-            replace(
-                self, y=np.ascontiguousarray(y), loss=self.loss.for_target(t), targets=(), score=Absolute()
-            )
-            for t, y in enumerate(self.y.T)
-        ]
 
     @cached_property
     def size(self) -> float:
@@ -129,10 +100,6 @@ class Problem:
         return float(self.design.norms(0).max())
 
 
-def _scaled(values: Floats, weights: Floats) -> Floats:
-    return values * (weights if values.ndim == 1 else weights[:, None])
-
-
 def make_problem(
     design: Design, y: Any, loss: str | Loss, sample_weight: Any = None, ridge: float = 0.0
 ) -> Problem:
@@ -146,6 +113,7 @@ def make_problem(
     penalty = float(ridge) * float(len(y) if weights is None else weights.sum())
     if weights is not None and loss.quadratic:
         root = np.sqrt(weights)
-        design, y, weights = design.with_view(design.view.then(root=root)), _scaled(y, root), None
+        design, y, weights = design.with_view(design.view.then(root=root)), scaled_rows(y, root), None
     targets = loss.outputs(y)
-    return Problem(design, y, loss, weights, Group() if targets else Absolute(), targets, penalty)
+    score = Group() if targets else Absolute()
+    return Problem(y, loss, weights, design=design, score=score, targets=targets, penalty=penalty)

@@ -112,16 +112,17 @@ class Certified(Selector):
         return settle(design, query, Estimate(*design.codes().estimate(query.r)), codes=codes)
 
     def price(self, design: Design, expect: Expect) -> float:
-        if not design.has_codes:
-            return inf
         (n, d), targets = design.shape, expect.targets
+        fine = self._fine(design, expect)
+        if not (design.has_codes and design.store.has_room((1 + fine) * n * d)):
+            return inf
         planes = 1 + expect.asks_many  # of bytes
         read, alone = targets * n * d * planes * PRICES.codes, expect.y is not None and not expect.asks_many
         if alone and targets == 1 and expect.roundings is not None and not self.delta:
             read = n * d * (PRICES.codes / SERVES + PRICES.path)  # to guess, and to prove
         elif alone and codes_pay(design, targets, expect.visits / 2):
             read = min(read, n * d * PRICES.ahead + expect.visits / 2 * d * targets * PRICES.axpy)
-        build = PRICES.build + PRICES.fine * self._fine(design, expect)
+        build = PRICES.build + PRICES.fine * fine
         return codes_seconds(design, expect.steps, build, read, None in design.store.kept.codes)
 
     def nbytes(self, design: Design) -> int:

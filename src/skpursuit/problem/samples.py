@@ -1,0 +1,77 @@
+"""Samples: targets with a loss and weights, and what these make of predictions.
+
+A loss sees predictions alone, sample by sample. So values, slopes and curvatures of some rows need nothing
+but the targets and weights of these rows: a part of the samples is samples again, on a worker of a cluster
+too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.sums import dot
+from skpursuit.problem.losses import Loss, Squared
+
+BLOCK = 2**13  # samples that losses are made of at a time
+Elementwise = Callable[[Floats, Floats], Floats]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Targets y, the loss of predictions of them, and positive weights of the samples, if they have some."""
+
+    y: Floats
+    loss: Loss
+    weights: Floats | None = None
+
+    def part(self, rows: Any) -> Samples:
+        """Some of the samples."""
+        return Samples(self.y[rows], self.loss, None if self.weights is None else self.weights[rows])
+
+    def target(self, t: int) -> Samples:
+        """One of several targets, for losses that do not couple them."""
+        return Samples(np.ascontiguousarray(self.y[:, t]), self.loss.for_target(t), self.weights)
+
+    def value(self, z: Floats) -> float:
+        """The sum of the losses at predictions z; +inf where the loss overflows."""
+        with np.errstate(over="ignore"):
+            if type(self.loss) is Squared:
+                r = z - self.y
+                return 0.5 * dot(r.ravel(), r.ravel())
+            return float(np.sum(self._weighted(self._each(self.loss.value, z))))
+
+    def residual(self, z: Floats) -> Floats:
+        """The residual r such that X^T r is the gradient."""
+        if type(self.loss) is Squared:
+            return z - self.y
+        return self._weighted(self._each(self.loss.residual, z))
+
+    def curvature(self, z: Floats) -> Floats:
+        """Second derivatives of the weighted losses."""
+        return self._weighted(self._each(self.loss.curvature, z))
+
+    def majorant(self, z: Floats) -> Floats | None:
+        """Curvature of a parabola above the losses that touches them at z; None where the loss has none."""
+        if self.loss.majorant(self.y[:1], z[:1]) is None:
+            return None
+        return self._weighted(self._each(cast(Elementwise, self.loss.majorant), z))
+
+    def _each(self, fn: Elementwise, z: Floats) -> Floats:
+        """A function of targets and predictions, made by blocks whose temporary arrays stay in the cache."""
+        if len(z) <= BLOCK:
+            return fn(self.y, z)
+        parts = (slice(start, start + BLOCK) for start in range(0, len(z), BLOCK))
+        return np.concatenate([fn(self.y[part], z[part]) for part in parts])
+
+    def _weighted(self, values: Floats) -> Floats:
+        return values if self.weights is None else scaled_rows(values, self.weights)
+
+
+def scaled_rows(values: Floats, factors: Floats) -> Floats:
+    """Values of shape (n,) or (n, m) times a factor for each of n rows."""
+    return values * (factors if values.ndim == 1 else factors[:, None])
