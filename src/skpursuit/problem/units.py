@@ -110,10 +110,7 @@ def scaled_ridge(ridge: float, exponent: int) -> float:
 
 
 def choose_units(problem: Problem, solver: Any) -> Units:
-    """Units in which the sizes of X, y and predictions are ordinary.
-
-    If X has one y has one too: products of the small columns of X / 2^x with a small y would be zero.
-    """
+    """Units in which X, y and predictions are ordinary; X has none alone, or products with y may vanish."""
     design, columns = problem.design, 0
     if not all(is_ordinary(size) for size in design.size_range):  # cheap bounds leave it open
         widest = float(design.norms(0)[: design.constant].max())
