@@ -111,11 +111,11 @@ def scaled_ridge(ridge: float, exponent: int) -> float:
 
 def choose_units(problem: Problem, solver: Any) -> Units:
     """Units in which X, y and predictions are ordinary; X has none alone, or products with y may vanish."""
-    design, columns = problem.design, 0
+    design, columns, reach = problem.design, 0, solver.reach(problem)
     if not all(is_ordinary(size) for size in design.size_range):  # cheap bounds leave it open
         widest = float(design.norms(0)[: design.constant].max())
         columns = 0 if is_ordinary(widest) else power_of(widest)
-    return Units(columns, _exponent_of_targets(problem, solver.reach(problem), columns != 0), design.constant)
+    return Units(columns, _exponent_of_targets(problem, reach, columns != 0), design.constant)
 
 
 def _exponent_of_targets(problem: Problem, reach: int | None, always: bool) -> int:
