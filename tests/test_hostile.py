@@ -1,13 +1,20 @@
 """A few of the cases of benchmarks/hostile.py, whose references are in long double."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from skpursuit import OMP, Status, minimize
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import hostile
+from hostile_cases import programs, replays
+from hostile_cases.reference import Reference
+from hostile_cases.tables import Table
 
 FIRST, CASES, GROUP = 100, 150, 10
 
@@ -33,3 +40,24 @@ def test_a_child_that_dies_is_one_failure(monkeypatch):
     monkeypatch.setattr(hostile, "child_command", lambda *_: [sys.executable, "-c", "import os; os.abort()"])
     outcomes = list(hostile.outcomes(3, 5, None, None))
     assert [(o["seed"], o["wrong"][0][0]) for o in outcomes] == [(3, "crash"), (4, "crash")]
+
+
+def positive_run(X, y):
+    """A reference and a positive pursuit of all columns."""
+    return Reference(Table(X, y)), minimize(X, y, OMP(X.shape[1], positive=True, forced=range(X.shape[1])))
+
+
+def test_lost_digits_are_judged_by_the_size_of_coefficients():
+    """The rows are well conditioned; the columns, of which there are more, can cancel each other."""
+    X = np.array([[1e12, -1e12, 1.0, 0.0], [1.0, 1.0, 0.0, 1.0]])
+    ref, result = positive_run(X, np.array([1.0, 1.0]))
+    lost = replace(result, status=Status.INCONSISTENT)
+    assert programs.lost_its_way(ref, replace(lost, coef=np.array([0.5, 0.5, 0.0, 0.0]))) == []
+    assert programs.lost_its_way(ref, replace(lost, coef=np.array([0.0, 0.0, 1.0, 1.0]))) != []
+
+
+def test_a_non_negative_fit_of_zeros_is_judged():
+    X = np.array([[1.0, 2.0, 1.0], [0.0, 0.0, 1.0]])
+    ref, result = positive_run(X, np.zeros(2))
+    assert replays.cone(ref, result, [0, 1, 2]) == []
+    assert replays.cone(ref, replace(result, coef=np.array([0.0, 1e-3, 0.0])), [0, 1, 2]) != []

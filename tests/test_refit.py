@@ -73,6 +73,37 @@ def test_positive_is_non_negative_least_squares_on_the_support(trial):
     np.testing.assert_allclose(full.coef, nnls(X, y)[0], atol=1e-8)
 
 
+def test_positive_fits_have_the_same_bits_in_all_units_of_the_columns():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(2, 20)), int(rng.integers(2, 50))
+        X, y, powers = rng.standard_normal((n, d)), rng.standard_normal(n), rng.integers(-30, 31, d)
+        solver = OMP(d, positive=True, forced=range(d))
+        expected, found = minimize(X, y, solver).coef, minimize(np.ldexp(X, powers), y, solver).coef
+        np.testing.assert_array_equal(np.ldexp(found, powers), expected)
+
+
+def far_means(seed, n, d, most):
+    """Columns with means up to 10^most, nearly all parallel to the constant; d > n, so they depend."""
+    rng = np.random.default_rng(seed)
+    means = 10.0 ** rng.uniform(0, most, d) * rng.choice([-1.0, 1.0, 0.0], d)
+    return rng.standard_normal((n, d)) + means, rng.standard_normal(n)
+
+
+def test_positive_fits_prefer_columns_that_gain_to_large_ones():
+    """Large columns cancel each other, and of the sum of theirs float64 keeps too few digits."""
+    runs = [minimize(*far_means(seed, 18, 48, 12.5), OMP(48, positive=True)) for seed in range(20)]
+    assert sum(run.status.ok for run in runs) >= 8
+
+
+@pytest.mark.parametrize(("seed", "n", "d", "most"), [(187, 24, 48, 12.5), (544, 24, 60, 11.0)])
+def test_positive_fits_end_however_often_columns_come_and_go(seed, n, d, most):
+    X, y = far_means(seed, n, d, most)
+    result = minimize(X, y, OMP(d, positive=True))
+    assert (result.coef >= 0).all()
+    assert result.objective < 1e-9 * (y @ y)
+
+
 def test_forced_columns_come_first_and_stay():
     X, y = RNG.standard_normal((30, 12)), RNG.standard_normal(30)
     result = minimize(X, y, OMP(n_nonzero_coefs=5, forced=[7, 2]))

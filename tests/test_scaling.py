@@ -200,6 +200,16 @@ def test_operators_are_scaled_too(scale):
     np.testing.assert_allclose(got.coef * scale, wanted.coef, rtol=1e-6)
 
 
+@pytest.mark.parametrize("selector", ["exact", "certified", "gram"])
+def test_small_columns_beside_huge_ones_are_found_for_a_small_target(selector):
+    rng, powers = np.random.default_rng(0), np.array([110, 160, 470, -350])
+    Z, v = rng.standard_normal((58, 4)), rng.standard_normal(58)
+    result = minimize(np.ldexp(Z, powers), np.ldexp(v, -320), OMP(4), selector)
+    assert sorted(result.support.tolist()) == [0, 1, 2, 3]
+    expected = np.linalg.lstsq(Z, v)[0]
+    np.testing.assert_allclose(np.ldexp(result.coef, powers + 320), expected, rtol=1e-9)
+
+
 def test_a_ridge_that_leaves_nothing_is_refused():
     X, y = made(np.random.default_rng(0), "logistic")
     with pytest.raises(ValueError, match="too large beside numbers"):

@@ -101,15 +101,24 @@ def omp_squared(ref, result, solver, k):
 
 def cone(ref, result, told):
     """A support with columns that depend on each other: its fit is that of non-negative least squares."""
-    from scipy.optimize import nnls
-
-    sizes = np.array([norm(ref.A[:, j]) for j in told])
-    size = norm(ref.b)
-    best = size * nnls((ref.A[:, told] / sizes).astype(float), (ref.b / size).astype(float))[1]
+    _, best = cone_fit(ref.A[:, told], ref.b)
     left, rounding = norm(ref.A @ result.coef.astype(LD) - ref.b), 2 * coef_rounding(ref, result)
-    if (result.coef < 0).any() or left > best * (1 + 1e-9) + 1e-7 * size + rounding:
+    if (result.coef < 0).any() or left > best * (1 + 1e-9) + 1e-7 * norm(ref.b) + rounding:
         return [("fit", f"residual norm {float(left):.9g}, non-negative least squares has {float(best):.9g}")]
     return []
+
+
+def cone_fit(A, b):
+    """Non-negative least squares by scipy: coefficients and the norm of the residual.
+
+    Columns and b are divided by powers of two, so that float64 holds them; a zero stays one.
+    """
+    from scipy.optimize import nnls
+
+    powers, power = (np.frexp(np.abs(part).max(axis=0))[1] for part in (A, b))
+    units, target = np.ldexp(A, -powers).astype(float), np.ldexp(b, -power).astype(float)
+    w, left = nnls(units, target, maxiter=100 * len(powers))
+    return np.ldexp(w.astype(LD), power - powers), np.ldexp(LD(left), power)
 
 
 def weighted_back(ref, residual):
@@ -138,18 +147,15 @@ def fitted(ref, span, support, positive=False):
 
 def non_negative(ref, span, slack):
     """The non-negative fit by scipy, whose rounding is taken as a hundred times that of the free one."""
-    from scipy.optimize import nnls
-
-    A = np.array([x / norm(x) for x in span.columns]).T
-    size = norm(ref.b)
-    w, _ = nnls(A.astype(float), (ref.b / size).astype(float))
+    A = np.array(span.columns).T
+    w, _ = cone_fit(A, ref.b)
     # Fit again in long double on what scipy left in.
     part = Span(ref.n)
     for i in np.flatnonzero(w > 0):
         part.add(A[:, i])
     z, v = part.fit(ref.b)
     if (v < 0).any():
-        return A @ w.astype(LD) * size, LD(1e-9) * size
+        return A @ w, LD(1e-9) * norm(ref.b)
     return z, 100 * slack
 
 
@@ -387,7 +393,7 @@ def frank_wolfe(ref, result, solver):
 
 
 def condition(X):
-    """Of columns scaled to unit norm; infinite where one is zero."""
+    """Of columns scaled to unit norm, or of the rows where those are fewer; infinite where one is zero."""
     sizes = np.sqrt((X * X).sum(axis=0))
     if not X.shape[1] or not (sizes > 0).all():
         return 1.0 if not X.shape[1] else np.inf

@@ -86,13 +86,16 @@ def solve(factor: Factor) -> Floats:
 
 
 def non_negative(R: Floats, b: Floats, penalties: Floats) -> Floats:
-    """The w >= 0 with the least ||R w - b||^2 + sum of penalties w^2."""
+    """The w >= 0 with the least ||R w - b||^2 + sum of penalties w^2, whatever the units of the columns."""
     from scipy.optimize import nnls
 
-    size = np.abs(b).max() or 1.0
     if penalties.any():
         R, b = np.vstack([R, np.diag(np.sqrt(penalties))]), np.append(b, np.zeros(len(penalties)))
-    return nnls(R, b / size)[0] * size
+    powers, power = (np.frexp(np.abs(part).max(axis=0))[1] for part in (R, b))
+    # SciPy takes in the column of the largest gradient, which in the units of X is a large column. It gives
+    # up after 3 changes a column by default; near-dependent columns come and go more often.
+    w, _ = nnls(np.ldexp(R, -powers), np.ldexp(b, -power), maxiter=100 * len(powers))
+    return np.ldexp(w, power - powers)
 
 
 def solve_packed(R: Floats, b: Floats) -> Floats:

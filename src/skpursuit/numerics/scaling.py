@@ -35,13 +35,13 @@ def power_of(size: float) -> int:
     return max(-MOST_POWER, min(MOST_POWER, frexp(size)[1]))
 
 
-def power_of_both(size: float, power: int | None) -> int | None:
+def power_of_both(size: float, power: int | None, always: bool = False) -> int | None:
     """The power of two by which to divide numbers of one size and, if given, others of size 2^power.
 
-    0 where both are ordinary. Half-way between the two otherwise, so that neither square is lost; None where
-    they are too far apart for that.
+    0 where both are ordinary, unless `always`. Half-way between the two otherwise, so that neither square is
+    lost; None where they are too far apart for that.
     """
-    if is_ordinary(size) and (power is None or abs(power) < ORDINARY_POWER):
+    if not always and is_ordinary(size) and (power is None or abs(power) < ORDINARY_POWER):
         return 0
     if power is None:
         return power_of(size)

@@ -110,17 +110,16 @@ def scaled_ridge(ridge: float, exponent: int) -> float:
 
 
 def choose_units(problem: Problem, solver: Any) -> Units:
-    """Units in which the sizes of X, y and predictions are ordinary."""
-    design, columns = problem.design, 0
-    targets = _exponent_of_targets(problem, solver.reach(problem))
+    """Units in which X, y and predictions are ordinary; X has none alone, or products with y may vanish."""
+    design, columns, reach = problem.design, 0, solver.reach(problem)
     if not all(is_ordinary(size) for size in design.size_range):  # cheap bounds leave it open
         widest = float(design.norms(0)[: design.constant].max())
         columns = 0 if is_ordinary(widest) else power_of(widest)
-    return Units(columns, targets, design.constant)
+    return Units(columns, _exponent_of_targets(problem, reach, columns != 0), design.constant)
 
 
-def _exponent_of_targets(problem: Problem, reach: int | None) -> int:
-    """The power of two for y; `reach` is that of the predictions that a constraint allows."""
+def _exponent_of_targets(problem: Problem, reach: int | None, always: bool) -> int:
+    """The power of two for y; `reach` is that of predictions a constraint allows, `always` if X has one."""
     if problem.loss.scaled(0) is None:
         if power_of_both(0.0, reach) == 0:
             return 0
@@ -130,7 +129,7 @@ def _exponent_of_targets(problem: Problem, reach: int | None) -> int:
         )
     counted = problem.y if problem.weights is None else problem.y[problem.weights > 0]
     peak = float(np.abs(counted).max(initial=0.0))
-    exponent = power_of_both(peak, reach)
+    exponent = power_of_both(peak, reach, always)
     if exponent is None:
         raise ValueError(
             f"the constraint allows predictions of size 2^{reach}, but y is of size {peak:.2g}; "

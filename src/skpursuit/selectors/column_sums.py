@@ -26,8 +26,8 @@ from skpursuit.data.design import Design
 from skpursuit.data.grams import gram_column, gram_matrix
 from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.estimate import EPS, Estimate, outer_bound
-from skpursuit.numerics.finite import LEAST_WEIGHT, are_ordinary
+from skpursuit.numerics.estimate import EPS, LEAST, Estimate, outer_bound
+from skpursuit.numerics.finite import LEAST_WEIGHT, MOST, are_ordinary
 from skpursuit.numerics.stack import Stack
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.numerics.threads import helpers
@@ -85,9 +85,10 @@ class GramSums(ColumnSums):
         return self.design.product(self.y)
 
     @cached_property
-    def size(self) -> float:
-        """||y||."""
-        return scaled_norm(self.y.ravel(order="K"))
+    def ends(self) -> tuple[float, float]:
+        """||y||, and the size of the smallest column that is not zero."""
+        sizes = self.design.sizes
+        return scaled_norm(self.y.ravel(order="K")), float(sizes[sizes > 0].min(initial=MOST))
 
     def gradient(self, query: Query, memory: Memory) -> Known | None:
         at = query.at
@@ -109,7 +110,9 @@ class GramSums(ColumnSums):
             xtz = self._added(nothing, at.support, at.coef, query.score)
             roundings = len(at.support) + (self.roundings or 0.0)
         unit = self.design.unit + EPS * (roundings + 8)
-        error = outer_bound(4 * unit, sizes, self.size + reach)
+        # Coefficients multiply what Gram columns lost to underflow, and tiny columns have large ones.
+        (size, least), lost = self.ends, 4 * len(self.y) * (roundings + 1) * LEAST
+        error = outer_bound(4 * unit, sizes, size + reach, lost * min(MOST, 1.0 + reach / least))
         if xtz.ndim == 2:
             error = np.repeat(error[:, None], xtz.shape[1], axis=1)
         memory = {"xtz": xtz, "roundings": np.array(roundings), "reach": np.array(reach)}
