@@ -6,8 +6,10 @@ import pytest
 from skpursuit import OMP, Huber, as_design, datasets, minimize
 from skpursuit.fit.curvature import bend_of, derivatives
 from skpursuit.fit.descent import Descent
+from skpursuit.problem.losses import as_loss
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.problem.problem import make_problem
+from skpursuit.problem.samples import Samples
 
 
 @pytest.mark.parametrize("density", [0.2, 1.0])
@@ -29,6 +31,18 @@ def test_coupled_curvature_is_the_hessian_on_the_support(density, weighted):
     bend, _ = bend_of(found, np.full(k, 0.1))
     np.testing.assert_allclose(slope, A @ problem.residual(z), rtol=1e-9)
     np.testing.assert_allclose(bend.solve(g), expected, rtol=1e-9)
+
+
+def test_decisions_do_not_change_what_was_told():
+    """Sums are results of tasks on a cluster, and a task may be made again."""
+    rng = np.random.default_rng(0)
+    A, y = rng.standard_normal((4, 50)), np.sign(rng.standard_normal(50))
+    samples, zero = Samples(y, as_loss("logistic")), np.zeros(4)
+    descent = Descent(zero, zero, np.full(4, 0.1), 1e-15, True, 10)
+    told = [descent.look(None, A, samples)]
+    first, again = (descent.after(told).p for _ in range(2))
+    assert first.any()
+    np.testing.assert_array_equal(first, again)
 
 
 @pytest.mark.parametrize("scale", [1.0, 30.0])

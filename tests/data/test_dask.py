@@ -39,6 +39,7 @@ pd = pytest.importorskip("pandas")
 from skpursuit.data import dask_cluster, dask_store  # noqa: E402
 from skpursuit.data.dask_cluster import ClusterError  # noqa: E402
 from skpursuit.fit import worker_rows  # noqa: E402
+from skpursuit.fit.descent import Descent  # noqa: E402
 from skpursuit.fit.worker_rows import WorkerRows  # noqa: E402
 from skpursuit.numerics import stack  # noqa: E402
 
@@ -324,7 +325,7 @@ def test_a_fit_that_takes_several_trips(monkeypatch, trips):
     X, y = targets("poisson")
     solver, lazy, found = OMP(n_nonzero_coefs=8), da.from_array(X, chunks=(1700, 150)), {}
     for looks in (1, 4):
-        monkeypatch.setattr(worker_rows, "LOOKS", (looks, looks))
+        monkeypatch.setattr(worker_rows, "LOOKS_NEAR", looks)
         before = trips["rows"]
         with cluster(2):
             result = minimize(as_design(lazy, memory_limit="1MiB"), y, solver, "exact", "poisson")
@@ -332,6 +333,22 @@ def test_a_fit_that_takes_several_trips(monkeypatch, trips):
         trips[looks] = trips["rows"] - before
     assert found[1] == found[4]
     assert trips[1] > trips[4]
+
+
+@pytest.mark.usefixtures("_few_ranges")
+def test_a_long_fit_on_workers_is_not_taken_for_a_stuck_one(monkeypatch):
+    X, y = targets("logistic")
+    plain, whole = Descent.look, minimize(X, y, OMP(n_nonzero_coefs=5), "exact", "logistic")
+
+    def slow_look(*given):
+        time.sleep(0.1)
+        return plain(*given)
+
+    with cluster(1), dask.config.set({"skpursuit.deadline": 1.0}):
+        design = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
+        monkeypatch.setattr(Descent, "look", slow_look)  # five ranges, and three looks or more in a trip
+        found = minimize(design, y, OMP(n_nonzero_coefs=5), "exact", "logistic")
+    assert found.coef.tobytes() == whole.coef.tobytes()
 
 
 def test_columns_that_depend_on_a_basis_on_workers():
@@ -589,6 +606,9 @@ def test_a_cluster_is_empty_after_slow_trips(monkeypatch):
     try:
         with cluster(2) as client:
             minimize(lazy, y, OMP(n_nonzero_coefs=4), "exact")
+            small = da.from_array(np.tile(X, (20, 1)), chunks=(4000, 150))
+            minimize(as_design(small, memory_limit="1MiB"), np.tile(y, 20), OMP(5), "exact", "huber")
+            del small
             began = time.monotonic()
             while client.cluster.scheduler.tasks and time.monotonic() < began + 10:
                 time.sleep(0.05)

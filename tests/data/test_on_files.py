@@ -380,6 +380,15 @@ def test_auto_needs_no_codes_where_there_is_no_room_for_them(tmp_path, monkeypat
     assert not design.store._spills
 
 
+def test_codes_that_are_there_need_no_room(tmp_path):
+    X, y = big_problem()
+    design = as_design(save(tmp_path / "x", X), memory_limit="4MB", codes=None)
+    expect = Expect(steps=15, visits=15)
+    before = Certified().price(design, expect)
+    minimize(design, y, OMP(n_nonzero_coefs=3), "certified")
+    assert Certified().price(design, expect) < before < np.inf
+
+
 def test_a_run_goes_on_from_its_checkpoint_with_its_codes(tmp_path):
     X, y = big_problem()
     path = save(tmp_path / "x", X)

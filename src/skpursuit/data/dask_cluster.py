@@ -66,10 +66,10 @@ class Cluster:
         """Results of tasks in their order."""
         yield from self.bring(self._start(graph, keys) if keys else [])
 
-    def bring(self, begun: list[Any]) -> Iterator[Any]:
-        """Results of tasks that were begun."""
+    def bring(self, begun: list[Any], on_the_way: list[Any] | None = None) -> Iterator[Any]:
+        """Results of tasks that were begun; those on the way to them show that something moves."""
         self.trips += 1
-        yield from begun if self.client is None else self._brought(begun)
+        yield from begun if self.client is None else self._brought(begun, on_the_way or [])
 
     def _start(self, graph: Graph, keys: list[Any]) -> list[Any]:
         """Futures of these tasks; without a client their results."""
@@ -80,9 +80,9 @@ class Cluster:
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             return list(self.client.get(graph, keys, sync=False))
 
-    def _brought(self, futures: list[Any]) -> Iterator[Any]:
+    def _brought(self, futures: list[Any], on_the_way: list[Any]) -> Iterator[Any]:
         """Results in order; the size of the largest so far says how many are brought at a time."""
-        watch, largest, at = Watch(self.client, futures), BATCH_BYTES, 0
+        watch, largest, at = Watch(self.client, [*futures, *on_the_way]), BATCH_BYTES, 0
         while at < len(futures):
             batch = futures[at : at + max(1, BATCH_BYTES // largest)]
             with told():

@@ -24,7 +24,7 @@ from skpursuit.data.memory import MemoryLimit
 from skpursuit.data.progress import Meter
 from skpursuit.data.reads import Reads
 from skpursuit.data.recipes import Recipe, Stamp, check_same, naming
-from skpursuit.data.spill import Spill, Spilled
+from skpursuit.data.spill import HEADER, Spill, Spilled
 from skpursuit.data.store import Arguments, Keep, Place, Prices, TileStore, call, no_arguments
 from skpursuit.data.tile import Tile
 from skpursuit.numerics.arrays import Floats, Indices
@@ -92,9 +92,11 @@ class FileStore(TileStore):
         in_memory = self.limit.granted + nbytes <= self.limit.limit
         if in_memory or self.codes is None:
             return in_memory
-        folder = self.codes_folder or Path(tempfile.gettempdir(), "codes")
-        disk = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        return disk == folder or shutil.disk_usage(disk).free > nbytes  # there may be codes of an earlier fit
+        folder = (self.codes_folder or Path(tempfile.gettempdir())).absolute()
+        if any(folder.glob(f"*/{HEADER}")):  # codes of an earlier fit
+            return True
+        disk = next(path for path in (folder, *folder.parents) if path.exists())
+        return shutil.disk_usage(disk).free > nbytes
 
     # -- passes over the files --------------------------------------------------------------------------
 

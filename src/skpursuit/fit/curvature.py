@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.sums import PIECE
 from skpursuit.numerics.tuning import CURVATURES_HELD, GRAM_ENTRIES
 from skpursuit.problem.samples import Samples
 
@@ -37,11 +38,14 @@ class Bend:
         return p.reshape(g.T.shape).T
 
 
-def derivatives(samples: Samples, A: Floats, z: Floats, curved: str) -> tuple[Floats, ...]:
+def derivatives(samples: Samples, A: Floats, z: Floats, curved: str | None) -> tuple[Floats, ...]:
     """The gradient of the losses at z in the coefficients of the rows of A, and second derivatives.
 
-    Those are of the loss ("curvature"), of the parabola above it ("majorant"), or left out ("").
+    Those are of the loss ("curvature"), of the parabola above it ("majorant"), or left out (""); with None
+    the gradient is left out as well.
     """
+    if curved is None:
+        return ()
     r = samples.residual(z)
     if not curved:
         return (A @ r,)
@@ -53,7 +57,7 @@ def derivatives(samples: Samples, A: Floats, z: Floats, curved: str) -> tuple[Fl
 
 def weighted_gram(A: Floats, weights: Floats | None) -> tuple[Floats]:
     """A diag(weights) A^T, from so few samples at a time that weighted ones stay in the cache."""
-    step, total = max(1, GRAM_ENTRIES // len(A)), np.zeros((len(A), len(A)))
+    step, total = max(PIECE, GRAM_ENTRIES // len(A)), np.zeros((len(A), len(A)))
     room = np.empty((len(A), min(step, A.shape[1])))
     for start in range(0, A.shape[1], step):
         part = weighted = A[:, start : start + step]
@@ -117,6 +121,7 @@ def bend_of(H: Floats, penalty: Floats, is_majorant: bool = False) -> tuple[Bend
     a penalty the matrix is singular in that direction. There it gets the curvature of the square of their
     mean, which is zero where `centred` coefficients start, and so stays zero.
     """
+    H = H.copy()  # it may be the result of a Dask task, which must not change
     if H.ndim == 4:
         m, k = H.shape[:2]
         for i in np.flatnonzero(penalty == 0):

@@ -18,7 +18,6 @@ step to step while each gains at least a factor of 3, and comes with a look only
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +32,7 @@ FARTHEST = 2.0**20  # steps of a parabola above the loss that are tried at once
 CREEPING = 2.0**-26  # a step that gets nowhere
 EPS = float(np.finfo(np.float64).eps)
 HALVINGS = 60  # of a step before it is given up
-WHOLE = 0.25  # shorter steps show that curvature at z says little about the way to the minimum
+TRUSTED_STEP = 0.25  # shorter steps show that curvature at z says little about the way to the minimum
 
 
 class Point(NamedTuple):
@@ -44,8 +43,7 @@ class Point(NamedTuple):
     value: float
 
 
-@dataclass(frozen=True, eq=False)
-class Descent:
+class Descent(NamedTuple):
     """Where a descent is, and what it looks at next.
 
     Attributes
@@ -65,8 +63,9 @@ class Descent:
         The direction.
     step : float
         The next look is at w - step p.
-    curved : str
-        Second derivatives that come with the next look: "curvature", "majorant", or "" for none.
+    curved : str or None
+        Second derivatives that come with the gradient of the next look: "curvature", "majorant", or "" for
+        none. None: neither.
     bend : Bend or None
         Second derivatives that p was made of; `fresh` if they are those at w.
     trusted : bool
@@ -75,6 +74,8 @@ class Descent:
         What a whole step along p, and along the direction before, should gain, twice.
     best : Point or None
         The farthest step so far that still gained, while steps are doubled.
+    halvings : int
+        Of the step along p so far.
     done : bool
     """
 
@@ -88,7 +89,7 @@ class Descent:
     f: float = np.inf
     p: Any = None
     step: float = 0.0
-    curved: str = "curvature"
+    curved: str | None = "curvature"
     bend: Any = None
     fresh: bool = True
     trusted: bool = True
@@ -110,13 +111,13 @@ class Descent:
         change = self.w - self.origin
         if z is not None and not change.any():
             return z
-        added = (change.T @ A).T
-        return added if z is None else z + added
+        moved = (change.T @ A).T
+        return moved if z is None else z + moved
 
     def look(
         self, z: Floats | None, A: Floats, samples: Samples
     ) -> tuple[float, float, float, tuple[Floats, ...]]:
-        """The value at w - step p; the largest change along p, and prediction of w; derivatives."""
+        """The value at w - step p; the largest change by p and prediction of w (of a step); derivatives."""
         z, sizes = self.end(z, A), (0.0, 0.0)
         if self.step:
             dz = (self.p.T @ A).T
@@ -129,22 +130,22 @@ class Descent:
     def after(self, told: list[tuple[float, float, float, tuple[Floats, ...]]]) -> Descent:
         """The descent after looks at all ranges."""
         values, changes, sizes, found = zip(*told)
-        value, (g, *H) = float(np.add.reduce(values)), added(list(found))
-        point = Point(self.step, value + self._felt(self.step), value)
+        value, sums = float(np.add.reduce(values)), added(list(found))
+        point = Point(self.step, value + self._penalty_at(self.step), value)
         if not self.step:
-            return replace(self, value=value, f=point.f)._turned(g, *H)
+            return self._replace(value=value, f=point.f)._turned(*sums)
         if max(changes) <= EPS * max(sizes):  # lost in rounding, as where residuals vanish
-            return replace(self, done=True)
+            return self._replace(done=True)
         if self.best is None and not (self.bend.is_majorant and self.halvings == 0):
-            return self._judged(point, g, *H)
+            return self._judged(point, *sums)
         # A parabola above the loss bends more than the loss: longer steps are tried while they gain.
         if self.best is None or point.f < self.best.f:
             if self.step < FARTHEST:
-                return replace(self, best=point, step=2 * self.step)
+                return self._replace(best=point, step=2 * self.step)
             return self._judged(point)
         return self._judged(self.best)
 
-    def _felt(self, step: float) -> float:
+    def _penalty_at(self, step: float) -> float:
         """The penalty at w - step p."""
         w = self.w - step * self.p if step else self.w
         return 0.5 * float(np.sum(self.penalty * (w * w).T))
@@ -154,12 +155,11 @@ class Descent:
         step = point.step
         if not point.f <= self.f - 1e-4 * step * self.decrement:
             if self.halvings + 1 < HALVINGS:
-                return replace(self, step=0.5 * step, halvings=self.halvings + 1, best=None, curved="")
+                return self._replace(step=0.5 * step, halvings=self.halvings + 1, best=None, curved="")
             point, step, found = Point(0.0, self.f, self.value), 0.0, ()
-        trusted = step >= WHOLE or not self.trusted
+        trusted = step >= TRUSTED_STEP or not self.trusted
         keep = step > 0 and self.decrement <= 0.3 * self.last and trusted and not self.bend.is_majorant
-        now = replace(
-            self,
+        now = self._replace(
             w=self.w - step * self.p if step else self.w,
             value=point.value,
             f=point.f,
@@ -171,8 +171,8 @@ class Descent:
             left=self.left - 1,
         )
         creeps = step < CREEPING and self.fresh and not (self.trusted and self.has_majorant)
-        if creeps or not now.left:
-            return replace(now, done=True)
+        if creeps or now.left <= 0:
+            return now._replace(done=True)
         known = len(found) == (1 if keep else 2) and (keep or now.curved == self.curved)
         return now._turned(*found) if known else now
 
@@ -182,21 +182,20 @@ class Descent:
         if bend is None:
             bend, damping = bend_of(H, self.penalty, self.curved == "majorant")
             if damping and self.has_majorant and not bend.is_majorant:
-                return replace(self, step=0.0, curved="majorant")
+                return self._replace(step=0.0, curved="majorant")
         g = g + (self.penalty * self.w.T).T
         p = bend.solve(g)
         decrement = float(np.sum(g * p))
         if not decrement > self.precision * max(abs(self.f), NEARLY_ZERO):
-            return replace(self, done=True)
-        again = decrement > 0.3 * self.last and not bend.is_majorant
-        return replace(
-            self,
+            return self._replace(done=True)
+        again = "curvature" if decrement > 0.3 * self.last else ""
+        return self._replace(
             bend=bend,
             fresh=fresh,
             p=p,
             decrement=decrement,
             step=1.0,
-            curved="curvature" if again else "",
+            curved=None if bend.is_majorant else again,
             best=None,
             halvings=0,
         )

@@ -69,7 +69,7 @@ def refit_least_squares(problem: Problem, state: State, support: Indices) -> Sta
             return None
         rest = rest - np.multiply.outer(factor.last, factor.b[-1])
     coef = solve(factor)
-    z, factor = factor.predicted(coef)
+    z = factor.Q.combined(factor.triangle() @ coef)
     return State(support, coef, z, problem.value(z), factor=factor)
 
 

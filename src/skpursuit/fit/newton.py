@@ -96,9 +96,10 @@ class Newton:
             return Descent(origin, w, penalty, self.precision, has_majorant, self.max_iter)
 
         if coupled or not problem.targets:
-            (end,), (z,) = A.descend([begin(w)], samples, [z])
-            return end.w, z, end.value
-        ends, lines = A.descend(list(map(begin, w.T)), samples, [None] * len(samples) if z is None else z.T)
+            (end,), (line,) = A.descend([begin(w)], samples, [z])
+            return end.w, line, end.value
+        starts = [None] * len(samples) if z is None else list(z.T)
+        ends, lines = A.descend([begin(one) for one in w.T], samples, starts)
         return np.stack([end.w for end in ends], 1), np.stack(lines, 1), sum(end.value for end in ends)
 
 

@@ -10,7 +10,7 @@ its rows from the column. What is left comes to the driver, where the next resid
 grows where it is, by a task that goes along with the next trip.
 
 Other losses are fitted by looks at all ranges and decisions between them (`fit/descent.py`), which are tasks
-as well: a fit is one chain of tasks, and one trip as long as it has not more than `LOOKS` looks. So a few
+as well: a fit is a chain of tasks, and one trip as long as it takes no more than `LOOKS_NEAR` looks. So a few
 vectors of n numbers move. Products are added up by pieces of 512 rows everywhere (`row_products`), other sums
 by ranges: the bits are those of rows on the driver.
 
@@ -22,7 +22,7 @@ checkpoint, or whose rows have become too many for the driver, makes them from X
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import attrgetter, methodcaller
@@ -40,7 +40,7 @@ from skpursuit.numerics.stack import Rows, Stack, added, cut, row_ranges
 from skpursuit.numerics.sums import row_norms, scaled_norm
 from skpursuit.problem.samples import Samples
 
-LOOKS = 4, 8  # of a descent in one trip, to some digits and to all of them
+LOOKS_NEAR, LOOKS_TO_ALL_DIGITS = 4, 8  # of a descent in one trip, by where it ends
 Tasks = dict[str, Any]  # by their keys; or futures of them
 Lines = Callable[..., Floats]  # columns in a range of rows, from the range and parts that tiles gave
 
@@ -148,12 +148,18 @@ class WorkerRows(Rows):
     def __init__(self, ranges: Ranges, graph: Tasks, keys: list[str]) -> None:
         self.ranges, self.graph, self.keys = ranges, graph, keys
 
-    def begin(self, tasks: Tasks, keys: list[str], kept: list[str]) -> tuple[list[Any], Tasks]:
-        """One trip, which makes the stacks too: results of some tasks, and futures of those to keep."""
-        store = self.ranges.store
-        made = store.cluster.keep({**store.graph, **self.graph, **tasks}, [*self.keys, *kept, *keys])
+    def begin(
+        self, tasks: Tasks, keys: list[str], kept: list[str], on_the_way: Iterable[str] = ()
+    ) -> tuple[list[Any], Tasks]:
+        """One trip, which makes the stacks too: results of some tasks, and futures of those to keep.
+
+        Tasks on the way are watched: as long as they end the trip is not stuck.
+        """
+        store, watched = self.ranges.store, [*self.keys, *on_the_way]
+        made = store.cluster.keep({**store.graph, **self.graph, **tasks}, [*watched, *kept, *keys])
         self.graph = {key: made[key] for key in self.keys}
-        return list(store.cluster.bring([made[key] for key in keys])), {key: made[key] for key in kept}
+        found = store.cluster.bring([made[key] for key in keys], [made[key] for key in watched])
+        return list(found), {key: made[key] for key in kept}
 
     def _results(self, what: str, *fns: Any) -> list[Any]:
         """One trip: a function of the stack of each range, or of all of them."""
@@ -190,16 +196,19 @@ class WorkerRows(Rows):
     def descend(
         self, descents: list[Descent], samples: list[Samples], starts: list[Any]
     ) -> tuple[list[Descent], list[Floats]]:
-        """Looks and decisions take turns in a chain of tasks; `LOOKS` are one trip."""
+        """Looks and decisions take turns in a chain of tasks, some looks in each trip."""
         named, pairs = self.ranges.store.named, list(zip(self.ranges.slices, self.keys))
-        parts = [(partial(beside, [some.part(rows) for some in samples]), key) for rows, key in pairs]
-        _, targets = self.ranges.samples.get(id(samples), (samples, named("targets", parts)))
+        if id(samples) in self.ranges.samples:
+            targets = self.ranges.samples[id(samples)][1]
+        else:
+            parts = [(partial(beside, [some.part(rows) for some in samples]), key) for rows, key in pairs]
+            targets = named("targets", parts)
         begun = named(
             "predictions", [(partial(beside, cut(tuple(starts), rows)), key) for rows, key in pairs]
         )
         while not all(descent.done for descent in descents):
             tasks, wanted = self._chain(descents, list(zip(begun, self.keys, targets)))
-            found, kept = self.begin({**begun, **targets, **tasks}, wanted, [*begun, *targets])
+            found, kept = self.begin({**begun, **targets, **tasks}, wanted, [*begun, *targets], tasks)
             descents, *ends = found
             begun, targets = ({key: kept[key] for key in keys} for keys in (begun, targets))
         self.ranges.samples[id(samples)] = samples, targets
@@ -210,7 +219,7 @@ class WorkerRows(Rows):
         named = self.ranges.store.named
         steps = named("newton_step", [(partial(list, descents),)])
         tasks = dict(steps)
-        for _ in range(LOOKS[descents[0].to_all_digits]):
+        for _ in range(LOOKS_TO_ALL_DIGITS if descents[0].to_all_digits else LOOKS_NEAR):
             looks = named("newton_sums", [(looked, *steps, *keys) for keys in ranges])
             steps = named("newton_step", [(decided, *steps, list(looks))])
             tasks |= {**looks, **steps}
@@ -249,7 +258,8 @@ class WorkerSplit:
         sums = named("add_products", [(added_products, list(made))])
         left = named("orthogonalise", [(partial(remainder, self.parts), *keys, *sums) for keys in pairs])
         wanted = [*sums, *left, *(self.keys if brings_column else [])]
-        found, self.graph = self.rows.begin({**self.graph, **made, **sums, **left}, wanted, self.keys)
+        tasks = {**self.graph, **made, **sums, **left}
+        found, self.graph = self.rows.begin(tasks, wanted, self.keys, [*made, *left])
         (size, self.products), self.left = found[0], np.concatenate(found[1 : 1 + len(left)])
         return size, [column for _, column in found[1 + len(left) :]]
 

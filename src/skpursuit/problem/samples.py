@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -57,13 +57,12 @@ class Samples:
 
     def majorant(self, z: Floats) -> Floats | None:
         """Curvature of a parabola above the losses that touches them at z; None where the loss has none."""
-        if self.loss.majorant(self.y[:1], z[:1]) is None:
-            return None
-        return self._weighted(self._each(cast(Elementwise, self.loss.majorant), z))
+        c = self.loss.majorant(self.y, z)
+        return None if c is None else self._weighted(c)
 
     def _each(self, fn: Elementwise, z: Floats) -> Floats:
-        """A function of targets and predictions, made by blocks whose temporary arrays stay in the cache."""
-        if len(z) <= BLOCK:
+        """A function of targets and predictions; by blocks, whose temporary arrays stay in the cache."""
+        if len(z) <= BLOCK or not self.loss.by_blocks:
             return fn(self.y, z)
         parts = (slice(start, start + BLOCK) for start in range(0, len(z), BLOCK))
         return np.concatenate([fn(self.y[part], z[part]) for part in parts])

@@ -113,8 +113,8 @@ class Certified(Selector):
 
     def price(self, design: Design, expect: Expect) -> float:
         (n, d), targets = design.shape, expect.targets
-        fine = self._fine(design, expect)
-        if not (design.has_codes and design.store.has_room((1 + fine) * n * d)):
+        fine, there = self._fine(design, expect), None in design.store.kept.codes
+        if not (design.has_codes and (there or design.store.has_room((1 + fine) * n * d))):
             return inf
         planes = 1 + expect.asks_many  # of bytes
         read, alone = targets * n * d * planes * PRICES.codes, expect.y is not None and not expect.asks_many
@@ -123,7 +123,7 @@ class Certified(Selector):
         elif alone and codes_pay(design, targets, expect.visits / 2):
             read = min(read, n * d * PRICES.ahead + expect.visits / 2 * d * targets * PRICES.axpy)
         build = PRICES.build + PRICES.fine * fine
-        return codes_seconds(design, expect.steps, build, read, None in design.store.kept.codes)
+        return codes_seconds(design, expect.steps, build, read, there)
 
     def nbytes(self, design: Design) -> int:
         products = 0.5  # of codes, made ahead

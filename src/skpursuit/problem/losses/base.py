@@ -25,6 +25,7 @@ class Loss(ABC):
     couples_targets: bool = False  # the loss of a sample depends on several predictions at once
     gives_probability: bool = False  # predictions stand for probabilities of classes
     positive_targets: bool = False  # targets must not be negative
+    by_blocks: bool = False  # of many samples it is faster by blocks: it makes many temporary arrays
 
     @abstractmethod
     def value(self, y: Array, z: Array) -> Array:

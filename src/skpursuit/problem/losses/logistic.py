@@ -18,6 +18,7 @@ class Logistic(Loss):
 
     smoothness = 0.25
     gives_probability = True
+    by_blocks = True
 
     def value(self, y: Array, z: Array) -> Array:
         """log(1 + exp(-y z)), as max(-y z, 0) + log1p(exp(-|z|))."""

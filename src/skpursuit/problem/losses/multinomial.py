@@ -23,6 +23,7 @@ class Multinomial(Loss):
     smoothness = 0.5
     couples_targets = True
     gives_probability = True
+    by_blocks = True
 
     def value(self, y: Array, z: Array) -> Array:
         """log(sum_k exp(z_k)) - z_y of each row, shape (n,)."""

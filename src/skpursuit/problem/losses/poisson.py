@@ -28,6 +28,7 @@ class Poisson(Loss):
     """
 
     positive_targets = True
+    by_blocks = True
 
     def value(self, y: Array, z: Array) -> Array:
         """exp(z) - y z + (y log y - y)."""

@@ -35,6 +35,7 @@ class Tweedie(Loss):
 
     power: float = 1.5
     positive_targets = True
+    by_blocks = True
 
     def __post_init__(self) -> None:
         check_number("power", self.power, "[1, 2]")
