@@ -35,6 +35,9 @@ HALVINGS = 60  # of a step before it is given up
 TRUSTED_STEP = 0.25  # shorter steps show that curvature at z says little about the way to the minimum
 
 
+Told = tuple[float, float, float, tuple[Floats, ...]]  # what a look at a range tells
+
+
 class Point(NamedTuple):
     """A step that was looked at, with the objective there; with the penalty, and without."""
 
@@ -114,10 +117,8 @@ class Descent(NamedTuple):
         moved = (change.T @ A).T
         return moved if z is None else z + moved
 
-    def look(
-        self, z: Floats | None, A: Floats, samples: Samples
-    ) -> tuple[float, float, float, tuple[Floats, ...]]:
-        """The value at w - step p; the largest change by p and prediction of w (of a step); derivatives."""
+    def look(self, z: Floats | None, A: Floats, samples: Samples) -> Told:
+        """The value at w - step p; for a step the largest change by p, and prediction of w; derivatives."""
         z, sizes = self.end(z, A), (0.0, 0.0)
         if self.step:
             dz = (self.p.T @ A).T
@@ -127,7 +128,7 @@ class Descent(NamedTuple):
 
     # -- between looks --------------------------------------------------------------------------------
 
-    def after(self, told: list[tuple[float, float, float, tuple[Floats, ...]]]) -> Descent:
+    def after(self, told: list[Told]) -> Descent:
         """The descent after looks at all ranges."""
         values, changes, sizes, found = zip(*told)
         value, sums = float(np.add.reduce(values)), added(list(found))
@@ -147,6 +148,8 @@ class Descent(NamedTuple):
 
     def _penalty_at(self, step: float) -> float:
         """The penalty at w - step p."""
+        if not self.penalty.any():
+            return 0.0
         w = self.w - step * self.p if step else self.w
         return 0.5 * float(np.sum(self.penalty * (w * w).T))
 
@@ -155,7 +158,7 @@ class Descent(NamedTuple):
         step = point.step
         if not point.f <= self.f - 1e-4 * step * self.decrement:
             if self.halvings + 1 < HALVINGS:
-                return self._replace(step=0.5 * step, halvings=self.halvings + 1, best=None, curved="")
+                return self._replace(step=0.5 * step, halvings=self.halvings + 1, best=None, curved=None)
             point, step, found = Point(0.0, self.f, self.value), 0.0, ()
         trusted = step >= TRUSTED_STEP or not self.trusted
         keep = step > 0 and self.decrement <= 0.3 * self.last and trusted and not self.bend.is_majorant

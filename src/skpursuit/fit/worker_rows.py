@@ -394,7 +394,7 @@ def looked(descents: list[Descent], starts: list[Any], stack: Stack, samples: li
     """The sums of a range that descents ask for; one that is done asks for none."""
     with one_thread():
         parts = zip(descents, starts, samples)
-        return [None if descent.done else descent.look(z, stack.rows, some) for descent, z, some in parts]
+        return [None if one.done else one.look(z, stack.rows, some) for one, z, some in parts]
 
 
 def decided(descents: list[Descent], told: list[Any]) -> list[Descent]:
