@@ -9,7 +9,7 @@ from skpursuit.fit.descent import Descent
 from skpursuit.problem.losses import as_loss
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.problem.problem import make_problem
-from skpursuit.problem.samples import Samples
+from skpursuit.problem.sample_losses import SampleLosses
 
 
 @pytest.mark.parametrize("density", [0.2, 1.0])
@@ -37,7 +37,7 @@ def test_decisions_do_not_change_what_was_told():
     """Sums are results of tasks on a cluster, and a task may be made again."""
     rng = np.random.default_rng(0)
     A, y = rng.standard_normal((4, 50)), np.sign(rng.standard_normal(50))
-    samples, zero = Samples(y, as_loss("logistic")), np.zeros(4)
+    samples, zero = SampleLosses(y, as_loss("logistic")), np.zeros(4)
     descent = Descent(zero, zero, np.full(4, 0.1), 1e-15, True, 10)
     told = [descent.look(None, A, samples)]
     first, again = (descent.after(told).p for _ in range(2))

@@ -464,6 +464,14 @@ def test_data_frames():
         PursuitRegressorCV(solver="omp", scoring=lambda m, X, y: 0.0).fit(lazy.drop(columns="y"), y)
 
 
+def test_nullable_columns_without_a_null():
+    frame = pd.DataFrame({"x": np.arange(100.0), "n": pd.array(range(100), dtype="Int64")})
+    frame["b"] = pd.array([True, False] * 50, dtype="boolean")
+    lazy, y = dd.from_pandas(frame, npartitions=3), frame.x.to_numpy()
+    model = PursuitRegressor(n_nonzero_coefs=1).fit(lazy, y)
+    np.testing.assert_allclose(model.predict(lazy).compute(), y, atol=1e-9)
+
+
 def test_chosen_features_are_lazy():
     X, y = signal(4, n=1500)
     lazy = da.from_array(X, chunks=(400, 150))

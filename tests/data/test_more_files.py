@@ -290,3 +290,22 @@ def test_files_that_differ_in_the_type_of_the_labels_are_refused(tmp_path):
         pd.DataFrame({"a": [1.0, 2.0], "label": label}).to_parquet(tmp_path / f"{k}.parquet")
     with pytest.raises(ValueError, match=r"1\.parquet: column 'label' has another type than in .*0\.parquet"):
         PursuitClassifier().fit(tmp_path, "label")
+
+
+def test_an_array_of_one_dimension_is_no_part_of_x(tmp_path):
+    """It may be y, which lies beside the pieces of X."""
+    X = np.random.default_rng(0).standard_normal((40, 6))
+    np.save(tmp_path / "c0.npy", X[:, :2])
+    np.save(tmp_path / "c1.npy", X[:, 2:])
+    assert as_design(tmp_path).shape == (40, 6)
+    np.save(tmp_path / "y.npy", X[:, 0])
+    for path in (tmp_path, tmp_path / "y.npy"):
+        with pytest.raises(ValueError, match=r"y\.npy: .*1 dimension|y\.npy: .*\(40,\)|y\.npy: .*two"):
+            as_design(path)
+
+
+def test_the_index_of_a_data_frame_in_parquet_is_no_column(tmp_path):
+    frame = pd.DataFrame({"x": np.arange(9.0), "z": np.ones(9)})
+    for name in ("id", "__null_dask_index__", None):  # as users, Dask and pandas call it
+        frame.set_index(pd.Index(range(9, 18)[::-1], name=name)).to_parquet(tmp_path / "x.parquet")
+        assert as_design(tmp_path / "x.parquet").store.names == ["x", "z"]

@@ -118,6 +118,7 @@ def test_columns_that_are_not_numeric_are_named_with_the_command_that_leaves_the
         (["--memory-limit", "1MiB", "--target", "z"], "there is no column 'z'"),
         (["--memory-limit", "1MiB", "--target", "y", "--column", "x1=category"], "for tables in memory"),
         (["--workers", 0], "not in the range"),
+        (["--workers", 1, "--memory-limit", "50MB"], "--memory-limit 50MB: a worker needs 500MB"),
         (["--scheduler", "tcp://127.0.0.1:1", "--target", "y", "--drop", "up"], "check the address"),
     ],
 )

@@ -39,6 +39,7 @@ BETWEEN = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 TASKS = ("auto", "regression", "classification")
 KINDS_HELP = f"What a column is: {', '.join(SAID)}; may be repeated."
 #: The options for a table that stays on the disk.
+WORKER_LEAST = 500 * 10**6  # bytes; a worker that does nothing has some 220 MB
 LARGE = {"memory_limit": "--memory-limit", "workers": "--workers", "scheduler": "--scheduler"}
 #: The options on how a file is read, by the fields of `ReadOptions` that they set.
 READING = {
@@ -182,7 +183,7 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
 @click.option("--seed", type=click.IntRange(min=0), default=0)
 @click.option(
     "--memory-limit", metavar="SIZE",
-    help="Leave a Parquet file or folder on the disk; keep at most so much of it, as 2GB.",
+    help="Leave a Parquet file or folder on the disk; keep at most so much of it, as 2GB; each of --workers.",
 )  # fmt: skip
 @click.option("--workers", type=COUNT, help="The same by so many processes: a Dask cluster on this machine.")
 @click.option("--scheduler", metavar="ADDRESS", help="The same by a Dask cluster that runs already.")
@@ -296,7 +297,7 @@ def _source(path: Path, given: dict[str, Any]) -> Iterator[Callable[[list[str]],
     with contextlib.ExitStack() as stack:
         address = given["scheduler"]
         if address is None:
-            limit = {"memory_limit": given["memory_limit"]} if given["memory_limit"] else {}
+            limit = {"memory_limit": _worker_memory(given["memory_limit"])} if given["memory_limit"] else {}
             alone = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
             local = LocalCluster(n_workers=given["workers"], **alone, **limit)
             address = stack.enter_context(local)
@@ -311,6 +312,17 @@ def _source(path: Path, given: dict[str, Any]) -> Iterator[Callable[[list[str]],
             return dask.dataframe.read_parquet(files, columns=names)
 
         yield frame
+
+
+def _worker_memory(given: str) -> int:
+    """The bytes of each worker; too few would have Dask start it again and again."""
+    from skpursuit.data.memory import as_bytes
+
+    limit = as_bytes("--memory-limit", given)
+    if limit < WORKER_LEAST:
+        least = f"{WORKER_LEAST // 10**6}MB"
+        raise Refusal(f"--memory-limit {given}: a worker needs {least}; give more, or leave out --workers")
+    return limit
 
 
 def _tell_columns(file: Path, table: Table, out: Output) -> None:

@@ -16,10 +16,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import dask
 import dask.threaded
-from dask.base import get_scheduler
+from dask.base import get_scheduler, normalize_token
+from dask.core import flatten
 from dask.optimization import cull
 from dask.sizeof import sizeof
 
@@ -36,6 +38,13 @@ Graph = dict[Any, Any]  # tasks by their keys, as Dask knows them
 
 class ClusterError(RuntimeError):
     """The cluster cannot go on."""
+
+
+class TaskGraph(dict[Any, Any]):
+    """Tasks whose keys are used once. So it is named without a look at all arrays and objects in it."""
+
+
+normalize_token.register(TaskGraph, lambda graph: uuid4().hex)
 
 
 class Cluster:
@@ -78,7 +87,7 @@ class Cluster:
             get = get_scheduler() or dask.threaded.get
             return list(get(graph, keys))
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-            return list(self.client.get(graph, keys, sync=False))
+            return list(self.client.get(TaskGraph(graph), keys, sync=False))
 
     def _brought(self, futures: list[Any], on_the_way: list[Any]) -> Iterator[Any]:
         """Results in order; the size of the largest so far says how many are brought at a time."""
@@ -150,6 +159,18 @@ class Watch:
             f"no task on the Dask cluster has ended for {self.deadline:g} s: a worker hangs, or a chunk "
             f"takes longer, for which dask.config.set({{'skpursuit.deadline': ...}}) helps. {GO_ON}"
         )
+
+
+def computed(collection: Any) -> Any:
+    """What a collection of Dask holds, brought as the results of a trip are."""
+    keys = collection.__dask_keys__()
+    found = Cluster().results(dict(collection.__dask_graph__()), list(flatten(keys)))
+
+    def nested(keys: Any) -> Any:
+        return [nested(key) if isinstance(key, list) else next(found) for key in keys]
+
+    finalize, more = collection.__dask_postcompute__()
+    return finalize(nested(keys), *more)
 
 
 @contextmanager

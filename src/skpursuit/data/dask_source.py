@@ -34,7 +34,9 @@ def column(X: Any, name: str) -> np.ndarray:
     """One column of all rows of a data frame in its own type, brought to the driver."""
     names = [str(other) for other in X.columns]
     chosen = Options(columns=[name], columns_are="y").chosen(len(names), names)
-    values = X.iloc[:, chosen.tolist()].compute().iloc[:, 0]
+    from skpursuit.data.dask_cluster import computed
+
+    values = computed(X.iloc[:, chosen.tolist()]).iloc[:, 0]
     if values.isna().any():
         raise ValueError(f"column {name!r}, which is y, has missing values; drop those rows")
     return values.to_numpy(dtype=getattr(values.dtype, "numpy_dtype", None))
@@ -64,7 +66,9 @@ def is_frame(X: Any) -> bool:
 def frame_array(frame: Any) -> Any:
     """The columns of a data frame as a Dask array of floats; those that are no numbers are named."""
     import dask.array as da
-    from dask import compute, delayed
+    from dask import delayed
+
+    from skpursuit.data.dask_cluster import computed
 
     bad = [str(name) for name, kind in frame.dtypes.items() if not is_number(kind)]
     if bad:
@@ -73,7 +77,9 @@ def frame_array(frame: Any) -> Any:
             "X.drop(columns=...)"
         )
     parts, width = frame.to_delayed(), len(frame.columns)
-    sizes = compute(*map(delayed(len), parts))  # of these parts: a computation of the frame may join some
+    sizes = computed(
+        delayed(list)(list(map(delayed(len), parts)))
+    )  # a computation of the frame may join some
     floats = delayed(as_floats, pure=True)
     made = [da.from_delayed(floats(part), (size, width), np.float64) for part, size in zip(parts, sizes)]
     return da.concatenate(made)
@@ -91,7 +97,11 @@ def as_floats(part: Any) -> np.ndarray:
 
 def collected(y: Any) -> Any:
     """Targets or weights that a Dask collection holds, brought to the driver; others as they are."""
-    return y.compute() if takes(y) else y
+    if not takes(y):
+        return y
+    from skpursuit.data.dask_cluster import computed
+
+    return computed(y)
 
 
 def by_rows(function: Any, X: Any, sample: Any) -> Any:

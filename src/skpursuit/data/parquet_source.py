@@ -29,7 +29,6 @@ from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.sums import PIECE
 
 ENDINGS = ".parquet", ".pq"
-PANDAS_INDEX = "__index_level_"  # what pandas calls its row index in a file
 SMALL_GROUP = 2048  # rows of a group below which the footer and the calls cost more than the numbers
 
 
@@ -184,7 +183,8 @@ def columns_of(
 ) -> tuple[tuple[str, ...], np.dtype[Any]]:
     """Names and common dtype of the columns that count, which all files have, in any order, as numbers."""
     every = schema_of(paths[0]).names
-    listed = [name for name in every if not name.startswith(PANDAS_INDEX)]
+    indexes = row_indexes(schema_of(paths[0]))
+    listed = [name for name in every if name not in indexes]
     names, single = [listed[j] for j in options.chosen(len(listed), listed)], True
     for path in paths:
         schema = schema_of(path)
@@ -214,6 +214,12 @@ def schema_of(path: str) -> Any:
     except (OSError, ValueError) as error:
         told = str(error).splitlines()[0]
         raise FileError(path, f"it is no Parquet file ({told})", "write it again") from None
+
+
+def row_indexes(schema: Any) -> set[str]:
+    """Columns that hold the row index of the data frame which a file was written of, and no feature."""
+    told = (schema.pandas_metadata or {}).get("index_columns", [])
+    return {name for name in schema.names if name.startswith("__index_level_") or name in told}
 
 
 def is_numeric(kind: Any) -> bool:

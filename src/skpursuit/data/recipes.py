@@ -275,8 +275,8 @@ def npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(file)
 
 
-def npy_array(path: str) -> FileArray:
-    """The array of a `.npy` file by its header; one of one dimension is a column."""
+def npy_array(path: str, takes_lines: bool = False) -> FileArray:
+    """The array of a `.npy` file by its header. One of one dimension may be y, and is refused unless told."""
     stamp = stamp_of(path)
     with naming(path), open(path, "rb") as file:
         try:
@@ -288,7 +288,7 @@ def npy_array(path: str) -> FileArray:
         raise FileError(path, "it holds Python objects", "save numbers: numpy.save(path, X.astype(float))")
     try:
         float_dtype(dtype)
-        shape = (*shape, 1) if len(shape) == 1 else shape
+        shape = (*shape, 1) if takes_lines and len(shape) == 1 else shape
         check_shape(shape)
         n, d = shape
     except (TypeError, ValueError) as error:

@@ -240,7 +240,7 @@ def store(X: Any, options: Options) -> TileStore:
 def three_files(folder: Any, tile_bytes: int) -> list[RowsRecipe]:
     """Recipes of a CSR matrix in three files."""
     paths = [os.path.join(folder, name) for name in THREE]
-    data, indices, indptr = (npy_array(path) for path in paths)
+    data, indices, indptr = (npy_array(path, takes_lines=True) for path in paths)
     pointers = np.asarray(read_line(indptr, 0, indptr.shape[0], never))
     if pointers.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
         raise FileError(folder, "indices and pointers must be whole numbers", "write the matrix again")

@@ -31,7 +31,8 @@ def lazy_on_dask(method: Method) -> Method:
             return method(self, chunk, *more, **options)
 
         # Some rows like those of X: the method says at once what is wrong with them, and the form it gives.
-        sample = X._meta_nonempty if dask_source.is_frame(X) else np.zeros((2, *X.shape[1:]), X.dtype)
+        is_frame = dask_source.is_frame(X)
+        sample = X._meta_nonempty.ffill().bfill() if is_frame else np.zeros((2, *X.shape[1:]), X.dtype)
         return dask_source.by_rows(of_chunk, X, sample)
 
     return chosen  # type: ignore[return-value]

@@ -14,7 +14,7 @@ import numpy as np
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.sums import PIECE
 from skpursuit.numerics.tuning import CURVATURES_HELD, GRAM_ENTRIES
-from skpursuit.problem.samples import Samples
+from skpursuit.problem.sample_losses import SampleLosses
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Bend:
         return p.reshape(g.T.shape).T
 
 
-def derivatives(samples: Samples, A: Floats, z: Floats, curved: str | None) -> tuple[Floats, ...]:
+def derivatives(samples: SampleLosses, A: Floats, z: Floats, curved: str | None) -> tuple[Floats, ...]:
     """The gradient of the losses at z in the coefficients of the rows of A, and second derivatives.
 
     Those are of the loss ("curvature"), of the parabola above it ("majorant"), or left out (""); with None

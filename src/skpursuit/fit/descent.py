@@ -26,7 +26,7 @@ from skpursuit.fit.curvature import bend_of, derivatives
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.scaling import NEARLY_ZERO
 from skpursuit.numerics.stack import added
-from skpursuit.problem.samples import Samples
+from skpursuit.problem.sample_losses import SampleLosses
 
 FARTHEST = 2.0**20  # steps of a parabola above the loss that are tried at once
 CREEPING = 2.0**-26  # a step that gets nowhere
@@ -117,7 +117,7 @@ class Descent(NamedTuple):
         moved = (change.T @ A).T
         return moved if z is None else z + moved
 
-    def look(self, z: Floats | None, A: Floats, samples: Samples) -> Told:
+    def look(self, z: Floats | None, A: Floats, samples: SampleLosses) -> Told:
         """The value at w - step p; for a step the largest change by p, and prediction of w; derivatives."""
         z, sizes = self.end(z, A), (0.0, 0.0)
         if self.step:

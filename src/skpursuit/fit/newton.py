@@ -21,7 +21,7 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.scaling import LEAST_SQUARE, MOST_SQUARE, NEARLY_INFINITE
 from skpursuit.numerics.stack import Rows
 from skpursuit.problem.problem import Problem
-from skpursuit.problem.samples import Samples
+from skpursuit.problem.sample_losses import SampleLosses
 from skpursuit.problem.state import State, empty_state
 
 
@@ -113,7 +113,7 @@ def powers(A: Rows) -> Floats | None:
     return np.ldexp(1.0, -np.frexp(sizes)[1])
 
 
-def approach(samples: Samples, column: Floats, z: Floats, penalty: float) -> Floats:
+def approach(samples: SampleLosses, column: Floats, z: Floats, penalty: float) -> Floats:
     """A good first coefficient for a new column, the others held: far steps cost one column, not all.
 
     Steps are those of the loss alone, as long as they gain with the penalty too.
@@ -137,7 +137,7 @@ def approach(samples: Samples, column: Floats, z: Floats, penalty: float) -> Flo
     return coef
 
 
-def bends(samples: Samples, square: Floats, z: Floats) -> Iterator[Floats]:
+def bends(samples: SampleLosses, square: Floats, z: Floats) -> Iterator[Floats]:
     """Curvatures along a column to try in turn: that at z, that of the parabola above, and steeper ones."""
     bend = square @ samples.curvature(z)
     yield bend
@@ -151,7 +151,7 @@ def bends(samples: Samples, square: Floats, z: Floats) -> Iterator[Floats]:
 
 
 def step_along(
-    samples: Samples, column: Floats, z: Floats, f: float | None, g: Floats
+    samples: SampleLosses, column: Floats, z: Floats, f: float | None, g: Floats
 ) -> tuple[Floats, Floats, float] | None:
     """A Newton step in one coefficient, halved until the objective is at most f; None if none helps.
 
@@ -167,7 +167,7 @@ def step_along(
 
 
 def first_descent(
-    samples: Samples, column: Floats, point: tuple[Floats, float | None], moves: Iterable[Floats]
+    samples: SampleLosses, column: Floats, point: tuple[Floats, float | None], moves: Iterable[Floats]
 ) -> tuple[Floats, Floats, float] | None:
     """The first move of one coefficient that does not raise the objective, with what it leads to.
 

@@ -38,7 +38,7 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.stack import Rows, Stack, added, cut, row_ranges
 from skpursuit.numerics.sums import row_norms, scaled_norm
-from skpursuit.problem.samples import Samples
+from skpursuit.problem.sample_losses import SampleLosses
 
 LOOKS_NEAR, LOOKS_TO_ALL_DIGITS = 4, 8  # of a descent in one trip, by where it ends
 Tasks = dict[str, Any]  # by their keys; or futures of them
@@ -103,7 +103,7 @@ class Ranges:
             made.append((partial(Range, parts, *cut((view.root, root), rows)),))
         tasks = self.store.named("row_ranges", made)
         self.kept: Tasks = self.store.cluster.keep(tasks, list(tasks))
-        self.samples: dict[int, tuple[list[Samples], Tasks]] = {}  # those on the workers, by identity
+        self.samples: dict[int, tuple[list[SampleLosses], Tasks]] = {}  # those on the workers, by identity
 
     def gather(self, cols: Indices) -> tuple[Tasks, list[tuple[Lines, list[Any]]]]:
         """Tasks that gather columns of X, and for each range what makes lines of the results of some keys."""
@@ -194,7 +194,7 @@ class WorkerRows(Rows):
         return added(self._results("support_products", *fns))
 
     def descend(
-        self, descents: list[Descent], samples: list[Samples], starts: list[Any]
+        self, descents: list[Descent], samples: list[SampleLosses], starts: list[Any]
     ) -> tuple[list[Descent], list[Floats]]:
         """Looks and decisions take turns in a chain of tasks, some looks in each trip."""
         named, pairs = self.ranges.store.named, list(zip(self.ranges.slices, self.keys))
@@ -390,7 +390,9 @@ def beside(what: Any, stack: Stack) -> Any:
     return what
 
 
-def looked(descents: list[Descent], starts: list[Any], stack: Stack, samples: list[Samples]) -> list[Any]:
+def looked(
+    descents: list[Descent], starts: list[Any], stack: Stack, samples: list[SampleLosses]
+) -> list[Any]:
     """The sums of a range that descents ask for; one that is done asks for none."""
     with one_thread():
         parts = zip(descents, starts, samples)

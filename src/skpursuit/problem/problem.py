@@ -21,13 +21,13 @@ from skpursuit.data import Design, rows_that_count
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.problem.losses import Loss, as_loss
-from skpursuit.problem.samples import Samples, scaled_rows
+from skpursuit.problem.sample_losses import SampleLosses, scaled_rows
 from skpursuit.problem.score import Absolute, Group, Score
 from skpursuit.problem.targets import checked_targets, checked_weights
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem(Samples):
+class Problem(SampleLosses):
     """Minimise sum_i weight_i * loss(y_i, x_i . w) + (penalty / 2) ||w||^2; all weights are positive.
 
     Weights of squared loss are already in the design, and rows of weight zero are not in it. The `value` of a
@@ -47,7 +47,7 @@ class Problem(Samples):
         return self.loss.quadratic
 
     @cached_property
-    def fitted_apart(self) -> list[Samples]:
+    def fitted_apart(self) -> list[SampleLosses]:
         """The samples by targets, which are fitted one by one, or of all targets that a loss couples."""
         if self.targets and not self.loss.couples_targets:
             return [self.target(t) for t in range(*self.targets)]

@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
 from ..data.file_source import pieces
-from ..data.parquet_source import ENDINGS, PANDAS_INDEX
+from ..data.parquet_source import ENDINGS, row_indexes
 from .columns import Column, Columns, ReadOptions, different, trailing_totals
 from .delimited import split_header
 from .errors import Refused, listing, show
@@ -73,7 +73,8 @@ def parquet_types(path: Path) -> dict[str, Any]:
     """Return the columns of a Parquet file, or of the first of a folder, with their types."""
     with _refusing_parquet():
         schema = pyarrow.parquet.read_schema(parquet_files(path)[0])
-    return {field.name: field.type for field in schema if not field.name.startswith(PANDAS_INDEX)}
+    indexes = row_indexes(schema)
+    return {field.name: field.type for field in schema if field.name not in indexes}
 
 
 def columns_with_nulls(path: Path) -> set[str]:
@@ -113,8 +114,8 @@ def _parquet_tables(path: Path, options: ReadOptions) -> Iterator[Any]:
 
 def _parquet_columns(path: Path, table: Any, options: ReadOptions) -> Columns:
     """Return the columns of a table; what is nested is left out."""
-    pairs = zip(table.column_names, table.columns)
-    given = [(name, _plain(column)) for name, column in pairs if not name.startswith(PANDAS_INDEX)]
+    pairs, indexes = zip(table.column_names, table.columns), row_indexes(table.schema)
+    given = [(name, _plain(column)) for name, column in pairs if name not in indexes]
     plain = [(name, column) for name, column in given if column is not None]
     strange = [name for name, column in given if column is None]
     if strange:

@@ -1,4 +1,4 @@
-"""Samples: targets with a loss and weights, and what these make of predictions.
+"""SampleLosses: targets with a loss and weights, and what these make of predictions.
 
 A loss sees predictions alone, sample by sample. So values, slopes and curvatures of some rows need nothing
 but the targets and weights of these rows: a part of the samples is samples again, on a worker of a cluster
@@ -22,20 +22,20 @@ Elementwise = Callable[[Floats, Floats], Floats]
 
 
 @dataclass(frozen=True)
-class Samples:
+class SampleLosses:
     """Targets y, the loss of predictions of them, and positive weights of the samples, if they have some."""
 
     y: Floats
     loss: Loss
     weights: Floats | None = None
 
-    def part(self, rows: Any) -> Samples:
+    def part(self, rows: Any) -> SampleLosses:
         """Some of the samples."""
-        return Samples(self.y[rows], self.loss, None if self.weights is None else self.weights[rows])
+        return SampleLosses(self.y[rows], self.loss, None if self.weights is None else self.weights[rows])
 
-    def target(self, t: int) -> Samples:
+    def target(self, t: int) -> SampleLosses:
         """One of several targets, for losses that do not couple them."""
-        return Samples(np.ascontiguousarray(self.y[:, t]), self.loss.for_target(t), self.weights)
+        return SampleLosses(np.ascontiguousarray(self.y[:, t]), self.loss.for_target(t), self.weights)
 
     def value(self, z: Floats) -> float:
         """The sum of the losses at predictions z; +inf where the loss overflows."""
