@@ -2,7 +2,9 @@
 
 import csv
 import json
+import signal
 
+import distributed
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from skpursuit.cli import main
+from skpursuit.cli.table import _source
 
 ROWS = 1500
 
@@ -163,3 +166,10 @@ def test_warnings_are_notes(data, tmp_path):
     pq.write_table(pa.concat_tables([data] * 4), tmp_path / "t.parquet", row_group_size=1024)
     done = invoke("fit", tmp_path / "t.parquet", "--target", "y", "--drop", "up", "--memory-limit", "1MiB")
     assert f"{tmp_path / 't.parquet'}: a row group of 1024 rows" in done.stderr.splitlines()[0]
+
+
+def test_workers_leave_an_interrupt_to_the_program(folder):
+    given = {"workers": 1, "scheduler": None, "memory_limit": None}
+    with _source(folder, given):
+        found = distributed.get_client().run(lambda: signal.getsignal(signal.SIGINT) == signal.SIG_IGN)
+    assert list(found.values()) == [True]

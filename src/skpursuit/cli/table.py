@@ -13,6 +13,7 @@ import functools
 import io
 import json
 import math
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -302,16 +303,24 @@ def _source(path: Path, given: dict[str, Any]) -> Iterator[Callable[[list[str]],
             local = LocalCluster(n_workers=given["workers"], **alone, **limit)
             address = stack.enter_context(local)
         try:
-            stack.enter_context(Client(address, timeout=10))
+            client = stack.enter_context(Client(address, timeout=10))
         except (OSError, ValueError) as error:
             words = " ".join(str(error).split())[:200]
             raise Refusal(f"--scheduler {address}: {words}; check the address, and that it runs") from None
+
+        if given["scheduler"] is None:
+            client.run(_ignore_interrupts)
 
         def frame(names: list[str]) -> Any:
             columns_of(files, Options(columns=names))  # which refuses files that are not alike
             return dask.dataframe.read_parquet(files, columns=names)
 
         yield frame
+
+
+def _ignore_interrupts() -> None:
+    """Have a worker leave Ctrl-C to the program, which ends its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _worker_memory(given: str) -> int:
