@@ -91,7 +91,7 @@ class Cluster:
 
     def _brought(self, futures: list[Any], on_the_way: list[Any]) -> Iterator[Any]:
         """Results in order; the size of the largest so far says how many are brought at a time."""
-        watch, largest, at = Watch(self.client, [*futures, *on_the_way]), BATCH_BYTES, 0
+        watch, largest, at = Watch(self.client, futures, on_the_way), BATCH_BYTES, 0
         while at < len(futures):
             batch = futures[at : at + max(1, BATCH_BYTES // largest)]
             with told():
@@ -105,12 +105,12 @@ class Cluster:
 class Watch:
     """Brings results of a trip, and looks at its tasks meanwhile."""
 
-    def __init__(self, client: Any, futures: list[Any]) -> None:
-        self.client, self.futures = client, futures
+    def __init__(self, client: Any, futures: list[Any], on_the_way: list[Any]) -> None:
+        self.client, self.futures, self.on_the_way = client, futures, on_the_way
         self.deadline = float(dask.config.get("skpursuit.deadline", DEADLINE))
         self.patience = float(dask.config.get("skpursuit.no-workers", NO_WORKERS))
         self.moved = self.manned = time.monotonic()
-        self.left = len(futures)
+        self.left = len(futures) + len(on_the_way)
 
     def bring(self, batch: list[Any]) -> list[Any]:
         """Results of some tasks, which are waited for."""
@@ -138,7 +138,8 @@ class Watch:
 
     def look(self) -> None:
         """Raise ClusterError if nothing has moved for too long."""
-        now, left = time.monotonic(), sum(f is not None and not f.done() for f in self.futures)
+        every = [*self.futures, *self.on_the_way]
+        now, left = time.monotonic(), sum(f is not None and not f.done() for f in every)
         if left < self.left:
             self.left, self.moved = left, now
         connected = self.client.status == "running"

@@ -32,10 +32,10 @@ def store(X: Any, options: Options) -> TileStore:
 
 def column(X: Any, name: str) -> np.ndarray:
     """One column of all rows of a data frame in its own type, brought to the driver."""
-    names = [str(other) for other in X.columns]
-    chosen = Options(columns=[name], columns_are="y").chosen(len(names), names)
     from skpursuit.data.dask_cluster import computed
 
+    names = [str(other) for other in X.columns]
+    chosen = Options(columns=[name], columns_are="y").chosen(len(names), names)
     values = computed(X.iloc[:, chosen.tolist()]).iloc[:, 0]
     if values.isna().any():
         raise ValueError(f"column {name!r}, which is y, has missing values; drop those rows")
@@ -77,9 +77,8 @@ def frame_array(frame: Any) -> Any:
             "X.drop(columns=...)"
         )
     parts, width = frame.to_delayed(), len(frame.columns)
-    sizes = computed(
-        delayed(list)(list(map(delayed(len), parts)))
-    )  # a computation of the frame may join some
+    # Of these parts: a computation of the frame may join some.
+    sizes = computed(delayed(list)(list(map(delayed(len), parts))))
     floats = delayed(as_floats, pure=True)
     made = [da.from_delayed(floats(part), (size, width), np.float64) for part, size in zip(parts, sizes)]
     return da.concatenate(made)

@@ -92,9 +92,9 @@ class FileStore(TileStore):
         in_memory = self.limit.granted + nbytes <= self.limit.limit
         if in_memory or self.codes is None:
             return in_memory
+        if self.codes_folder is not None and any(self.codes_folder.glob(f"*/{HEADER}")):
+            return True  # there are codes of an earlier fit
         folder = (self.codes_folder or Path(tempfile.gettempdir())).absolute()
-        if any(folder.glob(f"*/{HEADER}")):  # codes of an earlier fit
-            return True
         disk = next(path for path in (folder, *folder.parents) if path.exists())
         return shutil.disk_usage(disk).free > nbytes
 
