@@ -99,7 +99,7 @@ PATIENCE = 2  # poor rounds one after the other, after which no more are made
 
 # Fits, in entries held at a time
 STACK_ROOM = 2**22  # that a stack of gathered columns starts with at most
-GRAM_ENTRIES = 2**15  # of the columns of a support that are weighted at a time
+GRAM_ENTRIES = 2**17  # of the columns of a support that are weighted at a time
 CURVATURES_HELD = 2**22  # of rows, all pairs of classes
 DEPENDENCE_ENTRIES = 2**20  # of the columns that are looked at together
 CHECKED_TOGETHER = 64  # columns of the support multiplied at a time in the last check of a run
