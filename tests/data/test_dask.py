@@ -19,6 +19,7 @@ from skpursuit import (
     Checkpoint,
     CoSaMP,
     GraSP,
+    Huber,
     OrthogonalMatchingPursuitCV,
     PursuitClassifier,
     PursuitCoder,
@@ -348,6 +349,22 @@ def test_a_long_fit_on_workers_is_not_taken_for_a_stuck_one(monkeypatch):
         design = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
         monkeypatch.setattr(Descent, "look", slow_look)  # five ranges, and three looks or more in a trip
         found = minimize(design, y, OMP(n_nonzero_coefs=5), "exact", "logistic")
+    assert found.coef.tobytes() == whole.coef.tobytes()
+
+
+class NotHashed(Huber):
+    """A loss that Dask cannot make a name of."""
+
+    def __dask_tokenize__(self):
+        raise AssertionError("arrays and losses are hashed at every trip")
+
+
+def test_losses_need_no_name_of_dask():
+    X, y = targets("huber")
+    whole = minimize(X, y, OMP(n_nonzero_coefs=8), "exact", NotHashed())
+    with cluster(2):
+        small = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
+        found = minimize(small, y, OMP(n_nonzero_coefs=8), "exact", NotHashed())
     assert found.coef.tobytes() == whole.coef.tobytes()
 
 
