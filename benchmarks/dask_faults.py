@@ -67,7 +67,8 @@ def make_y(chunks: int, columns: int = COLUMNS, rows: int = CHUNK) -> np.ndarray
 
 
 def cluster(workers: int, memory: str = "2GB") -> tuple[LocalCluster, Client]:
-    """A cluster of processes on this machine."""
+    """A cluster of processes on this machine, on which workers that died are given up after 10 s."""
+    dask.config.set({"distributed.comm.timeouts.connect": "10s"})
     made = LocalCluster(
         n_workers=workers,
         threads_per_worker=1,

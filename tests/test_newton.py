@@ -6,10 +6,12 @@ import pytest
 from skpursuit import OMP, Huber, as_design, datasets, minimize
 from skpursuit.fit.curvature import bend_of, derivatives
 from skpursuit.fit.descent import Descent
+from skpursuit.fit.newton import largest_only
 from skpursuit.problem.losses import as_loss
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.problem.problem import make_problem
 from skpursuit.problem.sample_losses import SampleLosses
+from skpursuit.problem.score import Absolute, Group
 
 
 @pytest.mark.parametrize("density", [0.2, 1.0])
@@ -69,3 +71,23 @@ def test_huber_does_not_take_far_targets_for_fitted_ones(scale):
     result = minimize(X, y * scale, OMP(3), loss="huber")
     assert result.status.name == "COMPLETE"
     assert len(result.support) == 3
+
+
+@pytest.mark.parametrize(
+    ("score", "apart", "ends", "kept"),
+    [
+        (Absolute(), False, [[3.0, -4.0, 0.5, 2.0]], [1, 3]),  # of 3, 4, 2 and 8 in units of X
+        (Group(), False, [[[3.0, 0.0], [4.0, 1.0], [0.5, 9.0], [0.0, 0.0]]], [1, 2]),
+        (Group(), True, [[3.0, 4.0, 0.5, 0.0], [0.0, 1.0, 9.0, 0.0]], [1, 2]),
+        (Group(), True, [[3.0, 4.0, 0.5, 2.0]], [1, 3]),
+        (Absolute(), False, [[3.0, -3.0, 0.75, 0.75]], [0, 1]),  # of ties the first
+    ],
+)
+def test_the_largest_coefficients_are_kept(score, apart, ends, kept):
+    power = np.array([1.0, 1.0, 4.0, 4.0])
+    given = [Descent(np.zeros(4), np.array(w), np.zeros(4), 1e-15, True, 300) for w in ends]
+    found = largest_only(score, 2, apart, power, given)
+    for w, end in zip(ends, found):
+        expected = np.zeros_like(np.array(w))
+        expected[kept] = np.array(w)[kept]
+        np.testing.assert_array_equal(end.w, expected)

@@ -26,6 +26,8 @@ from skpursuit import (
     PursuitRegressor,
     PursuitRegressorCV,
     PursuitSelector,
+    Status,
+    SubspacePursuit,
     as_design,
     datasets,
     minimize,
@@ -250,6 +252,7 @@ FORCED = OMP(n_nonzero_coefs=8, forced=(60, 3))
         ("multinomial", FORCED, "weights"),
         ("two targets", FORCED, "weights"),
         ("squared", OMP(n_nonzero_coefs=16, forced=(60, 3)), "fold"),
+        ("squared", OMP(n_nonzero_coefs=16, positive=True, forced=(60, 3)), "weights"),
         ("huber", GraSP(n_nonzero_coefs=6), "fold"),
         ("logistic", GraSP(n_nonzero_coefs=6, refit=True), "weights"),
         ("squared", CoSaMP(n_nonzero_coefs=6, refit=True), None),
@@ -295,29 +298,57 @@ def test_columns_of_very_different_sizes_on_workers():
 
 @pytest.mark.usefixtures("_few_ranges")
 @pytest.mark.parametrize(
-    ("loss", "selector", "ridge", "a_step"),
+    ("loss", "selector", "solver", "a_step"),
     [
-        ("squared", "exact", 0.0, 2),  # the gradient; the column and what is left of it
-        ("squared", "certified", 0.0, 2),
-        ("squared", "exact", 0.1, 3),  # and predictions
-        ("logistic", "exact", 0.0, 3),  # and a fit by Newton
-        ("logistic", "certified", 0.1, 3),
-        ("poisson", "exact", 0.0, 3),
-        ("huber", "exact", 0.0, 3),
-        ("multinomial", "exact", 0.0, 3),
-        ("two targets", "exact", 0.0, 3),
+        ("squared", "exact", OMP(12), 2),  # the gradient; the column and what is left of it
+        ("squared", "certified", OMP(12), 2),
+        ("squared", "exact", OMP(12, ridge=0.1), 3),  # and predictions
+        ("squared", "exact", OMP(12, positive=True), 3),
+        ("logistic", "exact", OMP(12), 3),  # and a fit by Newton
+        ("logistic", "certified", OMP(12, ridge=0.1), 3),
+        ("poisson", "exact", OMP(12), 3),
+        ("huber", "exact", OMP(12), 3),
+        ("multinomial", "exact", OMP(12), 3),
+        ("two targets", "exact", OMP(12), 3),
+        ("squared", "exact", CoSaMP(6), 3),  # the gradient, products of merged columns, predictions
+        ("squared", "exact", SubspacePursuit(6), 3),
+        ("logistic", "exact", GraSP(6), 3),  # the gradient, products, a fit that ends with predictions
+        ("two targets", "exact", GraSP(6), 3),
+        ("multinomial", "exact", GraSP(6), 3),
+        ("logistic", "exact", GraSP(6, refit=True), 4),
     ],
 )
-def test_trips_of_a_step_with_the_support_on_workers(loss, selector, ridge, a_step):
+def test_trips_of_a_step_with_the_support_on_workers(trips, loss, selector, solver, a_step):
     X, y = targets(loss)
-    trips = []
+    noted = []
     with cluster(2):
-        for k in (8, 12):
-            design = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
-            solver = OMP(n_nonzero_coefs=k, ridge=ridge)
-            minimize(design, y, solver, selector, "huber" if loss == "two targets" else loss)
-            trips.append(design.store.cluster.trips)
-    assert trips[1] - trips[0] == 4 * a_step
+        design = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
+        minimize(
+            design,
+            y,
+            solver,
+            selector,
+            "huber" if loss == "two targets" else loss,
+            callback=lambda record: noted.append(design.store.cluster.trips),
+        )
+    assert trips["rows"] > 0
+    assert max(np.diff(noted)[-4:]) == a_step
+
+
+@pytest.mark.usefixtures("_few_ranges")
+def test_positive_coefficients_on_workers_end_where_no_column_improves(trips):
+    X, y = targets("squared")
+    X[:, 1::2] = -np.abs(X[:, 1::2])  # y has a positive mean, to which these cannot add
+    y = y - y.min()
+    solver = OMP(n_nonzero_coefs=120, positive=True)
+    whole = minimize(X, y, solver, "exact")
+    with cluster(2):
+        small = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
+        found = minimize(small, y, solver, "exact")
+    assert whole.status == found.status == Status.OPTIMAL
+    assert found.coef.tobytes() == whole.coef.tobytes()
+    assert 6 < len(found.support) < 120
+    assert trips["rows"] > 0
 
 
 @pytest.mark.usefixtures("_few_ranges")
@@ -334,6 +365,27 @@ def test_a_fit_that_takes_several_trips(monkeypatch, trips):
         trips[looks] = trips["rows"] - before
     assert found[1] == found[4]
     assert trips[1] > trips[4]
+
+
+@pytest.mark.usefixtures("_few_ranges")
+def test_chains_of_looks_follow_what_fits_take(monkeypatch):
+    X, y = targets("logistic")
+    y = np.sign(X[:, ::20] @ np.linspace(0.5, 1.0, 8))  # eight columns separate it: the last fits are long
+    lengths, plain = [], WorkerRows._chain
+
+    def noted(rows, descents, ranges, looks, ending):
+        lengths.append(looks)
+        return plain(rows, descents, ranges, looks, ending)
+
+    monkeypatch.setattr(WorkerRows, "_chain", noted)
+    with cluster(2):
+        design = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
+        found = minimize(design, y, OMP(n_nonzero_coefs=12), "exact", "logistic")
+    whole = minimize(X, y, OMP(n_nonzero_coefs=12), "exact", "logistic")
+    assert found.coef.tobytes() == whole.coef.tobytes()
+    longest = lengths.index(max(lengths))
+    assert lengths[longest - 2 : longest + 2] == [14, 28, 32, 32]
+    assert min(lengths[longest:]) < 8  # after the long fit short ones follow
 
 
 @pytest.mark.usefixtures("_few_ranges")

@@ -300,6 +300,8 @@ def _source(path: Path, given: dict[str, Any]) -> Iterator[Callable[[list[str]],
         if address is None:
             limit = {"memory_limit": _worker_memory(given["memory_limit"])} if given["memory_limit"] else {}
             alone = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+            # After that Dask gives up to reach a worker that died, by default after 30 s.
+            stack.enter_context(dask.config.set({"distributed.comm.timeouts.connect": "10s"}))
             local = LocalCluster(n_workers=given["workers"], **alone, **limit)
             address = stack.enter_context(local)
         try:

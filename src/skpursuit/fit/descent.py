@@ -13,7 +13,8 @@ carried along: those of any w are the predictions at the start and what the chan
 
 The usual descent looks once at its start and once for each step, because a whole step is nearly always taken:
 its gradient, which the next direction needs, comes with its value. Curvature is what costs. It is kept from
-step to step while each gains at least a factor of 3, and comes with a look only if it will be needed.
+step to step while each leaves little to gain (`KEEP_CURVATURE`), and comes with a look only if it will be
+needed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ FARTHEST = 2.0**20  # steps of a parabola above the loss that are tried at once
 CREEPING = 2.0**-26  # a step that gets nowhere
 EPS = float(np.finfo(np.float64).eps)
 HALVINGS = 60  # of a step before it is given up
+KEEP_CURVATURE = 0.03  # while a step should gain at most this share of what the one before should have
 TRUSTED_STEP = 0.25  # shorter steps show that curvature at z says little about the way to the minimum
 
 
@@ -161,7 +163,8 @@ class Descent(NamedTuple):
                 return self._replace(step=0.5 * step, halvings=self.halvings + 1, best=None, curved=None)
             point, step, found = Point(0.0, self.f, self.value), 0.0, ()
         trusted = step >= TRUSTED_STEP or not self.trusted
-        keep = step > 0 and self.decrement <= 0.3 * self.last and trusted and not self.bend.is_majorant
+        gains = self.decrement <= KEEP_CURVATURE * self.last
+        keep = step > 0 and gains and trusted and not self.bend.is_majorant
         now = self._replace(
             w=self.w - step * self.p if step else self.w,
             value=point.value,
@@ -191,7 +194,7 @@ class Descent(NamedTuple):
         decrement = float(np.sum(g * p))
         if not decrement > self.precision * max(abs(self.f), NEARLY_ZERO):
             return self._replace(done=True)
-        again = "curvature" if decrement > 0.3 * self.last else ""
+        again = "curvature" if decrement > KEEP_CURVATURE * self.last else ""
         return self._replace(
             bend=bend,
             fresh=fresh,

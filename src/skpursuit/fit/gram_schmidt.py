@@ -133,7 +133,7 @@ class Factor:
     counts: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     passes: Floats = field(default_factory=lambda: np.empty(0))
     shrinkage: Shrinkage | None = None
-    last: Floats | None = None
+    last: Any = None
     fitted: Floats | None = None
 
     def add(
@@ -148,16 +148,12 @@ class Factor:
 
         `floor` is the norm of the rounding that the column had before, `rest` what the others leave of the
         targets, for `b`, `penalty` that of its coefficient. With `keep_dependent` a column that depends on
-        others, and is more than rounding itself, is added without a row of Q. The column is an array, or its
-        number where Q is on workers.
+        others, and is more than rounding itself, is added without a row of Q. The column is an array, or a
+        `WorkerSplit` of it where Q is on workers.
         """
         away, root = self.Q.is_away, self.root
         floor = floor if root is None else floor * root.max()
-        split: Any
-        if away:
-            split = self.Q.split(column, self.columns is not None)
-        else:
-            split = Split(self.Q.rows, column if root is None else column * root)
+        split: Any = column if away else Split(self.Q.rows, column if root is None else column * root)
         size = split.size
         q, h, passes = orthogonalise(split, size, max(floor, self.unit * size), self.noise)
         if q is None and not (keep_dependent and size > floor):

@@ -11,6 +11,8 @@ from skpursuit.data.design import Design
 from skpursuit.fit.gram_schmidt import Factor, Shrinkage, empty_factor
 from skpursuit.fit.worker_rows import moved_away
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.remainder import remainder_unit
+from skpursuit.numerics.sums import scaled_norm
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, empty_state
 
@@ -22,36 +24,58 @@ def start_least_squares(problem: Problem) -> State:
     return empty_state(problem, replace(factor, shrinkage=Shrinkage()) if problem.penalty else factor)
 
 
-def add_least_squares(problem: Problem, state: State, j: int, positive: bool = False) -> State:
-    """Add column j to the support and fit again; a column that depends on the support is dropped instead.
-
-    Where coefficients must not be negative (`positive`), a column that depends on the others may still help:
-    they reach a cone, not all they span. It is added without a row of Q.
-    """
+def add_least_squares(problem: Problem, state: State, j: int) -> State:
+    """Add column j to the support and fit again; a column that depends on the support is dropped instead."""
     design, before = problem.design, state.factor
     if design.store.has_workers:
         before = moved_away(design, before, state.support)
-    floor, column = design.noise_floor(np.array([j]))[0], column_for(before, design, j)
-    # Predictions of plain least squares on the support, from which b grows.
-    fitted = state.z
-    if positive or problem.penalty:
-        fitted = before.Q.combined(before.b) if before.fitted is None else before.fitted
-    penalty = float(problem.penalties(np.array([j]))[0]) if problem.penalty else 0.0
-    factor = before.add(column, floor, problem.y - fitted, positive, penalty)
+    rest = problem.y - (plain_predictions(before) if problem.penalty else state.z)
+    factor = grown(problem, before, j, column_for(before, design, j), rest)
     if factor is None:
         return replace(state, dropped=np.append(state.dropped, j), factor=before)
-    support = np.concatenate([state.support, np.array([j])])
-    if positive:
-        coef = non_negative(factor.triangle(), factor.b, problem.penalties(support))
-        z, factor = factor.predicted(coef)
-    elif factor.shrinkage is not None:
-        coef = solve(factor)
+    coef = solve(factor)
+    if factor.shrinkage is not None:
         z, factor = factor.predicted(coef)
     else:
-        coef = solve(factor)
         z = np.multiply.outer(factor.last, factor.b[-1])
         z += state.z
+    support = np.concatenate([state.support, np.array([j])])
     return State(support, coef, z, problem.value(z), state.dropped, factor=factor)
+
+
+def add_non_negative(problem: Problem, state: State, j: int, r: Floats | None = None) -> State | None:
+    """Add column j and fit again with coefficients of at least zero; dropped is a column of rounding alone.
+
+    A column that depends on the others may still help: they reach a cone, not all they span. It is added
+    without a row of Q. With the residual r, one whose coefficient would not grow beyond rounding gives None.
+    """
+    before = moved_away(problem.design, state.factor, state.support)
+    column = column_for(before, problem.design, j, wanted=True)
+    if r is not None:
+        x = column.column if before.Q.is_away else column
+        if not -(x @ r) > remainder_unit(len(r)) * scaled_norm(x) * scaled_norm(r):
+            return None
+    factor = grown(problem, before, j, column, problem.y - plain_predictions(before), keep_dependent=True)
+    if factor is None:
+        return replace(state, dropped=np.append(state.dropped, j), factor=before)
+    support = np.append(state.support, j)
+    coef = non_negative(factor.triangle(), factor.b, problem.penalties(support))
+    z, factor = factor.predicted(coef)
+    return State(support, coef, z, problem.value(z), state.dropped, factor=factor)
+
+
+def grown(
+    problem: Problem, before: Factor, j: int, column: Any, rest: Floats, keep_dependent: bool = False
+) -> Factor | None:
+    """A factor with column j, from what the others leave of the targets (`Factor.add`)."""
+    one = np.array([j])
+    penalty = float(problem.penalties(one)[0]) if problem.penalty else 0.0
+    return before.add(column, problem.design.noise_floor(one)[0], rest, keep_dependent, penalty)
+
+
+def plain_predictions(factor: Factor) -> Floats:
+    """Those of plain least squares, without a penalty and with coefficients of both signs."""
+    return factor.Q.combined(factor.b) if factor.fitted is None else factor.fitted
 
 
 def refit_least_squares(problem: Problem, state: State, support: Indices) -> State | None:
@@ -60,22 +84,22 @@ def refit_least_squares(problem: Problem, state: State, support: Indices) -> Sta
     kept = int(np.cumprod(support[:length] == state.support[:length]).sum())
     factor = state.factor.first(kept)
     rest = problem.y - factor.Q.combined(factor.b)
-    for j in support[kept:]:
-        one = np.array([j])
-        floor, penalty = problem.design.noise_floor(one)[0], float(problem.penalties(one)[0])
-        column = column_for(factor, problem.design, int(j))
-        factor = factor.add(column, floor, rest, penalty=penalty)
-        if factor is None:
+    for j in support[kept:].tolist():
+        after = grown(problem, factor, j, column_for(factor, problem.design, j), rest)
+        if after is None:
             return None
+        factor = after
         rest = rest - np.multiply.outer(factor.last, factor.b[-1])
     coef = solve(factor)
     z = factor.Q.combined(factor.triangle() @ coef)
     return State(support, coef, z, problem.value(z), factor=factor)
 
 
-def column_for(factor: Factor, design: Design, j: int) -> Any:
-    """A column as `Factor.add` takes it: its number where it is split on workers."""
-    return j if factor.Q.is_away else design.columns(np.array([j]))[0]
+def column_for(factor: Factor, design: Design, j: int, wanted: bool = False) -> Any:
+    """Column j as `Factor.add` takes it; where it is split on workers, it comes here too if it is wanted."""
+    if factor.Q.is_away:
+        return factor.Q.split(j, wanted or factor.columns is not None)
+    return design.columns(np.array([j]))[0]
 
 
 def solve(factor: Factor) -> Floats:

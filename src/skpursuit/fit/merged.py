@@ -35,7 +35,8 @@ SHARP = 1e-2  # above which plain normal equations lose no digits worth a refine
 class MergedFit:
     """Coefficients on a merged support, zero where a column was dropped, and what the next fit can reuse.
 
-    Rows of `columns` are the merged columns at the positions `order`.
+    Rows of `columns` are the merged columns at the positions `order`. A fit that comes with predictions z,
+    which are those of its k largest coefficients, has zeros for the others.
     """
 
     columns: Rows
@@ -43,6 +44,7 @@ class MergedFit:
     coef: Floats
     dropped: Indices
     memory: Mapping[str, Any]
+    z: Floats | None = None
 
 
 class NormalEquations:
@@ -52,8 +54,8 @@ class NormalEquations:
     of columns that were merged before are copied, so that an iteration pays for its new columns only.
     """
 
-    def fit(self, problem: Problem, merged: Indices, state: State) -> MergedFit:
-        """Fit on the columns `merged`, which ascend."""
+    def fit(self, problem: Problem, merged: Indices, state: State, k: int) -> MergedFit:
+        """Fit on the columns `merged`, which ascend; k coefficients are to be kept."""
         before = np.asarray(state.memory.get("merged", merged[:0]))
         _, at, was = np.intersect1d(merged, before, assume_unique=True, return_indices=True)
         new = np.setdiff1d(np.arange(len(merged)), at, assume_unique=True)
@@ -71,11 +73,12 @@ class NormalEquations:
             memory = {"merged": merged, "gram": gram, "moments": moments}
             return MergedFit(columns, order, *solve(problem, memory, columns, order), memory)
 
-    def again(self, problem: Problem, fit: MergedFit, keep: Indices) -> Floats:
+    def again(self, problem: Problem, fit: MergedFit, keep: Indices) -> tuple[Floats, Floats | None]:
         """Coefficients fitted on some of the merged columns only (positions), from the same products."""
         memory = {name: fit.memory[name][keep] for name in ("merged", "moments")}
         memory["gram"] = fit.memory["gram"][np.ix_(keep, keep)]
-        return solve(problem, memory, fit.columns.take(np.argsort(fit.order)[keep]), np.arange(len(keep)))[0]
+        columns = fit.columns.take(np.argsort(fit.order)[keep])
+        return solve(problem, memory, columns, np.arange(len(keep)))[0], None
 
 
 def new_products(known: int, rows: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
@@ -87,12 +90,14 @@ def new_products(known: int, rows: Floats, y: Floats) -> tuple[Floats, Floats, F
 class NewtonMerged:
     """Minimise any loss on a merged support by Newton, from the coefficients of the last iterate."""
 
-    def fit(self, problem: Problem, merged: Indices, state: State) -> MergedFit:
-        """Fit on the columns `merged`, which ascend."""
+    def fit(self, problem: Problem, merged: Indices, state: State, k: int) -> MergedFit:
+        """Fit on the columns `merged`, which ascend, and keep k coefficients."""
         A, weights = gathered(problem.design, merged), problem.weights
-        power = powers(A)
-        near_one = A if power is None else A.scaled(power)
-        gram = near_one.sums(weighted_gram, weights)[0]
+        gram = A.sums(weighted_gram, weights)[0]
+        near_one, power = A, powers(A)
+        if power is not None:
+            near_one = A.scaled(power)
+            gram = near_one.sums(weighted_gram, weights)[0]
         sizes, floor = np.sqrt(np.diag(gram)), problem.design.noise_floor(merged)
         floor = floor * np.sqrt(problem.row_weights.max()) * (1.0 if power is None else power)
         alive = np.flatnonzero(sizes > floor)
@@ -102,13 +107,14 @@ class NewtonMerged:
         start = np.zeros((len(merged), *problem.targets))
         start[np.searchsorted(merged, state.support)] = state.coef
         coef = np.zeros_like(start)
-        coef[keep] = Newton().fit(problem, merged[keep], A.take(keep), start[keep])[0]
-        return MergedFit(A, np.arange(len(merged)), coef, np.delete(merged, keep), {"merged": merged})
+        coef[keep], z, _ = Newton().fit(problem, merged[keep], A.take(keep), start[keep], most=k)
+        dropped, memory = np.delete(merged, keep), {"merged": merged}
+        return MergedFit(A, np.arange(len(merged)), coef, dropped, memory, z)
 
-    def again(self, problem: Problem, fit: MergedFit, keep: Indices) -> Floats:
-        """Coefficients fitted on some of the merged columns only (positions)."""
+    def again(self, problem: Problem, fit: MergedFit, keep: Indices) -> tuple[Floats, Floats | None]:
+        """Coefficients fitted on some of the merged columns only (positions), and their predictions."""
         columns = fit.memory["merged"][keep]
-        return Newton().fit(problem, columns, fit.columns.take(keep), fit.coef[keep])[0]
+        return Newton().fit(problem, columns, fit.columns.take(keep), fit.coef[keep], fit.z)[:2]
 
 
 def solve(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from skpursuit.numerics.scaling import LEAST_SQUARE, MOST_SQUARE, NEARLY_INFINIT
 from skpursuit.numerics.stack import Rows
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.sample_losses import SampleLosses
+from skpursuit.problem.score import Score, top_set
 from skpursuit.problem.state import State, empty_state
 
 
@@ -67,26 +70,37 @@ class Newton:
         return State(support, coef, z, objective, factor=factor)
 
     def fit(
-        self, problem: Problem, support: Indices, A: Rows, w: Floats, z: Floats | None = None
+        self,
+        problem: Problem,
+        support: Indices,
+        A: Rows,
+        w: Floats,
+        z: Floats | None = None,
+        most: int | None = None,
     ) -> tuple[Floats, Floats, float]:
         """Minimise over the coefficients of the columns `support`, gathered as the rows of A, from w.
 
         z are the predictions of w, if they are known. Targets that do not depend on each other are fitted one
-        by one, each to its own end.
+        by one, each to its own end. Returns coefficients, their predictions, and the objective at the
+        minimum. Where only the `most` largest coefficients are wanted, the others are zero.
         """
         if len(w) == 0:
             z = np.zeros((problem.design.shape[0], *problem.targets))
             return w, z, problem.value(z)
         penalty, power = problem.penalties(support), powers(A)
+        ending: Any = list  # as they are
+        if most is not None:
+            apart = bool(problem.targets) and not problem.loss.couples_targets
+            ending = partial(largest_only, problem.score, most, apart, 1.0 if power is None else power)
         if power is None:
-            return self._fit(problem, A, w, z, penalty)
+            return self._fit(problem, A, w, z, penalty, ending)
         with np.errstate(over="ignore"):
             felt = np.where(penalty > 0, np.minimum(penalty * power * power, NEARLY_INFINITE), 0.0)
-        w, z, objective = self._fit(problem, A.scaled(power), (w.T / power).T, z, felt)
+        w, z, objective = self._fit(problem, A.scaled(power), (w.T / power).T, z, felt, ending)
         return (w.T * power).T, z, objective
 
     def _fit(
-        self, problem: Problem, A: Rows, w: Floats, z: Floats | None, penalty: Floats
+        self, problem: Problem, A: Rows, w: Floats, z: Floats | None, penalty: Floats, ending: Any
     ) -> tuple[Floats, Floats, float]:
         samples, coupled = problem.fitted_apart, problem.loss.couples_targets
         has_majorant = not coupled and samples[0].part(slice(1)).majorant(np.zeros(1)) is not None
@@ -96,11 +110,22 @@ class Newton:
             return Descent(origin, w, penalty, self.precision, has_majorant, self.max_iter)
 
         if coupled or not problem.targets:
-            (end,), (line,) = A.descend([begin(w)], samples, [z])
+            (end,), (line,) = A.descend([begin(w)], samples, [z], ending)
             return end.w, line, end.value
         starts = [None] * len(samples) if z is None else list(z.T)
-        ends, lines = A.descend([begin(one) for one in w.T], samples, starts)
+        ends, lines = A.descend([begin(one) for one in w.T], samples, starts, ending)
         return np.stack([end.w for end in ends], 1), np.stack(lines, 1), sum(end.value for end in ends)
+
+
+def largest_only(score: Score, k: int, apart: bool, power: Any, ends: list[Descent]) -> list[Descent]:
+    """Ends of descents with the k largest coefficients, and zeros.
+
+    Targets were fitted `apart`, or together by one descent; times `power` coefficients are in units of X.
+    """
+    w = np.stack([end.w for end in ends], axis=1) if apart else ends[0].w
+    keep = np.zeros(len(w), dtype=bool)
+    keep[top_set(score.of((w.T * power).T), k)] = True
+    return [end._replace(w=np.where(keep, end.w.T, 0.0).T) for end in ends]
 
 
 def powers(A: Rows) -> Floats | None:

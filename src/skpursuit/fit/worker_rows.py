@@ -10,8 +10,8 @@ its rows from the column. What is left comes to the driver, where the next resid
 grows where it is, by a task that goes along with the next trip.
 
 Other losses are fitted by looks at all ranges and decisions between them (`fit/descent.py`), which are tasks
-as well: a fit is a chain of tasks, and one trip as long as it takes no more than `LOOKS_NEAR` looks. So a few
-vectors of n numbers move. Products are added up by pieces of 512 rows everywhere (`row_products`), other sums
+as well: a fit is a chain of tasks, and one trip unless it takes more looks than expected. So a few vectors of
+n numbers move. Products are added up by pieces of 512 rows everywhere (`row_products`), other sums
 by ranges: the bits are those of rows on the driver.
 
 A view may leave out rows of X, as a fold does. So a range takes parts of the tiles that its rows lie in, from
@@ -40,8 +40,11 @@ from skpursuit.numerics.stack import Rows, Stack, added, cut, row_ranges
 from skpursuit.numerics.sums import row_norms, scaled_norm
 from skpursuit.problem.sample_losses import SampleLosses
 
-LOOKS_NEAR, LOOKS_TO_ALL_DIGITS = 4, 8  # of a descent in one trip, by where it ends
+LOOKS_NEAR, LOOKS_TO_ALL_DIGITS = 4, 12  # of a descent in one trip, at least, by where it ends
+MOST_LOOKS = 32
 Tasks = dict[str, Any]  # by their keys; or futures of them
+Steps = tuple[int, list[Descent]]  # where descents are, after so many looks
+Ending = Callable[[list[Descent]], list[Descent]]  # what is done to all ends of descents together
 Lines = Callable[..., Floats]  # columns in a range of rows, from the range and parts that tiles gave
 
 
@@ -67,6 +70,8 @@ def beyond_limit(design: Design, rows: int) -> bool:
 def moved_away(design: Design, factor: Factor, support: Indices) -> Factor:
     """The factor of these columns, with its large parts on the workers where that is wanted."""
     away = {} if factor.Q.is_away else rows_away(design, factor, factor.numbers(), support)
+    if "columns" in away:
+        away["columns"].sizes = factor.columns.sizes
     return replace(factor, **away) if away else factor
 
 
@@ -104,6 +109,7 @@ class Ranges:
         tasks = self.store.named("row_ranges", made)
         self.kept: Tasks = self.store.cluster.keep(tasks, list(tasks))
         self.samples: dict[int, tuple[list[SampleLosses], Tasks]] = {}  # those on the workers, by identity
+        self.looks = 0  # that the next fit may take, by the last one
 
     def gather(self, cols: Indices) -> tuple[Tasks, list[tuple[Lines, list[Any]]]]:
         """Tasks that gather columns of X, and for each range what makes lines of the results of some keys."""
@@ -190,13 +196,21 @@ class WorkerRows(Rows):
         return [np.concatenate(lines) for lines in zip(*found)]
 
     def sums(self, fn: Callable[..., tuple[Floats, ...]], *by_number: Any) -> tuple[Floats, ...]:
-        fns = [methodcaller("sums", fn, *cut(by_number, rows)) for rows in self.ranges.slices]
-        return added(self._results("support_products", *fns))
+        """Sums over n; with the first ones come the norms, which a fit will ask for."""
+        measured = "sizes" in vars(self)
+        fns = [partial(summed, measured, fn, cut(by_number, rows)) for rows in self.ranges.slices]
+        sums, sizes = zip(*self._results("support_products", *fns))
+        if not measured:
+            self.sizes = row_norms(np.stack(sizes, axis=1))
+        return added(list(sums))
 
     def descend(
-        self, descents: list[Descent], samples: list[SampleLosses], starts: list[Any]
+        self, descents: list[Descent], samples: list[SampleLosses], starts: list[Any], ending: Ending
     ) -> tuple[list[Descent], list[Floats]]:
-        """Looks and decisions take turns in a chain of tasks, some looks in each trip."""
+        """Looks and decisions take turns in a chain of tasks, as long as the last fit and half as long again.
+
+        A chain that was too short is followed by another.
+        """
         named, pairs = self.ranges.store.named, list(zip(self.ranges.slices, self.keys))
         if id(samples) in self.ranges.samples:
             targets = self.ranges.samples[id(samples)][1]
@@ -206,25 +220,31 @@ class WorkerRows(Rows):
         begun = named(
             "predictions", [(partial(beside, cut(tuple(starts), rows)), key) for rows, key in pairs]
         )
+        looks = LOOKS_TO_ALL_DIGITS if descents[0].to_all_digits else LOOKS_NEAR
+        looks, taken = min(MOST_LOOKS, max(looks, self.ranges.looks)), 0
         while not all(descent.done for descent in descents):
-            tasks, wanted = self._chain(descents, list(zip(begun, self.keys, targets)))
+            tasks, wanted = self._chain(descents, list(zip(begun, self.keys, targets)), looks, ending)
             found, kept = self.begin({**begun, **targets, **tasks}, wanted, [*begun, *targets], tasks)
-            descents, *ends = found
+            (used, descents), *ends = found
             begun, targets = ({key: kept[key] for key in keys} for keys in (begun, targets))
-        self.ranges.samples[id(samples)] = samples, targets
+            taken, looks = taken + used, min(MOST_LOOKS, 2 * looks)
+        self.ranges.samples[id(samples)], self.ranges.looks = (samples, targets), taken * 3 // 2
         return descents, [np.concatenate(lines) for lines in zip(*ends)]
 
-    def _chain(self, descents: list[Descent], ranges: list[tuple[str, ...]]) -> tuple[Tasks, list[str]]:
+    def _chain(
+        self, descents: list[Descent], ranges: list[tuple[str, ...]], looks: int, ending: Ending
+    ) -> tuple[Tasks, list[str]]:
         """Tasks of some looks; the keys of the descents that follow them, and of predictions by ranges."""
         named = self.ranges.store.named
-        steps = named("newton_step", [(partial(list, descents),)])
+        steps = named("newton_step", [(partial(tuple, (0, descents)),)])
         tasks = dict(steps)
-        for _ in range(LOOKS_TO_ALL_DIGITS if descents[0].to_all_digits else LOOKS_NEAR):
-            looks = named("newton_sums", [(looked, *steps, *keys) for keys in ranges])
-            steps = named("newton_step", [(decided, *steps, list(looks))])
-            tasks |= {**looks, **steps}
-        ends = named("predictions", [(ended, *steps, *keys[:2]) for keys in ranges])
-        return {**tasks, **ends}, [*steps, *ends]
+        for _ in range(looks):
+            sums = named("newton_sums", [(looked, *steps, *keys) for keys in ranges])
+            steps = named("newton_step", [(decided, *steps, list(sums))])
+            tasks |= {**sums, **steps}
+        last = named("newton_step", [(partial(concluded, ending), *steps)])
+        ends = named("predictions", [(ended, *last, *keys[:2]) for keys in ranges])
+        return {**tasks, **last, **ends}, [*last, *ends]
 
     @cached_property
     def sizes(self) -> Floats:
@@ -249,7 +269,8 @@ class WorkerSplit:
         made = [(partial(whole_column, of), *keys) for of, keys in ranges]
         columns = rows.ranges.store.named("gather_columns", made)
         self.graph, self.keys = {**self.graph, **columns}, list(columns)
-        self.size, self.column = self._pass(brings_column)
+        self.size, column = self._pass(brings_column)
+        self.column: Any = np.concatenate(column) if brings_column else None
 
     def _pass(self, brings_column: bool = False) -> tuple[float, list[Floats]]:
         """Products of what is left with the rows, and what they leave; its norm, and the column if wanted."""
@@ -280,10 +301,9 @@ class WorkerSplit:
 
     def kept(self, columns: WorkerRows) -> WorkerRows:
         """Columns with this one behind them."""
-        after, column = columns.made(with_column, self.graph), np.concatenate(self.column)
-        after.last = column
+        after, after.last = columns.made(with_column, self.graph), self.column
         if "sizes" in vars(columns):
-            after.sizes = np.append(columns.sizes, scaled_norm(column))
+            after.sizes = np.append(columns.sizes, scaled_norm(self.column))
         return after
 
 
@@ -385,29 +405,42 @@ def call(fn: Callable[[Stack], Any], stack: Stack) -> Any:
         return fn(stack)
 
 
+def summed(measured: bool, fn: Any, by_number: list[Any], stack: Stack) -> tuple[Any, Any]:
+    """Sums over the numbers of a stack, and the norms of its rows if they have not been measured."""
+    return stack.sums(fn, *by_number), None if measured else stack.sizes
+
+
 def beside(what: Any, stack: Stack) -> Any:
     """What was sent, on the worker that has a stack."""
     return what
 
 
-def looked(
-    descents: list[Descent], starts: list[Any], stack: Stack, samples: list[SampleLosses]
-) -> list[Any]:
+def looked(steps: Steps, starts: list[Any], stack: Stack, samples: list[SampleLosses]) -> list[Any]:
     """The sums of a range that descents ask for; one that is done asks for none."""
     with one_thread():
-        parts = zip(descents, starts, samples)
+        parts = zip(steps[1], starts, samples)
         return [None if one.done else one.look(z, stack.rows, some) for one, z, some in parts]
 
 
-def decided(descents: list[Descent], told: list[Any]) -> list[Descent]:
+def decided(steps: Steps, told: list[Any]) -> Steps:
     """The descents after a look at all ranges."""
+    looks, descents = steps
+    if all(descent.done for descent in descents):
+        return steps
     with one_thread():
-        return [was if was.done else was.after(list(sums)) for was, sums in zip(descents, zip(*told))]
+        pairs = zip(descents, zip(*told))
+        return looks + 1, [was if was.done else was.after(list(sums)) for was, sums in pairs]
 
 
-def ended(descents: list[Descent], starts: list[Any], stack: Stack) -> list[Floats] | None:
+def concluded(ending: Ending, steps: Steps) -> Steps:
+    """The descents, with what is done at their ends once all have ended."""
+    looks, descents = steps
+    return (looks, ending(descents)) if all(descent.done for descent in descents) else steps
+
+
+def ended(steps: Steps, starts: list[Any], stack: Stack) -> list[Floats] | None:
     """The predictions of a range, once all descents are done."""
-    if not all(descent.done for descent in descents):
+    if not all(descent.done for descent in steps[1]):
         return None
     with one_thread():
-        return [descent.end(z, stack.rows) for descent, z in zip(descents, starts)]
+        return [descent.end(z, stack.rows) for descent, z in zip(steps[1], starts)]

@@ -35,7 +35,9 @@ class Rows:
     scaled: Any  # (factors): the rows times factors
     combinations: Any  # (list of weights): for each of shape (k,) or (k, m) the sum of rows times weights
     sums: Any  # (fn, *by_number): sums of fn(rows, *by_number), a tuple of arrays, over ranges of n
-    descend: Any  # (descents, samples, starts): ends of `Descent`s (`fit/descent.py`), and predictions there
+    # (descents, samples, starts, ending): what `ending` makes of the ends of `Descent`s (`fit/descent.py`),
+    # and predictions there
+    descend: Any
 
     def first(self, size: int) -> Any:
         """The first rows alone."""
@@ -106,17 +108,19 @@ class Stack(Rows):
         return added([fn(self.rows[:, part], *cut(by_number, part)) for part in ranges])
 
     def descend(
-        self, descents: list[Any], samples: list[Any], starts: list[Any]
+        self, descents: list[Any], samples: list[Any], starts: list[Any], ending: Any
     ) -> tuple[list[Any], list[Any]]:
-        ends = [self._descended(*one) for one in zip(descents, samples, starts)]
-        return [descent for descent, _ in ends], [z for _, z in ends]
+        ends = ending([self._descended(*one) for one in zip(descents, samples, starts)])
+        ranges = row_ranges(self.rows.shape[1])
+        parts = [[(*cut((z,), part), self.rows[:, part]) for part in ranges] for z in starts]
+        return ends, [np.concatenate([end.end(*one) for one in some]) for end, some in zip(ends, parts)]
 
-    def _descended(self, descent: Any, samples: Any, z: Any) -> tuple[Any, np.ndarray]:
+    def _descended(self, descent: Any, samples: Any, z: Any) -> Any:
         ranges = row_ranges(self.rows.shape[1])
         parts = [(*cut((z,), part), self.rows[:, part], samples.part(part)) for part in ranges]
         while not descent.done:
             descent = descent.after([descent.look(*part) for part in parts])
-        return descent, np.concatenate([descent.end(z, rows) for z, rows, _ in parts])
+        return descent
 
 
 def row_ranges(n: int) -> list[slice]:

@@ -150,13 +150,15 @@ class GraSP(CoSaMP):
 def pruned(problem: Problem, state: State, merged: Indices, k: int, refit: bool) -> State:
     """The k largest coefficients of a fit on the merged columns, on `refit` those of a fit to them alone."""
     fits = NormalEquations() if problem.quadratic else NewtonMerged()
-    fit = fits.fit(problem, merged, state)
+    fit = fits.fit(problem, merged, state, k)
     keep = top_set(problem.score.of(fit.coef), k)
     keep = keep[problem.score.of(fit.coef[keep]) > 0]
-    coef = np.zeros_like(fit.coef)  # zeros are cheaper than copying the columns that are kept
-    coef[keep] = fits.again(problem, fit, keep) if refit and len(keep) else fit.coef[keep]
-    z = fit.columns.combined(coef[fit.order])
-    return State(merged[keep], coef[keep], z, problem.value(z), fit.dropped, fit.memory)
+    kept, z = fits.again(problem, fit, keep) if refit and len(keep) else (fit.coef[keep], fit.z)
+    if z is None:
+        coef = np.zeros_like(fit.coef)  # zeros are cheaper than copying the columns that are kept
+        coef[keep] = kept
+        z = fit.columns.combined(coef[fit.order])
+    return State(merged[keep], kept, z, problem.value(z), fit.dropped, fit.memory)
 
 
 def start(problem: Problem) -> State:

@@ -8,20 +8,19 @@ depend are looked for at once (`fit/dependence.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
 from math import ceil
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.fit.dependence import dependent_columns
 from skpursuit.fit.exchange import exchanged
-from skpursuit.fit.least_squares import add_least_squares, start_least_squares
+from skpursuit.fit.least_squares import add_least_squares, add_non_negative, start_least_squares
 from skpursuit.fit.newton import Newton, step_along
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.remainder import remainder_unit
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.parameters import check_number
 from skpursuit.problem.problem import Problem
@@ -30,6 +29,7 @@ from skpursuit.problem.state import Move, State, Status, empty_state
 from skpursuit.selectors.query import Query, Selection
 from skpursuit.solvers.base import Asks, Solver, decrease_status, residual_status
 
+Made = TypeVar("Made")
 IN_A_ROW = 4  # columns rejected one after the other before all that depend are looked for
 
 
@@ -113,9 +113,16 @@ class OMP(Solver):
 
     def _add(self, problem: Problem, state: State, j: int) -> State:
         """The state with one more column, or where it depends on the others with one more dropped."""
-        if problem.quadratic:
-            return add_least_squares(problem, state, j, self.positive)
-        return self._newton().add(problem, state, j)
+        if self.positive:
+            return cast(State, add_non_negative(problem, state, j))  # never None without a residual
+        return (add_least_squares if problem.quadratic else self._newton().add)(problem, state, j)
+
+    def _improved(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
+        """The state with the column found; None where it would not improve."""
+        j = int(answer.columns[0])
+        if self.positive:
+            return add_non_negative(problem, state, j, r)
+        return self._add(problem, state, j) if improves(problem.design, r, answer) else None
 
     def finish(self, problem: Problem, state: State) -> State:
         if self.swaps and len(state.support) > len(self.forced):
@@ -141,10 +148,9 @@ class OMP(Solver):
         left = self.sparsity(problem) - len(state.support)
         taken = np.concatenate([state.support, state.dropped])
         query = Query(problem.residual(state.z), 1, score, taken, rng, at=state, left=left)
-        found = best_column(problem, select, query, self.positive)
-        if found is None:
+        after = first_made(select, query, lambda answer: self._improved(problem, state, query.r, answer))
+        if after is None:
             return replace(state, status=Status.OPTIMAL)
-        after = self._add(problem, state, found)
         if len(after.support) > len(state.support):
             after = self._judged(problem, after)
         else:
@@ -162,32 +168,25 @@ class OMP(Solver):
         return state
 
 
-def best_column(problem: Problem, select: Asks, query: Query, positive: bool = False) -> int | None:
-    """The column found, or None where none improves.
+def first_made(select: Asks, query: Query, made: Callable[[Selection], Made | None]) -> Made | None:
+    """What is made of the column found, None where it does not improve.
 
     An answer that proves nothing is made sure of first.
     """
     answer = select(query)
     for _ in range(2):
-        if len(answer.columns) and improves(problem.design, query.r, answer, positive):
-            return int(answer.columns[0])
-        if answer.certificate == "exact":
-            return None
+        found = made(answer) if len(answer.columns) else None
+        if found is not None or answer.certificate == "exact":
+            return found
         answer = select.exactly(query)
     return None
 
 
-def improves(design: Design, r: Floats, answer: Selection, positive: bool) -> bool:
-    """Whether the column's gradient is not zero or, with `positive`, points the right way beyond rounding.
-
-    Of an exact answer it is certain whether its entry of X^T r is zero.
-    """
-    if answer.certificate == "exact" and not positive:
+def improves(design: Design, r: Floats, answer: Selection) -> bool:
+    """Whether the column's gradient is not zero; of an exact answer that is certain."""
+    if answer.certificate == "exact":
         return bool(answer.g.any())
-    column = design.columns(answer.columns[:1])[0]
-    if positive:
-        return bool(-(column @ r) > remainder_unit(len(r)) * scaled_norm(column) * scaled_norm(r))
-    return bool(np.any(column @ r))
+    return bool(np.any(design.columns(answer.columns[:1])[0] @ r))
 
 
 def rejected(problem: Problem, before: State, after: State, select: Asks) -> State:
@@ -292,7 +291,10 @@ class MatchingPursuit(Solver):
 
     def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
         query = Query(problem.residual(state.z), 1, problem.score, state.dropped, rng, at=state)
-        j = best_column(problem, select, query)
+        design, r = problem.design, query.r
+        j = first_made(
+            select, query, lambda found: int(found.columns[0]) if improves(design, r, found) else None
+        )
         if j is None:
             return replace(state, status=Status.OPTIMAL)
         column = problem.design.columns(np.array([j]))[0]
