@@ -47,6 +47,48 @@ WAYS = {
 }
 
 
+@pytest.mark.parametrize("limit", [LIMIT, "2GB"])  # read tile by tile, and as a whole
+def test_pieces_of_equal_shapes_have_rows_unless_told_otherwise(tmp_path, limit):
+    X, y = problem(d=328)
+    folder = save(tmp_path / "x", X, (82, 164, 246), axis=1)
+    files = [folder / f"piece{k}.npy" for k in range(4)]
+    true = minimize(X, y, OMP(n_nonzero_coefs=5), "exact")
+    assert as_design(folder, memory_limit=limit).shape == (4 * len(X), 82)
+    for source in (folder, files):
+        design = as_design(source, memory_limit=limit, axis=1)
+        np.testing.assert_array_equal(minimize(design, y, OMP(n_nonzero_coefs=5), "exact").coef, true.coef)
+        for told in (y, list(y), np.stack([y, y], axis=1)):
+            assert minimize(source, told, OMP(n_nonzero_coefs=1)).coef.shape[0] == 328
+        model = PursuitRegressor(n_nonzero_coefs=5).fit(source, y)
+        np.testing.assert_allclose(model.predict(source), model.predict(X), rtol=1e-12, atol=1e-12)
+        assert model.score(source, y) == pytest.approx(model.score(X, y))
+    tall = minimize(folder, np.tile(y, 4), OMP(n_nonzero_coefs=1))
+    assert len(tall.coef) == 82
+    with pytest.raises(ValueError, match="y has 7 rows and X has 6800"):
+        minimize(folder, np.ones(7), OMP(n_nonzero_coefs=1))
+
+
+def test_the_middle_one_of_three_pieces_is_missed(tmp_path):
+    X, _ = problem()
+    folder = save(tmp_path / "x", X, (600, 1200))
+    (folder / "piece1.npy").unlink()
+    with pytest.raises(ValueError, match=r"piece 1 between piece0\.npy and piece2\.npy is missing.* a list"):
+        as_design(folder)
+    assert as_design([folder / "piece0.npy", folder / "piece2.npy"]).shape == (1100, 330)
+
+
+def test_pieces_that_do_not_go_along_an_axis_are_named(tmp_path):
+    X, _ = problem()
+    folder = save(tmp_path / "x", X, (90, 200), axis=1)
+    assert as_design(folder, axis=1).shape == X.shape
+    with pytest.raises(ValueError, match=r"piece1\.npy.* does not go with"):
+        as_design(folder, axis=0)
+    with pytest.raises(ValueError, match=r"axis must be 0 .* or None, got 2"):
+        as_design(folder, axis=2)
+    with pytest.raises(ValueError, match="axis is for pieces of X on disk"):
+        as_design(X, axis=1)
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("selector", ["exact", "gram", "certified", "auto"])

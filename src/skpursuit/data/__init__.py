@@ -8,12 +8,21 @@ together behind a dozen verbs. `codes.py` has X in fewer bits, `quantized.py` th
 from __future__ import annotations
 
 from skpursuit.data.design import Design, rows_that_count
-from skpursuit.data.sources import as_design, check_finite, is_design, is_elsewhere, make_design, with_target
+from skpursuit.data.sources import (
+    as_design,
+    check_finite,
+    expecting,
+    is_design,
+    is_elsewhere,
+    make_design,
+    with_target,
+)
 
 __all__ = [
     "Design",
     "as_design",
     "check_finite",
+    "expecting",
     "is_design",
     "is_elsewhere",
     "make_design",

@@ -52,33 +52,46 @@ def _names(folder: Any, endings: tuple[str, ...]) -> list[str]:
 
 def store(X: Any, options: Options) -> TileStore:
     """X in one array where that fits in the limit, else tile by tile."""
-    return store_of(Stack(*arrays_of(X), options).recipes(options.limit.tile), options)
+    arrays = arrays_of(X)
+    return store_of(Stack(arrays, axis_of(arrays, options), options).recipes(options.limit.tile), options)
 
 
-def arrays_of(X: Any) -> tuple[list[FileArray], int]:
-    """The arrays, and the axis along which they follow each other."""
+def arrays_of(X: Any) -> list[FileArray]:
+    """The arrays in files that X is made of, in their order."""
     if isinstance(X, (list, tuple)):
-        arrays = [array for part in X for array in arrays_of(part)[0]]
-    elif isinstance(X, np.memmap):
+        return [array for part in X for array in arrays_of(part)]
+    if isinstance(X, np.memmap):
         mapped = mapped_array(X)
         assert mapped is not None
-        arrays = [mapped]
-    elif not os.path.exists(X):
+        return [mapped]
+    if not os.path.exists(X):
         raise FileError(X, "X is no array but a path, and there is no such file", "check the path")
-    elif is_folder_of(X, ".npy"):
-        arrays = [npy_array(path) for path in pieces(X, ".npy")]
-    elif os.path.exists(X) and not str(X).endswith(".npy"):
+    if is_folder_of(X, ".npy"):
+        return [npy_array(path) for path in pieces(X, ".npy")]
+    if not str(X).endswith(".npy"):
         raise FileError(X, "this kind of file or folder is not known", f"give {KNOWN} (not of more folders)")
-    else:
-        arrays = [npy_array(os.fspath(X))]
+    return [npy_array(os.fspath(X))]
+
+
+def axis_of(arrays: list[FileArray], options: Options) -> int:
+    """The axis along which arrays follow each other; of equal shapes 0, unless X would not be as expected."""
     first = arrays[0]
     wider, taller = ([a for a in arrays if a.shape[axis] != first.shape[axis]] for axis in (1, 0))
-    # A single piece in the middle with another width is no way to cut columns.
-    if (wider and taller) or (len(wider) == 1 and wider[0] is not arrays[-1] and len(arrays) > 3):
-        odd = min(filter(None, (wider, taller)), key=len)[0]  # most pieces are cut along one axis
-        problem = f"its shape {odd.shape} does not go with {first.path} of shape {first.shape}"
-        raise FileError(odd.path, problem, "pieces need the same number of columns, or of rows")
-    return arrays, 1 if wider else 0
+    if options.axis is not None:
+        odd = (wider, taller)[options.axis]
+    elif wider and taller:
+        odd = min(wider, taller, key=len)  # most pieces are cut along one axis
+    else:  # a single piece in the middle with another width is no way to cut columns
+        odd = wider if len(wider) == 1 and wider[0] is not arrays[-1] and len(arrays) > 3 else []
+    if odd:
+        problem = f"its shape {odd[0].shape} does not go with {first.path} of shape {first.shape}"
+        raise FileError(odd[0].path, problem, "pieces need the same number of columns, or of rows")
+    if options.axis is not None:
+        return options.axis
+    if wider or taller or len(arrays) == 1:
+        return int(len(wider) > 0)
+    rows, columns = options.shape
+    return int(rows == first.shape[0] or columns == len(arrays) * first.shape[1])
 
 
 def pieces(folder: Any, *endings: str) -> list[str]:
@@ -94,8 +107,9 @@ def pieces(folder: Any, *endings: str) -> list[str]:
         raise FileError(folder, f"there is no {endings[0]} file in it", "folders below it are not looked at")
     numbers = [int(found[-1]) for name in names if (found := re.findall(r"\d+", name))]
     gaps = sorted(set(range(min(numbers), max(numbers) + 1)) - set(numbers)) if numbers else []
-    if gaps and len(numbers) == len(names) > 2 * len(gaps) and len(set(numbers)) == len(names):
-        raise FileError(folder, f"piece {gaps[0]} between {names[0]} and {names[-1]} is missing", "add it")
+    if gaps and len(numbers) == len(names) >= 2 * len(gaps) and len(set(numbers)) == len(names):
+        problem = f"piece {gaps[0]} between {names[0]} and {names[-1]} is missing"
+        raise FileError(folder, problem, "add it, or give the files as a list if there is none")
     return [str(Path(folder) / name) for name in names]
 
 

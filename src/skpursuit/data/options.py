@@ -11,7 +11,7 @@ import numpy as np
 
 from skpursuit.data.memory import MemoryLimit, as_bytes
 from skpursuit.numerics.arrays import Indices
-from skpursuit.parameters import shown
+from skpursuit.parameters import check_count, shown
 
 MEMORY_LIMIT = "2GB"
 
@@ -24,6 +24,8 @@ class Options:
     columns: Any = None
     exclude: Any = None
     codes: Any = "auto"
+    axis: int | None = None
+    shape: tuple[int | None, int | None] = (None, None)  # that X should have, as far as it is known
     columns_are: str = "columns"  # the argument that named the columns, for messages
     limit: MemoryLimit = field(init=False)
 
@@ -35,6 +37,9 @@ class Options:
                 raise TypeError(f"{name} must be a list of column names or numbers, got {shown(listed)}")
         if not (self.codes is None or isinstance(self.codes, (str, os.PathLike))):
             raise TypeError(f'codes must be "auto", the path of a folder or None, got {shown(self.codes)}')
+        check_count("axis", self.axis, least=0)
+        if self.axis is not None and self.axis > 1:
+            raise ValueError(f"axis must be 0 (pieces have rows), 1 (columns) or None, got {self.axis}")
 
     @property
     def chooses(self) -> bool:

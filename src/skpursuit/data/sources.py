@@ -8,6 +8,7 @@ about memory and columns. A new source is one file with the two functions, and o
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -43,6 +44,7 @@ def as_design(
     columns: Any = None,
     exclude: Any = None,
     codes: Any = "auto",
+    axis: int | None = None,
 ) -> Design:
     """Turn a data matrix into a design that can be used again.
 
@@ -72,6 +74,10 @@ def as_design(
         Where codes of an X on disk go that the limit has no room for: to a folder of that name, where the
         next design of the same files finds them; to a temporary folder ("auto"; beside the checkpoint, if a
         run has one); None: nothing is written, and selectors that need codes which do not fit raise.
+    axis : int, optional
+        0 where `.npy` pieces have some of the rows, 1 where they have some of the columns. By default their
+        shapes tell; pieces of equal shapes have rows, unless `fit` is given the path and a y that is as long
+        as one of them.
 
     Returns
     -------
@@ -101,7 +107,7 @@ def as_design(
     (3, 3)
     """
     check_flag("check", check)
-    design = make_design(X, check, Options(memory_limit, columns, exclude, codes))
+    design = make_design(X, check, Options(memory_limit, columns, exclude, codes, axis))
     if design is not X:
         design.store.watch()
     return design
@@ -128,6 +134,8 @@ def make_design(X: Any, check: bool = True, options: Options | None = None) -> D
             raise ValueError(
                 "columns and exclude are for X on disk; select those of an array by X[:, columns]"
             )
+        if options is not None and options.axis is not None:
+            raise ValueError("axis is for pieces of X on disk; give arrays as numpy.block takes them")
         source = next(source for source in SOURCES if source.takes(X))
         design = Design(TileStore(source.tiles(X)))
     if check:
@@ -138,6 +146,12 @@ def make_design(X: Any, check: bool = True, options: Options | None = None) -> D
 def is_elsewhere(X: Any) -> bool:
     """Whether X is a design already, or data that is not an array or a matrix in memory."""
     return is_design(X) or any(source.takes(X) for source in STORES)
+
+
+def expecting(y: Any = None, width: int | None = None) -> Options:
+    """Options for an X of as many rows as y, or of that width, where that is known."""
+    is_long = isinstance(y, Sized) and getattr(y, "ndim", 1) > 0
+    return Options(shape=(len(y) if is_long else None, width))
 
 
 def with_target(X: Any, y: Any) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from skpursuit.data import Design, dask_source, rows_that_count
 from skpursuit.data.options import numbers_of
 from skpursuit.data.progress import watching
-from skpursuit.data.sources import is_design, is_elsewhere, make_design, with_target
+from skpursuit.data.sources import expecting, is_design, is_elsewhere, make_design, with_target
 from skpursuit.data.sparse_input import compressed
 from skpursuit.estimators.checks import RULES, check_parameters, check_values
 from skpursuit.estimators.lazy import refuse_rows_of_folds
@@ -170,7 +170,7 @@ class LinearBase(Watched):
         """A design, or data on disk as one, and its targets, which may be the name of a column."""
         X, y = with_target(X, y)
         y = as_numbers(y) if checks.get("y_numeric") and y is not None else y
-        design = make_design(X)
+        design = make_design(X, options=expecting(y))
         n, self.n_features_in_ = design.shape
         _, y = check_X_y(np.broadcast_to(0.0, (n, min(2, design.shape[1]))), y, **checks)
         names = design.store.names
@@ -182,7 +182,7 @@ class LinearBase(Watched):
     def _linear(self, X: Any) -> Floats:
         check_is_fitted(self, "coef_")
         if is_elsewhere(X):
-            return self._linear_of_design(make_design(X))
+            return self._linear_of_design(make_design(X, options=expecting(width=self.n_features_in_)))
         X = validate_data(self, trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from skpursuit.data import Design, check_finite, make_design, with_target
+from skpursuit.data import Design, check_finite, expecting, make_design, with_target
 from skpursuit.data.progress import current, watching
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
@@ -104,7 +104,7 @@ def minimize(
     if not (checkpoint is None or isinstance(checkpoint, Checkpoint)):
         checkpoint = Checkpoint(checkpoint)
     X, y = with_target(X, y)
-    design = make_design(X, check=False)
+    design = make_design(X, check=False, options=expecting(y))
     design.store.listener = getattr(callback, "progress", None)
     if checkpoint is not None:
         design.store.keep_codes_beside(checkpoint.path)
