@@ -638,6 +638,15 @@ def test_a_cluster_without_workers():
             minimize(design, y, OMP(n_nonzero_coefs=2))
 
 
+def test_targets_are_not_waited_for_without_workers():
+    X, y = signal(8, n=1100)
+    frame = dd.from_pandas(pd.DataFrame(X[:, :3], columns=list("abc")), npartitions=2)
+    with cluster(0), dask.config.set({"skpursuit.no-workers": 0.6}):
+        for source, targets in ((X, da.from_array(y, chunks=400)), (frame, "a")):
+            with pytest.raises(ClusterError, match=r"no workers for 0\.6 s"):
+                minimize(source, targets, OMP(n_nonzero_coefs=2))
+
+
 RELEASED = threading.Event()
 
 

@@ -68,6 +68,14 @@ def test_pieces_of_equal_shapes_have_rows_unless_told_otherwise(tmp_path, limit)
         minimize(folder, np.ones(7), OMP(n_nonzero_coefs=1))
 
 
+def test_a_wrong_path_is_told_before_the_name_of_y(tmp_path):
+    with pytest.raises(ValueError, match="there is no such file"):
+        minimize(tmp_path / "absent.npy", "price", OMP(n_nonzero_coefs=1))
+    X, _ = problem()
+    with pytest.raises(TypeError, match="X has no column names; give y as an array"):
+        minimize(save(tmp_path / "x", X), "price", OMP(n_nonzero_coefs=1))
+
+
 def test_the_middle_one_of_three_pieces_is_missed(tmp_path):
     X, _ = problem()
     folder = save(tmp_path / "x", X, (600, 1200))

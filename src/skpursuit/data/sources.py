@@ -165,6 +165,8 @@ def with_target(X: Any, y: Any) -> tuple[Any, Any]:
         source, options = X.store.origin or (None, options)
     column = next((read for takes, read in NAMED if takes(source)), None)
     if column is None:
+        if is_elsewhere(X):
+            make_design(X, check=False)  # a path that leads nowhere is told first
         raise TypeError(f"y is {y!r}, but X has no column names; give y as an array")
     values = column(source, y)
     design = X if is_design(X) else make_design(X, options=options)
