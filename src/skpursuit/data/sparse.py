@@ -25,6 +25,7 @@ FORMS = {"rows": "csr", "entries": "csr", "columns": "csc"}
 class SparseTile(Tile):
     """A checked scipy CSR or CSC matrix; the other layout is made by `prepare`, and kept."""
 
+    is_sparse = True
     mean_unit = MEAN_UNIT
 
     def __init__(self, matrix: Any) -> None:

@@ -26,6 +26,7 @@ class Tile(ABC):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     whole: Any = None  # the array or sparse matrix that the tile is; an operator is none
+    is_sparse = False  # whether entries that are zero are left out
     fast_axis = 0  # along which norms cost least: 0 columns, 1 rows
     has_entries = True  # whether entries, rows and columns can be read; an operator gives products
     can_encode = False  # whether there are codes; without them the product is cheap, or all there is

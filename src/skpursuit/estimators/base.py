@@ -102,6 +102,20 @@ def _are_plain(X: Any, y: Any, features: int) -> bool:
     )
 
 
+def columns_in(design: Design, model: Any, features: Indices) -> Indices:
+    """Columns of a design that are features of a fitted model, by their names where both have names."""
+    names, fitted = design.store.names, vars(model)
+    if names is not None and "feature_names_in_" in fitted:
+        wanted = fitted["feature_names_in_"][features]
+        return np.array(numbers_of("the model", wanted, len(names), names), dtype=np.intp)
+    if design.shape[1] != model.n_features_in_:
+        raise ValueError(
+            f"X has {design.shape[1]} features, but {type(model).__name__} is expecting "
+            f"{model.n_features_in_} features as input"
+        )
+    return features
+
+
 class Samples(NamedTuple):
     """Checked samples with a weight above zero; `kept` marks those rows of X, which has all rows.
 
@@ -189,16 +203,15 @@ class LinearBase(Watched):
     def _linear_of_design(self, design: Design) -> Floats:
         """Predictions that read the columns with coefficients alone, by their names where X has names."""
         used = np.flatnonzero(np.atleast_2d(self.coef_).any(axis=0))
-        coef, fitted, names = np.asarray(self.coef_)[..., used].T, vars(self), design.store.names
-        if names is not None and "feature_names_in_" in fitted:
-            wanted = fitted["feature_names_in_"][used]
-            used = np.array(numbers_of("the model", wanted, len(names), names), dtype=np.intp)
-        elif design.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {design.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        return design.predict(used, coef) + self.intercept_
+        coef, names = np.asarray(self.coef_)[..., used].T, design.store.names
+        used = columns_in(design, self, used)
+        found = design.predict(used, coef) + self.intercept_
+        if not np.isfinite(found).all():
+            for j in used.tolist():
+                if not np.isfinite(design.columns(np.array([j]))).all():
+                    column = j if names is None else repr(names[j])
+                    raise ValueError(f"X contains NaN or infinity in column {column}, which the model uses")
+        return found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score as scikit-learn's estimators of this kind do; samples of weight zero are not looked at.

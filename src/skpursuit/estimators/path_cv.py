@@ -22,12 +22,12 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
 
+from skpursuit.data.design import Design
 from skpursuit.data.progress import current
 from skpursuit.data.sources import is_elsewhere
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows, watched
@@ -118,7 +118,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         given = self.solver if isinstance(self.solver, (list, tuple)) else [self.solver]
         # "auto" stands for "omp" where the contest of `choice/` cannot be held
         solvers = ["omp" if isinstance(one, str) and one == "auto" else one for one in given]
-        seed, scale = seed_of(self.random_state), self._scaling(samples.X)
+        seed, scale = seed_of(self.random_state), self._scaling(samples.base)
         problems = self._problems(samples.y, random_state=seed, solver=solvers[0], scale=scale)
         loss = problems.config.loss.resolved(np.column_stack(problems.targets))
         problems = problems._replace(config=replace(problems.config, loss=loss))
@@ -134,11 +134,11 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
                 self._judge_by_criterion(data)
         return self
 
-    def _scaling(self, X: Any) -> str:
+    def _scaling(self, design: Design) -> str:
         """What divides columns, in the words of `column_scale`."""
         if self.normalize is not None:
             return "column" if self.normalize else "none"
-        return self.scale if self.scale != "auto" else "one" if issparse(X) else "column"
+        return self.scale if self.scale != "auto" else "one" if design.store.first.is_sparse else "column"
 
     def _limit(self, samples: Samples) -> int:
         """The largest number of coefficients that solvers by name try."""

@@ -16,9 +16,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted
 
 from skpursuit.data.progress import current
-from skpursuit.estimators.base import LinearBase, Samples, watched
+from skpursuit.data.sources import expecting, is_elsewhere, make_design
+from skpursuit.estimators.base import LinearBase, Samples, columns_in, watched
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.classifier import PursuitClassifierCV
 from skpursuit.estimators.lazy import lazy_on_dask
@@ -226,13 +228,18 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+        X : array-like, sparse matrix, path, design or Dask collection of shape (n_samples, n_features)
 
         Returns
         -------
         array of shape (n_samples, n_chosen), lazy where X is
         """
-        return super().transform(X)
+        if not is_elsewhere(X):
+            return super().transform(X)
+        check_is_fitted(self, "support_")
+        design = make_design(X, options=expecting(width=self.n_features_in_))
+        chosen = columns_in(design, self, np.flatnonzero(self.get_support()))
+        return np.ascontiguousarray(design.columns(chosen, keep=False).T)
 
     @lazy_on_dask
     def inverse_transform(self, X: Any) -> Any:

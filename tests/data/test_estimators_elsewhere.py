@@ -1,0 +1,94 @@
+"""Estimators on X that is not one array in memory: the model and the errors of the same numbers in memory."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+
+from skpursuit import PursuitClassifier, PursuitClassifierCV, PursuitRegressor, PursuitSelector, as_design
+from skpursuit.data.file_store import FileStore
+
+LIMIT = "2MB"
+
+
+def pieces_of(folder, X):
+    folder.mkdir()
+    for k, rows in enumerate(np.array_split(np.arange(X.shape[0]), 4)):
+        sp.save_npz(folder / f"piece{k}.npz", X[rows])
+    return folder
+
+
+def test_sparse_columns_are_scaled_by_one_number_wherever_they_are(tmp_path):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((9000, 300), density=0.05, rng=rng, format="csr")
+    X = (X @ sp.diags_array(np.logspace(0, 1.5, 300))).tocsr()
+    score = X[:, [3, 60, 150, 290]] @ np.array([6.0, -4.0, 2.0, -0.5]) + rng.logistic(size=9000)
+    labels = np.where(score > np.median(score), "yes", "no")
+    made = PursuitClassifierCV(solver="omp", max_nonzero_coefs=4, random_state=0)
+    true = made.fit(X, labels).coef_.copy()
+    by_column = PursuitClassifierCV(solver="omp", max_nonzero_coefs=4, random_state=0, scale="column")
+    assert np.abs(by_column.fit(X, labels).coef_ - true).max() > 1e-3  # it makes a difference
+    design = as_design(pieces_of(tmp_path / "x", X), memory_limit=LIMIT)
+    assert isinstance(design.store, FileStore)
+    np.testing.assert_allclose(made.fit(design, labels).coef_, true, rtol=1e-9)
+
+
+@pytest.mark.parametrize("limit", [LIMIT, "1GB"])
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_predictions_of_nan_are_refused(tmp_path, limit, kind):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 90))
+    y = X[:, 7] - X[:, 30]
+    bad = X.copy()
+    bad[777, 30] = np.nan
+    path = tmp_path / f"bad.{kind}"
+    if kind == "npy":
+        np.save(path, bad)
+    else:
+        pd.DataFrame(bad, columns=[f"x{j}" for j in range(90)]).to_parquet(path, row_group_size=512)
+    design = as_design(path, memory_limit=limit, check=False)
+    for model in (PursuitRegressor(n_nonzero_coefs=2), PursuitClassifier(n_nonzero_coefs=2)):
+        model.fit(X, y if isinstance(model, PursuitRegressor) else y > 0)
+        for ask in (
+            model.predict,
+            lambda X, model=model: model.score(X, model.predict(np.zeros((4000, 90)))),
+        ):
+            with pytest.raises(
+                ValueError, match=r"NaN or infinity in column ('x)?30'?, which the model uses"
+            ):
+                ask(design)
+
+
+def test_numbers_that_overflow_are_predicted_as_in_memory(tmp_path):
+    X = np.random.default_rng(0).standard_normal((4000, 90))
+    model = PursuitRegressor(n_nonzero_coefs=1).fit(X, 1e10 * X[:, 7])
+    X[5, 7] = 1e300
+    np.save(tmp_path / "x.npy", X)
+    with np.errstate(over="ignore"):
+        found = model.predict(as_design(tmp_path / "x.npy", memory_limit=LIMIT))
+        np.testing.assert_array_equal(np.isinf(found), np.isinf(model.predict(X)))
+    assert np.isinf(found[5])
+
+
+@pytest.mark.parametrize("limit", [LIMIT, "1GB"])
+def test_a_selector_transforms_what_it_was_fitted_on(tmp_path, limit):
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((4000, 90))).rename(columns=str)
+    y = frame["7"] - frame["30"] + 0.1 * frame["31"]
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=512)
+    np.save(tmp_path / "x.npy", frame.to_numpy())
+    true = PursuitSelector(n_features_to_select=3).fit(frame, y)
+    for name in ("x.npy", "x.parquet"):
+        design = as_design(tmp_path / name, memory_limit=limit)
+        for X in (design, tmp_path / name):
+            ours = PursuitSelector(n_features_to_select=3).fit(X, y)
+            np.testing.assert_array_equal(ours.transform(X), true.transform(frame))
+            np.testing.assert_array_equal(ours.fit_transform(X, y), true.transform(frame))
+            model = make_pipeline(PursuitSelector(n_features_to_select=3), LinearRegression()).fit(X, y)
+            np.testing.assert_allclose(model.predict(X), y, atol=1e-9)
+    frame[frame.columns[::-1]].to_parquet(tmp_path / "turned.parquet", row_group_size=512)
+    turned = as_design(tmp_path / "turned.parquet", memory_limit=limit)
+    np.testing.assert_array_equal(ours.transform(turned), true.transform(frame))  # by name
+    with pytest.raises(ValueError, match="X has 89 features, but PursuitSelector is expecting 90"):
+        true.transform(as_design(tmp_path / "x.npy", memory_limit=limit, exclude=[3]))
