@@ -7,7 +7,15 @@ import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
-from skpursuit import PursuitClassifier, PursuitClassifierCV, PursuitRegressor, PursuitSelector, as_design
+from skpursuit import (
+    OMP,
+    PursuitClassifier,
+    PursuitClassifierCV,
+    PursuitRegressor,
+    PursuitSelector,
+    as_design,
+    minimize,
+)
 from skpursuit.data.file_store import FileStore
 
 LIMIT = "2MB"
@@ -92,3 +100,60 @@ def test_a_selector_transforms_what_it_was_fitted_on(tmp_path, limit):
     np.testing.assert_array_equal(ours.transform(turned), true.transform(frame))  # by name
     with pytest.raises(ValueError, match="X has 89 features, but PursuitSelector is expecting 90"):
         true.transform(as_design(tmp_path / "x.npy", memory_limit=limit, exclude=[3]))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("selector", ["exact", "certified"])
+def test_a_run_goes_on_with_another_limit(tmp_path, order, selector):
+    X = np.random.default_rng(0).standard_normal((4000, 300))
+    y = X[:, ::30] @ np.arange(1.0, 11.0)
+    np.save(tmp_path / "x.npy", np.asarray(X, order=order))
+    solver, path = OMP(n_nonzero_coefs=8), tmp_path / "run"
+    whole = minimize(X, y, solver, selector)
+
+    def run(**more):
+        steps = []
+
+        def stop(record):
+            steps.append(record.iteration)
+            return record.iteration % 3 == 2
+
+        design = as_design(tmp_path / "x.npy", **more)
+        return steps, minimize(design, y, solver, selector, checkpoint=path, callback=stop)
+
+    assert run(memory_limit="4MB")[0] == [0, 1, 2]
+    assert run(memory_limit="8MB")[0] == [3, 4, 5]
+    steps, found = run(memory_limit="3MB")
+    assert steps == [6, 7]
+    np.testing.assert_array_equal(found.coef, whole.coef)
+    assert found.objective == whole.objective
+    with pytest.raises(ValueError, match="was made with a different X"):
+        run(memory_limit="3MB", exclude=[299])
+
+
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((4000, 300))
+    np.save(tmp_path / "x.npy", X)
+    design = as_design(tmp_path / "x.npy", memory_limit="3MB")
+    folder, junk, fine = tmp_path / "folder", tmp_path / "junk", tmp_path / "fine"
+    folder.mkdir()
+    junk.write_text("not a run")
+
+    def refused(path, told):
+        with pytest.raises(ValueError, match=told):
+            minimize(design, X[:, 0], OMP(n_nonzero_coefs=2), "certified", checkpoint=path)
+        assert design.store.loaded_bytes == 0
+        assert not (tmp_path / f"{path.name}.codes").exists()
+
+    refused(folder, "folder is a folder; name a file in it")
+    refused(junk, "junk is not a checkpoint of this version; name another file or delete it")
+    refused(tmp_path / "absent" / "run", "absent does not exist; make it first")
+
+    def forbidden(dir):
+        raise PermissionError(13, "Permission denied", str(dir))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("skpursuit.loop.checkpoint.tempfile.TemporaryFile", forbidden)
+        refused(fine, r"cannot be written to \(Permission denied\); name a file in another one")
+    assert junk.read_text() == "not a run"
+    assert minimize(design, X[:, 0], OMP(n_nonzero_coefs=2), "certified", checkpoint=fine).support[0] == 0

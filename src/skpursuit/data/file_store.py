@@ -250,18 +250,24 @@ class FileStore(TileStore):
             check_same(path, stamp, now)
 
     def digest(self, digest: Any, reads: Reads) -> None:
-        """Feed names, sizes and times of the files, the edges, and some of the tiles to a digest."""
-        for path, stamp in self.files().items():
+        """Feed names, sizes and times of the files, and what was said of columns, to a digest.
+
+        The limit and the tiles that follow from it are left out: a run may go on with another one.
+        """
+        for path, stamp in sorted(self.files().items()):
             digest.update(repr((os.path.basename(path), stamp.size, stamp.mtime_ns)).encode())
+        if self.origin is not None:
+            options = self.origin[1]
+            digest.update(repr((options.columns, options.exclude, options.axis)).encode())
+
+    @cached_property
+    def identity(self) -> str:
+        """Hex digest of the files, the edges of tiles and some of what is in them, for codes."""
+        digest = hashlib.sha256()
+        self.digest(digest, Reads())
         digest.update(self.row_edges.tobytes() + self.col_edges.tobytes())
         for number in np.unique(np.linspace(0, len(self.places) - 1, SAMPLED).astype(int)).tolist():
             sample = self.recipes[number].sample()
             self.loaded_bytes += len(sample)
             digest.update(sample)
-
-    @cached_property
-    def identity(self) -> str:
-        """Hex digest of what `digest` looks at."""
-        digest = hashlib.sha256()
-        self.digest(digest, Reads())
         return digest.hexdigest()

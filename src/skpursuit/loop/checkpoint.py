@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import os
+import tempfile
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,24 @@ class Snapshot:
     seed: int
     fingerprints: dict[str, str]
     factor: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def check_place(path: Path) -> None:
+    """Refuse a path that cannot hold a checkpoint, or holds something else, before any work is done."""
+    if not path.parent.is_dir():
+        raise ValueError(f"checkpoint {path}: the folder {path.parent} does not exist; make it first")
+    if path.is_dir():
+        raise ValueError(f"checkpoint {path} is a folder; name a file in it")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"checkpoint {path} is a device or a pipe; name a plain file")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        reason = f"the folder {path.parent} cannot be written to ({error.strerror})"
+        raise ValueError(f"checkpoint {path}: {reason}; name a file in another one") from None
+    if path.exists():
+        load(path)
 
 
 def save(path: Path, snapshot: Snapshot) -> None:

@@ -103,6 +103,8 @@ def minimize(
     check_flag("verbose", verbose)
     if not (checkpoint is None or isinstance(checkpoint, Checkpoint)):
         checkpoint = Checkpoint(checkpoint)
+    if checkpoint is not None:
+        files.check_place(Path(checkpoint.path))
     X, y = with_target(X, y)
     design = make_design(X, check=False, options=expecting(y))
     design.store.listener = getattr(callback, "progress", None)
@@ -300,12 +302,6 @@ class Run:
         Draws go on as they began; `seeded` says that a seed was given, which must then be the same.
         """
         path = Path(checkpoint.path)
-        if not path.parent.is_dir():
-            raise ValueError(f"checkpoint {path}: the folder {path.parent} does not exist; make it first")
-        if path.is_dir():
-            raise ValueError(f"checkpoint {path} is a folder; name a file in it")
-        if path.exists() and not path.is_file():
-            raise ValueError(f"checkpoint {path} is a device or a pipe; name a plain file")
         self.fingerprints = {
             "X": self.problem.design.identity(),
             "y": files.fingerprint(self.problem.y),
