@@ -40,8 +40,8 @@ TILE_METHODS = 12
 PROBES = 8
 EXTREMES = 4
 ROOT_FILES = 10
-PROGRAM_LINES = 6_625  # of tables, cli, experiments and models
-LIBRARY_LINES = 26_500
+PROGRAM_LINES = 6_635  # of tables, cli, experiments and models
+LIBRARY_LINES = 26_575
 
 
 @pytest.mark.parametrize(("shape", "most"), CALLS_ACROSS_FILES.items())

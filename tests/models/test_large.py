@@ -72,6 +72,21 @@ def test_a_file_and_a_folder_give_the_model_of_memory(file, folder, more, target
     check_same(fit(folder, *more, target=target, other=other), expected)
 
 
+def test_as_many_features_as_it_takes_are_tried_by_default(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1024, 60))
+    y = X[:, :30] @ rng.choice([-1.0, 1.0], 30) + rng.normal(size=1024)
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({f"x{j}": X[:, j] for j in range(60)} | {"y": y}), path, row_group_size=512)
+    given = ("fit", path, "--target", "y", "--memory-limit", "1MiB")
+    found = json.loads(invoke(*given, "--json").stdout)
+    assert {f"x{j}" for j in range(30)} <= set(found["features"])
+    assert found["held_out_score"] > 0.95
+    assert not found["k_is_the_largest_tried"]
+    text = invoke(*given, "--max-k", 5).stdout
+    assert "k is the largest number that was tried; --max-k 10 tries more" in text
+
+
 def test_workers_give_the_model_of_memory(file, folder):
     expected = fit(file, "-k", 4)
     check_same(fit(folder, "-k", 4, "--workers", 2), expected)

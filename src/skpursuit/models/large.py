@@ -37,6 +37,8 @@ from skpursuit.tables.guessing import guess_kinds
 from skpursuit.tables.kinds import Kind, Number, YesNo
 from skpursuit.tables.readers import columns_with_nulls, parquet_types
 
+MOST = 50  # features that are tried at least, if there are as many
+
 
 def fit_large(
     path: Path,
@@ -52,8 +54,10 @@ def fit_large(
     table, keep = _read_target(path, said, read)
     y = np.asarray(table.y)
     with naming(path):
-        solver = "omp" if options.solver == "auto" else options.solver
-        options = checked(y[keep], len(table.features), replace(options, solver=solver))
+        options, d = checked(y[keep], len(table.features), options), len(table.features)
+        if options.solver == "auto":
+            most = options.most or min(d, max(MOST, d // 10), max(1, int(keep.sum()) // 2))
+            options = replace(options, solver="omp", most=most)
         train, test = (np.flatnonzero(keep)[rows] for rows in split_rows(y[keep], options))
     options.progress("fitting", None)
     names, weights = [kind.name for kind in table.encoding.columns], np.zeros(len(y))
@@ -96,6 +100,7 @@ def fit_large(
         predicted=guesses[test],
         judged_by="rows held out",
         chosen=options.k is None,
+        at_limit=options.k is None and info["k"] == int(final.path_sizes_.max()) < d,
     )
     return table, outcome
 
