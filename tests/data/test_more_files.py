@@ -309,3 +309,26 @@ def test_the_index_of_a_data_frame_in_parquet_is_no_column(tmp_path):
     for name in ("id", "__null_dask_index__", None):  # as users, Dask and pandas call it
         frame.set_index(pd.Index(range(9, 18)[::-1], name=name)).to_parquet(tmp_path / "x.parquet")
         assert as_design(tmp_path / "x.parquet").store.names == ["x", "z"]
+
+
+def test_a_target_of_dates_is_refused_by_its_name(tmp_path):
+    frame = table().drop(columns="town").assign(when=pd.Timestamp("2026-01-01"))
+    frame.to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(
+        TypeError, match="column 'when', which is y, has dates or times; make numbers of them"
+    ):
+        PursuitRegressor(n_nonzero_coefs=2).fit(tmp_path / "x.parquet", "when")
+
+
+def test_the_shape_of_a_csr_folder_is_a_shape(tmp_path):
+    X = sp.random_array((50, 20), density=0.2, rng=np.random.default_rng(0), format="csr")
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{name}.npy", getattr(X, name))
+    np.save(tmp_path / "shape.npy", np.array([50, 25]))
+    assert as_design(tmp_path).shape == (50, 25)
+    for wrong in (np.array([50]), np.array(["a", "b"])):
+        np.save(tmp_path / "shape.npy", wrong)
+        with pytest.raises(
+            ValueError, match=r"shape\.npy: it does not hold a shape \(n, d\); write it again"
+        ):
+            as_design(tmp_path)

@@ -89,7 +89,7 @@ def test_pieces_that_do_not_go_along_an_axis_are_named(tmp_path):
     X, _ = problem()
     folder = save(tmp_path / "x", X, (90, 200), axis=1)
     assert as_design(folder, axis=1).shape == X.shape
-    with pytest.raises(ValueError, match=r"piece1\.npy.* does not go with"):
+    with pytest.raises(ValueError, match=r"piece1\.npy.* does not go with.* columns where axis is 0"):
         as_design(folder, axis=0)
     with pytest.raises(ValueError, match=r"axis must be 0 .* or None, got 2"):
         as_design(folder, axis=2)

@@ -85,7 +85,9 @@ def axis_of(arrays: list[FileArray], options: Options) -> int:
         odd = wider if len(wider) == 1 and wider[0] is not arrays[-1] and len(arrays) > 3 else []
     if odd:
         problem = f"its shape {odd[0].shape} does not go with {first.path} of shape {first.shape}"
-        raise FileError(odd[0].path, problem, "pieces need the same number of columns, or of rows")
+        same = ("columns, or of rows", "columns where axis is 0", "rows where axis is 1")
+        remedy = f"pieces need the same number of {same[0 if options.axis is None else 1 + options.axis]}"
+        raise FileError(odd[0].path, problem, remedy)
     if options.axis is not None:
         return options.axis
     if wider or taller or len(arrays) == 1:

@@ -23,13 +23,14 @@ def as_bytes(name: str, value: Any) -> int:
     """Bytes from a whole number or from text such as "2GB", "512 MiB"."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise TypeError(f'{name} must be a number of bytes or text such as "2GB", got {shown(value)}')
+    given = value
     if isinstance(value, str):
         found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKmMgGtT]?i?)[bB]?\s*", value)
         if found is None or found[2].upper() not in UNITS:
             raise ValueError(f'{name} must be a number of bytes or text such as "2GB", got {shown(value)}')
         value = float(found[1]) * UNITS[found[2].upper()]
     if not LEAST <= value < 2**63:
-        raise ValueError(f"{name} must be at least 1 MiB, got {shown(value)}")
+        raise ValueError(f"{name} must be at least 1 MiB (1,048,576 bytes), got {shown(given)}")
     return int(value)
 
 

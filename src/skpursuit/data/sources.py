@@ -58,7 +58,8 @@ def as_design(
         equal columns the lowest index is chosen, as with arrays, where its products with unit vectors give
         them with equal bits. Data on disk is given by its path: a `.npy` file or a folder of `.npy` pieces
         by rows or by columns, a Parquet file or a folder of them, a folder with a CSR matrix in `data.npy`,
-        `indices.npy` and `indptr.npy`, or a folder of `.npz` pieces of a sparse matrix by rows. A
+        `indices.npy` and `indptr.npy` (and its shape in `shape.npy`, if the last columns are empty), or a
+        folder of `.npz` pieces of a sparse matrix by rows. A
         `numpy.memmap` over a plain file, or a list of these, is read as the file is.
         Chunks of a Dask array or data frame stay on the workers of the current client; without a client
         Dask's threads make them whenever they are asked for.
@@ -69,7 +70,8 @@ def as_design(
         Bytes, or text such as "2GB", for all that is kept of an X on disk: tiles, codes, columns, products.
         An X that fits twice is read into memory as a whole. X in memory is not limited.
     columns, exclude : list of str or int, optional
-        The columns of an X on disk that count, and those that do not, by name or number.
+        The columns of an X on disk that count, and those that do not, by name or number. They keep the order
+        that they have there.
     codes : "auto", str, Path or None
         Where codes of an X on disk go that the limit has no room for: to a folder of that name, where the
         next design of the same files finds them; to a temporary folder ("auto"; beside the checkpoint, if a
@@ -169,6 +171,8 @@ def with_target(X: Any, y: Any) -> tuple[Any, Any]:
             make_design(X, check=False)  # a path that leads nowhere is told first
         raise TypeError(f"y is {y!r}, but X has no column names; give y as an array")
     values = column(source, y)
+    if values.dtype.kind in "mM":
+        raise TypeError(f"column {y!r}, which is y, has dates or times; make numbers of them")
     design = X if is_design(X) else make_design(X, options=options)
     return design, values.astype(np.float64) if values.dtype.kind == "f" else values
 

@@ -265,7 +265,10 @@ def columns_in(folder: Any, indices: FileArray) -> int:
     """The number of columns: that of `shape.npy`, or up to the largest index."""
     path = os.path.join(folder, "shape.npy")
     if os.path.exists(path):
-        return int(np.load(path)[1])
+        try:
+            return int(np.load(path)[1])
+        except (ValueError, TypeError, IndexError, EOFError):
+            raise FileError(path, "it does not hold a shape (n, d)", "write it again") from None
     most, step = 0, 2**20
     for lo in range(0, indices.shape[0], step):
         most = max(most, int(read_line(indices, lo, min(lo + step, indices.shape[0]), never).max()))
