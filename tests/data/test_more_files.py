@@ -332,3 +332,35 @@ def test_the_shape_of_a_csr_folder_is_a_shape(tmp_path):
             ValueError, match=r"shape\.npy: it does not hold a shape \(n, d\); write it again"
         ):
             as_design(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:.*row group")
+@pytest.mark.parametrize("limit", ["1MiB", "1GB"])
+def test_files_may_be_listed(tmp_path, limit):
+    frame = table().drop(columns="town")
+    for k, rows in enumerate(np.array_split(np.arange(3000), 3)):
+        frame.iloc[rows].to_parquet(tmp_path / f"part{k}.parquet")
+    files = [tmp_path / f"part{k}.parquet" for k in range(3)]
+    listed = as_design(files, memory_limit=limit, exclude=["y"])
+    whole = as_design(tmp_path, memory_limit=limit, exclude=["y"])
+    solver = OMP(n_nonzero_coefs=4)
+    found = minimize(listed, "y", solver)
+    np.testing.assert_array_equal(found.coef, minimize(whole, "y", solver).coef)
+    np.testing.assert_array_equal(found.coef, minimize(files, "y", solver).coef)
+    assert as_design(files[::-1], exclude=["y"]).columns(np.array([0]))[0][0] == frame["x0"][2000]
+
+
+def test_pieces_of_sparse_x_may_be_listed(tmp_path):
+    X = sp.random_array((900, 40), density=0.2, rng=np.random.default_rng(0), format="csr")
+    files = [tmp_path / f"part{k}.npz" for k in range(2)]
+    for file, part in zip(files, (X[:500], X[500:])):
+        sp.save_npz(file, part)
+    np.testing.assert_array_equal(as_design(files).norms(0), as_design(tmp_path).norms(0))
+    assert as_design(files).shape == (900, 40)
+
+
+def test_files_of_another_kind_are_named(tmp_path):
+    np.save(tmp_path / "part0.npy", np.eye(30))
+    table(n=30).drop(columns="town").to_parquet(tmp_path / "meta.parquet")
+    with pytest.warns(UserWarning, match=r"X is its \.parquet files, and part0\.npy is not read; give X"):
+        as_design(tmp_path)

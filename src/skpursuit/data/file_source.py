@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +28,7 @@ from skpursuit.data.store import TileStore
 from skpursuit.numerics.sums import PIECE
 
 KNOWN = "a .npy, .npz or .parquet file, or a folder of such pieces"
+PIECES = (".npy", ".npz", ".parquet", ".pq")
 FEW = 16  # columns that a tile of long columns has at least, if it can, and a multiple of which it has
 
 
@@ -97,7 +99,12 @@ def axis_of(arrays: list[FileArray], options: Options) -> int:
 
 
 def pieces(folder: Any, *endings: str) -> list[str]:
-    """The path, or the files of a folder with such an ending by their names, numbers in them by value."""
+    """The path, or the files of a folder with such an ending by their names, numbers in them by value.
+
+    Those of a list one after the other.
+    """
+    if isinstance(folder, (list, tuple)):
+        return [path for part in folder for path in pieces(part, *endings)]
     if not os.path.isdir(folder):
         return [os.fspath(folder)]
 
@@ -107,6 +114,12 @@ def pieces(folder: Any, *endings: str) -> list[str]:
     names = sorted(_names(folder, endings), key=natural)
     if not names:
         raise FileError(folder, f"there is no {endings[0]} file in it", "folders below it are not looked at")
+    others = sorted(set(_names(folder, PIECES)) - set(names))
+    if others:
+        told = f"{folder}: X is its {endings[0]} files, and {others[0]} is not read"
+        warnings.warn(
+            f"{told}; give X a folder of its own, or its files as a list", UserWarning, stacklevel=2
+        )
     numbers = [int(found[-1]) for name in names if (found := re.findall(r"\d+", name))]
     gaps = sorted(set(range(min(numbers), max(numbers) + 1)) - set(numbers)) if numbers else []
     if gaps and len(numbers) == len(names) >= 2 * len(gaps) and len(set(numbers)) == len(names):

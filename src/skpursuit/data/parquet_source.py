@@ -33,7 +33,9 @@ SMALL_GROUP = 2048  # rows of a group below which the footer and the calls cost 
 
 
 def takes(X: Any) -> bool:
-    """Whether X is the path of a Parquet file, or of a folder of them."""
+    """Whether X is the path of a Parquet file, or of a folder of them, or a list of such paths."""
+    if isinstance(X, (list, tuple)):
+        return len(X) > 0 and all(takes(part) for part in X)
     if not isinstance(X, (str, os.PathLike)):
         return False
     return str(X).endswith(ENDINGS) or is_folder_of(X, *ENDINGS)

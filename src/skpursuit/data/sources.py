@@ -59,8 +59,8 @@ def as_design(
         them with equal bits. Data on disk is given by its path: a `.npy` file or a folder of `.npy` pieces
         by rows or by columns, a Parquet file or a folder of them, a folder with a CSR matrix in `data.npy`,
         `indices.npy` and `indptr.npy` (and its shape in `shape.npy`, if the last columns are empty), or a
-        folder of `.npz` pieces of a sparse matrix by rows. A
-        `numpy.memmap` over a plain file, or a list of these, is read as the file is.
+        folder of `.npz` pieces of a sparse matrix by rows. A list of files of one kind is taken as a folder
+        of them. A `numpy.memmap` over a plain file is read as the file is.
         Chunks of a Dask array or data frame stay on the workers of the current client; without a client
         Dask's threads make them whenever they are asked for.
     check : bool

@@ -50,7 +50,9 @@ PART = 2**22  # bytes of a piece that are read at a time, so that a reader that 
 
 
 def takes(X: Any) -> bool:
-    """Whether X is a folder of a CSR matrix in `.npy` files, or of `.npz` pieces, or one such piece."""
+    """Whether X is a folder of a CSR matrix in `.npy` files, or of `.npz` pieces, or a list of those."""
+    if isinstance(X, (list, tuple)):
+        return len(X) > 0 and all(isinstance(part, (str, os.PathLike)) and takes(part) for part in X)
     if not isinstance(X, (str, os.PathLike)):
         return False
     return str(X).endswith(".npz") or is_folder_of(X, ".npz") or is_three_files(X)
@@ -58,7 +60,7 @@ def takes(X: Any) -> bool:
 
 def is_three_files(X: Any) -> bool:
     """Whether a folder has the three arrays of a CSR matrix."""
-    return os.path.isdir(X) and set(THREE) <= set(os.listdir(X))
+    return isinstance(X, (str, os.PathLike)) and os.path.isdir(X) and set(THREE) <= set(os.listdir(X))
 
 
 class BlankSparse(SparseTile):
@@ -277,7 +279,7 @@ def columns_in(folder: Any, indices: FileArray) -> int:
 
 def npz_pieces(X: Any) -> list[PieceRecipe]:
     """Recipes of `.npz` pieces, by the headers in them."""
-    paths = pieces(X, ".npz") if os.path.isdir(X) else [os.fspath(X)]
+    paths = pieces(X, ".npz")
     recipes: list[PieceRecipe] = []
     for path in paths:
         stamp = stamp_of(path)
