@@ -131,6 +131,25 @@ def test_a_run_goes_on_with_another_limit(tmp_path, order, selector):
         run(memory_limit="3MB", exclude=[299])
 
 
+def test_a_run_does_not_go_on_with_other_columns_or_another_order_of_files(tmp_path):
+    X = np.random.default_rng(0).standard_normal((1000, 3000))
+    for k in range(2):
+        np.save(tmp_path / f"{k}.npy", X[500 * k :][:500])
+    y, files = X[:, 7] + X[:, 1500], [tmp_path / "0.npy", tmp_path / "1.npy"]
+    chosen = np.arange(2000)  # NumPy prints the first and the last ones alone
+
+    def run(files, columns):
+        design = as_design(files, memory_limit="3MB", columns=columns)
+        return minimize(design, y, OMP(n_nonzero_coefs=2), "exact", checkpoint=tmp_path / "run")
+
+    run(files, chosen)
+    assert len(run(files, chosen).history) == 2
+    other = np.where(chosen == 1000, 2500, chosen)
+    for changed in ((files[::-1], chosen), (files, np.sort(other)), (files, iter(np.sort(other).tolist()))):
+        with pytest.raises(ValueError, match="was made with a different X"):
+            run(*changed)
+
+
 def test_a_checkpoint_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch):
     X = np.random.default_rng(0).standard_normal((4000, 300))
     np.save(tmp_path / "x.npy", X)

@@ -39,8 +39,8 @@ COUNT, SHARE = click.IntRange(min=1), click.FloatRange(0.0, 0.9, min_open=True)
 BETWEEN = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 TASKS = ("auto", "regression", "classification")
 KINDS_HELP = f"What a column is: {', '.join(SAID)}; may be repeated."
-#: The options for a table that stays on the disk.
 WORKER_LEAST = 500 * 10**6  # bytes; a worker that does nothing has some 220 MB
+#: The options for a table that stays on the disk.
 LARGE = {"memory_limit": "--memory-limit", "workers": "--workers", "scheduler": "--scheduler"}
 #: The options on how a file is read, by the fields of `ReadOptions` that they set.
 READING = {
@@ -300,7 +300,7 @@ def _source(path: Path, given: dict[str, Any]) -> Iterator[Callable[[list[str]],
         if address is None:
             limit = {"memory_limit": _worker_memory(given["memory_limit"])} if given["memory_limit"] else {}
             alone = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-            # After that Dask gives up to reach a worker that died, by default after 30 s.
+            # How long Dask tries to reach a worker that died; by default 30 s.
             stack.enter_context(dask.config.set({"distributed.comm.timeouts.connect": "10s"}))
             local = LocalCluster(n_workers=given["workers"], **alone, **limit)
             address = stack.enter_context(local)

@@ -254,7 +254,7 @@ class FileStore(TileStore):
 
         The limit and the tiles that follow from it are left out: a run may go on with another one.
         """
-        for path, stamp in sorted(self.files().items()):
+        for path, stamp in self.files().items():
             digest.update(repr((os.path.basename(path), stamp.size, stamp.mtime_ns)).encode())
         if self.origin is not None:
             options = self.origin[1]

@@ -35,6 +35,7 @@ class Options:
             listed = getattr(self, name)
             if listed is not None and (isinstance(listed, (str, bytes)) or not isinstance(listed, Iterable)):
                 raise TypeError(f"{name} must be a list of column names or numbers, got {shown(listed)}")
+            object.__setattr__(self, name, listed if listed is None else list(listed))
         if not (self.codes is None or isinstance(self.codes, (str, os.PathLike))):
             raise TypeError(f'codes must be "auto", the path of a folder or None, got {shown(self.codes)}')
         check_count("axis", self.axis, least=0)

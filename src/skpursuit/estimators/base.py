@@ -207,9 +207,10 @@ class LinearBase(Watched):
         used = columns_in(design, self, used)
         found = design.predict(used, coef) + self.intercept_
         if not np.isfinite(found).all():
-            for j in used.tolist():
-                if not np.isfinite(design.columns(np.array([j]))).all():
-                    column = j if names is None else repr(names[j])
+            for some in np.split(used, range(16, len(used), 16)):
+                bad = some[~np.isfinite(design.columns(some, keep=False)).all(axis=1)]
+                if len(bad):
+                    column = bad[0] if names is None else repr(names[bad[0]])
                     raise ValueError(f"X contains NaN or infinity in column {column}, which the model uses")
         return found
 

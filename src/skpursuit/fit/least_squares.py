@@ -1,4 +1,10 @@
-"""Least squares, with or without a ridge, on a support that grows by one column at a time: O(n k) a step."""
+"""Least squares on a support that grows by one column at a time: O(n k) a step.
+
+A `Factor` holds the columns of the support as Q^T R, and the products b of the rows of Q with y. Each new
+column is split by Gram-Schmidt, which adds one row to Q, one column to R and one number to b. Coefficients
+come from R and b alone: plain ones solve R w = b, those with a ridge a triangle with the penalties in it, and
+those that must not be negative a small problem of their own. Only predictions are as long as y.
+"""
 
 from __future__ import annotations
 
