@@ -5,11 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from sklearn.linear_model import orthogonal_mp_gram
-from tests.support.process import run_code
 from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, CoSaMP, PursuitCoder, minimize
-from skpursuit.kernels import batch
 
 
 def gaussian(d=128, n=64, m=60, seed=0):
@@ -274,53 +272,3 @@ def test_a_dictionary_that_float32_cannot_hold_is_refused(scale):
     assert coder.transform(np.ones((1, 4))).nnz == 1
     with pytest.raises(ValueError, match="dictionary leaves the range of float32"):
         coder.transform(np.ones((1, 4), dtype=np.float32))
-
-
-@pytest.mark.parametrize("solver", ["omp", "cosamp"])
-@pytest.mark.parametrize("seed", range(30))
-def test_codes_without_a_kernel_are_those_of_the_kernel(solver, seed, monkeypatch):
-    rng = np.random.default_rng(seed)
-    d, n, m = rng.integers([2, 2, 1], [80, 40, 60])
-    atoms, signals = rng.standard_normal((d, n)), rng.standard_normal((m, n))
-    if seed % 3 == 0:  # ties, equal and dependent atoms, signals that are coded without a remainder
-        atoms, signals = np.round(atoms), np.round(signals)
-        signals[::2] = rng.integers(-2, 3, (len(signals[::2]), d)) @ atoms
-    signals[: m // 8] = 0.0
-    if seed % 5 == 0:
-        atoms, signals = atoms.astype(np.float32), signals.astype(np.float32)
-    k = int(rng.integers(1, min(n if solver == "omp" else -(-n // 4), d) + 1))
-    coder = PursuitCoder(atoms, k, solver, [None, 0.3 * n][seed % 2])
-    if solver == "cosamp":
-        coder.set_params(refit=seed % 4 > 1, ridge=[0.0, 0.05][seed % 7 == 1])
-    short = coder.transform(signals)
-    monkeypatch.setattr("skpursuit.coding.encoder.SMALL_CODING", 0)
-    kernel = coder.transform(signals)
-    np.testing.assert_array_equal(short.indptr, kernel.indptr)
-    np.testing.assert_array_equal(short.indices, kernel.indices)
-    np.testing.assert_allclose(short.data, kernel.data, rtol=1e-9 if atoms.dtype == np.float64 else 1e-3)
-
-
-@pytest.mark.parametrize("rest", ["", ", 'cosamp'", ", 'cosamp', refit=True, ridge=0.1"])
-def test_a_small_batch_loads_no_compiler(rest):
-    code = (
-        "import sys, numpy as np; from skpursuit import PursuitCoder; rng = np.random.default_rng(0);"
-        f"coder = PursuitCoder(rng.standard_normal((64, 32)), 5{rest});"
-        "assert coder.transform(rng.standard_normal((100, 32))).nnz == 500; assert 'numba' not in sys.modules"
-    )
-    run_code(code)
-
-
-def test_signals_of_a_small_batch_that_are_not_clear_are_left_to_the_kernel(monkeypatch):
-    atoms, signals = gaussian(40, 30, 20)
-    signals[3] = atoms[5]  # nothing is left of it but rounding
-    pending = []
-
-    def spy(*given):
-        pending.append(np.flatnonzero(given[3].counts < 0).tolist())
-        return kernel(*given)
-
-    kernel = batch.cosamp_block
-    monkeypatch.setattr(batch, "cosamp_block", spy)
-    codes = PursuitCoder(atoms, 3, "cosamp").transform(signals)
-    assert pending == [[3]]
-    np.testing.assert_allclose(codes[[3]].toarray()[0], np.eye(40)[5], atol=1e-12)

@@ -3,8 +3,8 @@
 Signals are coded in blocks whose size follows from the shapes alone: one matrix product gives the
 correlations of a whole block, a kernel codes its signals one by one, and threads share the blocks, so that
 their number changes no bit. The signals share Gram rows of the atoms: all of them where they fit the memory
-limit, else those that a block asks for. A few signals are coded without a kernel where that is clear
-(`small.py`). This is one of the two loops that docs/architecture.md allows beside `minimize`.
+limit, else those that a block asks for. This is one of the two loops that docs/architecture.md allows beside
+`minimize`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from skpursuit.coding.small import cosamp_clear_signals, omp_clear_signals
 from skpursuit.data.progress import current
 from skpursuit.kernels.batch_types import PENDING, Block, Codes, Dictionary, Limits
-from skpursuit.numerics.blas import one_thread
-from skpursuit.numerics.lent import lent
 from skpursuit.numerics.threads import share
-from skpursuit.numerics.tuning import CODING_BLOCK, CODING_WORK, PACKED_ROWS, SMALL_CODING, SMALL_DICTIONARY
+from skpursuit.numerics.tuning import CODING_BLOCK, CODING_WORK, PACKED_ROWS
 from skpursuit.problem.units import scaled_ridge
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices, values and counts of the codes of one block
@@ -63,13 +60,9 @@ class Encoder:
     config : CodingConfig
     expected : int, optional
         Number of signals to come. For a few of them only the Gram rows they ask for are computed.
-    alone : bool
-        Whether these are all, so that a few of them need not wait for a compiler.
     """
 
-    def __init__(
-        self, atoms: np.ndarray, config: CodingConfig, expected: int | None = None, alone: bool = False
-    ) -> None:
+    def __init__(self, atoms: np.ndarray, config: CodingConfig, expected: int | None = None) -> None:
         d, n = atoms.shape
         self.config, self.dtype, self.shape = config, atoms.dtype, (d, n)
         self.exponent = int(_exponents(np.abs(atoms).max(initial=0.0), atoms.dtype))
@@ -93,22 +86,9 @@ class Encoder:
             refit=bool(config.refit),
             penalty=scaled_ridge(n * float(config.ridge), -2 * self.exponent),
         )
-        self.gram: np.ndarray | None = None  # in float64, for `small.py`
         few = expected is not None and expected * self.k < d
-        if alone and expected is not None and self._is_small(expected):
-            wide = scaled.astype(np.float64)
-            with one_thread():
-                self.gram = wide @ wide.T
-        elif not few and 4 * d * d <= config.memory_limit:
+        if not few and 4 * d * d <= config.memory_limit:
             self.dictionary = self._with_all_rows(self.dictionary)
-
-    def _is_small(self, expected: int) -> bool:
-        """Whether so many signals are coded in less time than it takes to load a kernel."""
-        (d, n), k, plain = self.shape, self.k, self.limits.penalty == 0.0
-        work = d * k * (6 + k // 2)
-        if self.config.solver == "cosamp":
-            work, plain = 6 * d * (5 + k) + 480 * k * k, 3 * k < n
-        return plain and expected * work + d * d * n // 10 <= SMALL_CODING and d <= SMALL_DICTIONARY
 
     @property
     def _work(self) -> int:
@@ -164,7 +144,7 @@ class Encoder:
             tol = np.ldexp(float(self.config.tol or 0.0), -2 * exponents)
         coarse = y.astype(np.float32, copy=False)
         energy = np.einsum("ij,ij->i", y, y).astype(np.float64)
-        start = lent((len(y), self.shape[0]), np.float32)
+        start = np.empty((len(y), self.shape[0]), np.float32)
         np.matmul(coarse, self.dictionary.coarse.T, out=start)
         return Block(y, start, energy, tol), exponents
 
@@ -172,9 +152,6 @@ class Encoder:
         """Run the kernel until no signal asks for a Gram row that is not there."""
         size, d, dictionary = len(block.signals), self.shape[0], self.dictionary
         codes = Codes(np.zeros((size, self.k), np.int32), np.zeros((size, self.k)), np.full(size, PENDING))
-        if self.gram is not None:
-            code = omp_clear_signals if self.config.solver == "omp" else cosamp_clear_signals
-            code(block, dictionary.atoms, self.gram, self.limits, codes)
         while (codes.counts == PENDING).any():
             from skpursuit.kernels import batch
 
@@ -195,7 +172,7 @@ class Encoder:
         """The whole Gram matrix, in blocks of a fixed size: the lower half by BLAS, the upper by copying."""
         d, n = self.shape
         step = max(1, min(256, CODING_WORK // max(1, d * n)))
-        coarse, gram = dictionary.coarse, lent((d, d), np.float32)
+        coarse, gram = dictionary.coarse, np.empty((d, d), np.float32)
 
         def fill(at: int) -> None:
             end = min(d, at + step)
@@ -214,7 +191,7 @@ def make_encoder(atoms: np.ndarray, dtype: np.dtype, config: CodingConfig, expec
         raise ValueError(
             "dictionary leaves the range of float32, the signals' dtype; scale it, or use float64 signals"
         )
-    return Encoder(cast, config, expected, alone=True)
+    return Encoder(cast, config, expected)
 
 
 def _no_codes(count: int, dtype: np.dtype) -> Part:

@@ -34,7 +34,6 @@ from skpursuit.data.sparse import SparseTile
 from skpursuit.data.store import Arguments, Keep, Place, Prices, TileStore, call, no_arguments
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Indices
-from skpursuit.numerics.lent import free
 from skpursuit.numerics.sums import PIECE
 
 TILE_BYTES = 2**25, 2**28  # the least and the most that chunks are joined to
@@ -209,7 +208,6 @@ def joined(rows: list[Cut], cols: list[Cut], *chunks: Any) -> Any:
 
 def made_of(keep: Keep, number: int, block: Any) -> Any:
     """What is kept of a tile."""
-    free()  # a worker is paused for memory that it keeps for later
     return keep(as_tile(block), number)
 
 
@@ -220,7 +218,6 @@ def on_tile(fn: str | Callable[..., Any], arguments: tuple[Any, ...], block: Any
 
 def on_kept(fn: str | Callable[..., Any], arguments: tuple[Any, ...], kept: Any) -> Any:
     """What a trip does with what is kept of a tile."""
-    free()
     return call(fn, kept, arguments)
 
 

@@ -16,7 +16,6 @@ from skpursuit.data.tile import Cost, Tile
 from skpursuit.data.witness import DenseWitness
 from skpursuit.kernels import loaded
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.lent import lent
 from skpursuit.numerics.sums import EPS, PIECE, as_precision, piece_squares
 from skpursuit.numerics.threads import share
 from skpursuit.numerics.tuning import (
@@ -145,7 +144,7 @@ class DenseTile(Tile):
     def take(self, cols: Indices) -> Floats:
         if FEW_COLUMNS < len(cols) == self.shape[1] and (cols == np.arange(len(cols))).all():
             return np.array(self.X.T, dtype=np.float64, order="C")
-        out = lent((len(cols), self.shape[0]), np.float64)
+        out = np.empty((len(cols), self.shape[0]), np.float64)
         kernels = loaded("skpursuit.kernels.columns")
         suits = self.dtype == np.float64 and type(self.X) is np.ndarray and len(cols) > 1
         if kernels is not None and suits:  # loaded already, so that no small problem waits for it

@@ -26,7 +26,6 @@ from skpursuit.data.view import View
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import product_bound, total_bound
-from skpursuit.numerics.lent import lent
 from skpursuit.numerics.sums import EPS, fixed_order_dot, line_norms, scaled_norms
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
 
@@ -254,7 +253,7 @@ class Design:
             return gathered
         if len(lines) <= 1:
             return lines[0][None] if lines else np.empty((0, self.shape[0]))
-        return np.stack(lines, out=lent((len(lines), self.shape[0]), np.float64))
+        return np.stack(lines)
 
     def _gather(self, cols: Indices, count: Callable[[int, int], None]) -> Floats:
         """Columns of the view as a new array; columns of X that are kept are not read again."""
@@ -264,7 +263,7 @@ class Design:
         if len(new) == len(real):
             lines = store.take(real) if len(real) else np.empty((0, store.shape[0]))
         else:
-            lines = np.stack(store.lines(real), out=lent((len(real), store.shape[0]), np.float64))
+            lines = np.stack(store.lines(real))
         lines = view.columns(lines, real)
         if len(real) == len(cols):
             return lines

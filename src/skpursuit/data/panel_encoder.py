@@ -24,7 +24,6 @@ from skpursuit.kernels.panel_vectors import PANEL, QUAD
 from skpursuit.kernels.panels import LOW_SCALE, ROWS
 from skpursuit.kernels.rows import flat_rows
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.lent import lent
 from skpursuit.numerics.threads import over_ranges
 
 WIDTH = 512  # columns of a block whose extremes are found before it is encoded, while it is in the cache
@@ -51,11 +50,11 @@ class PanelEncoder:
         panels, blocks = -(-d // PANEL), -(-n // ROWS)
         wide = panels * PANEL
         shape = panels, -(-n // 16) * 4, PANEL, QUAD
-        self.codes = lent(shape, np.uint8)
-        self.fine = lent(shape, np.uint8) if fine else np.empty(0, bool)
-        self.scale, self.factor = (lent((blocks, wide), np.float32) for _ in range(2))
-        self.centre, self.peak = (lent((blocks, wide), np.float64) for _ in range(2))
-        self.sums = lent((2 + fine, blocks, wide), np.float32)  # see `kernel.encode_block`
+        self.codes = np.empty(shape, np.uint8)
+        self.fine = np.empty(shape, np.uint8) if fine else np.empty(0, bool)
+        self.scale, self.factor = (np.empty((blocks, wide), np.float32) for _ in range(2))
+        self.centre, self.peak = (np.empty((blocks, wide), np.float64) for _ in range(2))
+        self.sums = np.empty((2 + fine, blocks, wide), np.float32)  # see `kernel.encode_block`
         for frame in (self.scale, self.factor, self.centre, self.peak, self.sums):
             frame.fill(0.0)
         self.exponent = np.zeros(d, np.intc)
@@ -93,7 +92,7 @@ class PanelEncoder:
     @np.errstate(all="ignore")
     def errors(self) -> NDArray[np.float32]:
         """(1 or 2, blocks, columns): bounds of what one byte and both lose, wide enough for float32 here."""
-        error = np.sqrt(self.sums[::2], out=lent((len(self.sums) - 1, *self.scale.shape), np.float32))
+        error = np.sqrt(self.sums[::2])
         error[1:] += np.float32(2.0**-19) * error[0]
         error *= np.float32(1.0 + 2.0**-13)
         error += np.sqrt(self.rows, dtype=np.float32)[:, None] * np.float32(2.0**-14 * (1.0 + 2.0**-10))
@@ -153,7 +152,7 @@ class PanelEncoder:
         Scales are such that the extremes of the sample, and values that cut the range between them into 2, 3,
         4, 6 or 12 equal parts, have codes without error.
         """
-        span = lent((2, len(self.rows), even), self.X.dtype)
+        span = np.empty((2, len(self.rows), even), self.X.dtype)
         for b, (low, high) in enumerate(zip(*span)):
             rows = self.X[b * ROWS : (b + 1) * ROWS : SAMPLED, :even]
             rows.min(axis=0, out=low)

@@ -35,7 +35,6 @@ from skpursuit.kernels.panel_vectors import FINE, PANEL
 from skpursuit.kernels.panels import ROWS
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import LEAST
-from skpursuit.numerics.lent import lent
 from skpursuit.numerics.scaling import VANISHED_SQUARES
 from skpursuit.numerics.threads import begin
 
@@ -184,7 +183,7 @@ class PanelTile:
         planes, width = [(self.codes, self.scale)], len(panels) * PANEL
         if fine:  # which may have to be read from disk
             planes.append((self.fine, self.scale * np.float32(1.0 / FINE)))
-        made, ends = [lent((len(words), width), np.float32) for _ in planes], []
+        made, ends = [np.empty((len(words), width), np.float32) for _ in planes], []
         for out, (codes, scale) in zip(made, planes):
             args = (kernel.FORMS[self.made_by], panels, codes, scale, words, cuts.offsets, cuts.units, out)
             ends.append(begin(kernel.multiply, width, SLAB, len(words) * codes.shape[1] * width // 4, args))
@@ -230,7 +229,7 @@ class PanelTile:
         """
         first = int(before is not None and not before.size)
         totals = cuts.sums[first:, 0]
-        g = np.matmul(totals, centre, out=lent((len(totals), centre.shape[1]), np.float64))
+        g = totals @ centre
         if before is None:
             for k in range(cuts.each):
                 g += products[k : len(totals) * cuts.each : cuts.each]
@@ -241,7 +240,7 @@ class PanelTile:
                 row += total
         if dtype == g.dtype and unit == 1.0:
             return g
-        return np.multiply(g, unit, out=g if dtype == g.dtype else lent(g.shape, dtype), casting="same_kind")
+        return np.multiply(g, unit, dtype=dtype, casting="same_kind")
 
     # -- products ---------------------------------------------------------------------------------------
 
@@ -279,7 +278,7 @@ class PanelTile:
             float(R.max(initial=0.0)), -float(R.min(initial=0.0)), float(np.abs(start.u).max(initial=0.0))
         )
         power = float(np.ldexp(1.0, np.frexp(largest)[1]))
-        rows = lent((first + len(R), n), np.float64)
+        rows = np.empty((first + len(R), n), np.float64)
         np.multiply(R, 1.0 / power, out=rows[first:])
         rows[:first] = rows[first : 2 * first]
         cuts = self._cut(rows, start.u * (1.0 / power), 1)
@@ -386,7 +385,7 @@ class PanelTile:
     def decoded(self, cols: NDArray[np.integer], fine: bool = False) -> NDArray[np.float32]:
         """Columns as one byte has them, or both, the rows of an array; without bounds."""
         cols, n = np.asarray(cols), self.shape[0]
-        out = lent((len(cols), len(self.scale), ROWS), np.float32)
+        out = np.empty((len(cols), len(self.scale), ROWS), np.float32)
         lines, rest = np.split(out.reshape(len(cols), -1), [n], axis=1)
         lines[:], rest[:] = self._bytes(self.codes, cols), 0.0
         if fine:

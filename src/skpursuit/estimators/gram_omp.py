@@ -22,7 +22,6 @@ from skpursuit.data.progress import current
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.fit.gram_schmidt import Split, orthogonalise
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.lent import lent_like
 from skpursuit.numerics.remainder import smallest_remainder
 from skpursuit.numerics.scaling import power_of
 from skpursuit.numerics.sums import fixed_order_dot
@@ -199,7 +198,7 @@ class ColumnPursuit(SmallPursuit):
         self.noise = 4 * (n + 2) * EPS * self.widest * sqrt(self.energy)
         self.unit, self.single = power_of(self.widest), None
         if columns.size >= SINGLE_ENTRIES and k > 8:  # else the copy does not pay
-            self.single = lent_like(columns, np.float32)
+            self.single = np.empty_like(columns, np.float32)
             np.multiply(columns, 2.0**-self.unit, out=self.single, casting="same_kind")
         self.Q, self.L, self.half, self.shares = np.empty((k, n)), np.zeros((k, k)), np.zeros(k), np.zeros(k)
 

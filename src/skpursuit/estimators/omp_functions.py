@@ -28,7 +28,6 @@ from skpursuit.loop.run import make_run
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.finite import are_ordinary
-from skpursuit.numerics.lent import lent_like
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
 from skpursuit.parameters import as_array, shown
@@ -210,7 +209,7 @@ def _all_columns(design: Design) -> Floats:
         return design.columns(every, keep=False)
     design.reads.add(*design.cost())
     X = tile.X  # type: ignore[attr-defined]
-    lines = lent_like(X.T, np.float64)
+    lines = np.empty_like(X.T, np.float64)
     np.copyto(lines, X.T)
     return design.view.columns(lines, every)
 

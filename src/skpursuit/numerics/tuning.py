@@ -107,7 +107,5 @@ CHECKED_TOGETHER = 64  # columns of the support multiplied at a time in the last
 # Codes of many signals
 CODING_WORK = 1 << 30  # multiply-adds of one block, about 30 ms with its codes, so that Ctrl-C is prompt
 CODING_BLOCK = 512  # signals of one block at most
-SMALL_CODING = 30_000_000  # operations of a batch that waits for no compiler, about 50 ms
-SMALL_DICTIONARY = 512  # its atoms: 2 MB of products of them in float64
 PACKED_ROWS = 64  # blocks are multiples of what BLAS packs together
 STREAM_PIECE = 4096  # signals of one piece of a stream: enough for every thread, few enough to report often

@@ -32,7 +32,6 @@ from skpursuit.data.panel_codes import Followed
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.estimate import EPS, Estimate
 from skpursuit.numerics.finite import are_ordinary
-from skpursuit.numerics.lent import lent
 from skpursuit.numerics.sums import scaled_norm, scaled_norms
 from skpursuit.numerics.tuning import ABOVE, FEW_STEPS, GUESSES, MOST_DOUBTS, PATIENCE, POOL
 from skpursuit.problem.score import Absolute, top
@@ -193,7 +192,7 @@ class Speculation:
         lines = self.design.columns(atoms, likely=likely)
         exact = pursued(lines, Q, r, len(atoms))
         atoms = atoms[exact.order]
-        lines = np.take(lines, exact.order, axis=0, out=lent((len(atoms), len(r)), np.float64), mode="clip")
+        lines = np.take(lines, exact.order, axis=0)
         return Guess(atoms, lines, exact.residuals(lines, Q, r), exact.scores) if len(atoms) else None
 
     def _verified(self, query: Query, guess: Guess) -> Path | None:
@@ -248,8 +247,8 @@ class Frames:
         amounts = single(np.column_stack([followed.norms, followed.loss, reach]))
         terms = amounts.shape[1] + 16  # of sums in float32, whose rounding lowers the limits
         lowered = (limits * (1.0 - terms * 2.0**-22)).astype(np.float32)
-        most = np.matmul(amounts, self._factors, out=lent((steps, d), np.float32))
-        most += np.abs(followed.g, out=lent((steps, d), np.float32), casting="same_kind")
+        most = amounts @ self._factors
+        most += np.abs(followed.g)
         able = ~(most < lowered[:, None])  # NaN may be anything
         cols, first = np.flatnonzero(able.any(axis=0)), np.full(d, steps)
         first[cols] = able[:, cols].argmax(axis=0)
@@ -314,9 +313,9 @@ class Pursued(NamedTuple):
         directions = solve_triangular(self.triangle, np.eye(steps), trans=1, check_finite=False)
         weights = np.zeros((steps, steps))
         np.cumsum(self.amounts[:-1, None] * directions[:-1], axis=0, out=weights[1:])
-        out = np.matmul(weights, lines, out=lent(lines.shape, np.float64))
+        out = weights @ lines
         if len(Q):
-            out -= np.matmul(weights @ self.shadow, Q, out=lent(lines.shape, np.float64))
+            out -= weights @ self.shadow @ Q
         return np.subtract(r, out, out=out)
 
 
