@@ -9,10 +9,8 @@
     python benchmarks/dask_faults.py trips   # what a trip costs
     python benchmarks/dask_faults.py against   # an array in memory against two workers
     python benchmarks/dask_faults.py tall   # what the client needs for 10^7 rows
-    python benchmarks/dask_faults.py basis   # the columns of the support on the workers against the driver
 
-With `--limit 2MB` the rows of the basis are on the workers in the scenes of kill, lost, restart and workers.
-`--loss logistic` fits classes in these scenes and in that of basis: then the columns are there as well.
+With `--limit 2MB` the rows of the basis are in a file. `--loss logistic` fits classes in these scenes.
 
 X is made in chunks by a function of their number, as a reader of files would make them.
 """
@@ -345,27 +343,6 @@ def tall(options) -> None:
     client.close(), made.close()
 
 
-def basis(options) -> None:
-    """Steps of exact OMP on 2.1 million rows: the support on the workers, and in a file of the driver."""
-    rows, columns, chunks, k = 2**18, 32, 8, 28
-    made, client = cluster(2, "4GB")
-    X, y = make_x(chunks, columns, rows), np.random.default_rng(0).standard_normal(chunks * rows)
-    y = y if LOSS == "squared" else np.sign(y)
-    for away in (True, False):
-        design = as_design(X, memory_limit="50MB")
-        design.store.has_workers = away
-        minimize(design, y, OMP(n_nonzero_coefs=2), "exact", LOSS)
-        before, began, trips = anonymous(), time.perf_counter(), design.store.cluster.trips
-        with peaks(lambda: [os.getpid()]) as tops:
-            minimize(design, y, OMP(n_nonzero_coefs=k), "exact", LOSS)
-        spent, trips = time.perf_counter() - began, design.store.cluster.trips - trips
-        print(
-            f"support on the {'workers' if away else 'driver'}: {trips} trips for {k} steps, "
-            f"{1000 * spent / k:.0f} ms a step; the client grew by {tops[os.getpid()] - before:.0f} MB"
-        )
-    client.close(), made.close()
-
-
 def against(options) -> None:
     """One process with an array against two workers that have the chunks in memory already."""
     made, client = cluster(2, "4GB")
@@ -410,7 +387,7 @@ def trips(options) -> None:
 
 PARTS = {
     part.__name__: part
-    for part in (kill, lost, memory, beyond, tall, basis, restart, child, workers, trips, against)
+    for part in (kill, lost, memory, beyond, tall, restart, child, workers, trips, against)
 }
 
 if __name__ == "__main__":

@@ -27,7 +27,6 @@ from skpursuit import (
     PursuitRegressorCV,
     PursuitSelector,
     Status,
-    SubspacePursuit,
     as_design,
     datasets,
     minimize,
@@ -41,10 +40,6 @@ pd = pytest.importorskip("pandas")
 
 from skpursuit.data import dask_cluster, dask_store  # noqa: E402
 from skpursuit.data.dask_cluster import ClusterError  # noqa: E402
-from skpursuit.fit import worker_rows  # noqa: E402
-from skpursuit.fit.descent import Descent  # noqa: E402
-from skpursuit.fit.worker_rows import WorkerRows  # noqa: E402
-from skpursuit.numerics import stack  # noqa: E402
 
 EXACT = ("exact", "gram", "certified", "auto")
 
@@ -176,13 +171,6 @@ def test_what_the_driver_holds_of_the_support_goes_to_a_file(tmp_path, loss):
     same(minimize(small, y, solver, "certified", loss), whole)
 
 
-@pytest.fixture
-def _few_ranges(monkeypatch):
-    """Ranges of a few tiles."""
-    monkeypatch.setattr(stack, "RANGE", 4096)
-
-
-@pytest.mark.usefixtures("_few_ranges")
 @pytest.mark.parametrize(
     ("more", "selector", "weighted"),
     [
@@ -199,7 +187,7 @@ def test_rows_of_the_basis_go_to_the_workers(tmp_path, more, selector, weighted)
     whole = minimize(X, y, solver, "exact", **weights)
     lazy, path = da.from_array(X, chunks=(1700, 150)), tmp_path / "run"
     with cluster(2):
-        small = as_design(lazy, memory_limit="1MiB")  # six rows are on the driver
+        small = as_design(lazy, memory_limit="1MiB")  # rows of Q are in a file
         found = minimize(small, y, solver, selector, **weights)
         assert found.coef.tobytes() == whole.coef.tobytes()
         assert found.objective == whole.objective
@@ -224,24 +212,9 @@ def targets(loss, seed=2, n=20000):
     return X, np.sign(z + rng.logistic(size=n)) if loss == "logistic" else z + rng.standard_t(2, n)
 
 
-@pytest.fixture
-def trips(monkeypatch):
-    """How often workers were asked about rows that they have."""
-    counts = {"rows": 0}
-    plain = WorkerRows.begin
-
-    def counted(*given):
-        counts["rows"] += 1
-        return plain(*given)
-
-    monkeypatch.setattr(WorkerRows, "begin", counted)
-    return counts
-
-
 FORCED = OMP(n_nonzero_coefs=8, forced=(60, 3))
 
 
-@pytest.mark.usefixtures("_few_ranges")
 @pytest.mark.parametrize(
     ("loss", "solver", "weights"),
     [
@@ -258,7 +231,7 @@ FORCED = OMP(n_nonzero_coefs=8, forced=(60, 3))
         ("squared", CoSaMP(n_nonzero_coefs=6, refit=True), None),
     ],
 )
-def test_columns_of_the_support_go_to_the_workers(tmp_path, trips, loss, solver, weights):
+def test_a_small_driver_finds_the_same_bits(tmp_path, loss, solver, weights):
     X, y = targets(loss)
     loss = "huber" if loss == "two targets" else loss
     X[:, 3] = X[:, 60] + 1e-6 * X[:, 3]  # takes a second pass
@@ -271,13 +244,11 @@ def test_columns_of_the_support_go_to_the_workers(tmp_path, trips, loss, solver,
     same(whole, minimize(X, y, solver, "exact", loss, **given))
     for workers in (1, 2):
         with cluster(workers):
-            before = trips["rows"]
-            small = as_design(lazy, memory_limit="1MiB")  # of columns and rows of Q six are on the driver
+            small = as_design(lazy, memory_limit="1MiB")  # columns and rows of Q are in a file
             found = minimize(small, y, solver, "exact", loss, **given)
             assert found.coef.tobytes() == whole.coef.tobytes()
             assert found.objective == whole.objective
             assert found.dropped.tolist() == whole.dropped.tolist()
-            assert trips["rows"] > before
             if workers == 1:
                 stops = {"checkpoint": path, "callback": lambda record: record.iteration == 2}
                 minimize(small, y, solver, "exact", loss, **given, **stops)
@@ -296,47 +267,7 @@ def test_columns_of_very_different_sizes_on_workers():
     assert found.coef.tobytes() == whole.coef.tobytes()
 
 
-@pytest.mark.usefixtures("_few_ranges")
-@pytest.mark.parametrize(
-    ("loss", "selector", "solver", "a_step"),
-    [
-        ("squared", "exact", OMP(12), 2),  # the gradient; the column and what is left of it
-        ("squared", "certified", OMP(12), 2),
-        ("squared", "exact", OMP(12, ridge=0.1), 3),  # and predictions
-        ("squared", "exact", OMP(12, positive=True), 3),
-        ("logistic", "exact", OMP(12), 3),  # and a fit by Newton
-        ("logistic", "certified", OMP(12, ridge=0.1), 3),
-        ("poisson", "exact", OMP(12), 3),
-        ("huber", "exact", OMP(12), 3),
-        ("multinomial", "exact", OMP(12), 3),
-        ("two targets", "exact", OMP(12), 3),
-        ("squared", "exact", CoSaMP(6), 3),  # the gradient, products of merged columns, predictions
-        ("squared", "exact", SubspacePursuit(6), 3),
-        ("logistic", "exact", GraSP(6), 3),  # the gradient, products, a fit that ends with predictions
-        ("two targets", "exact", GraSP(6), 3),
-        ("multinomial", "exact", GraSP(6), 3),
-        ("logistic", "exact", GraSP(6, refit=True), 4),
-    ],
-)
-def test_trips_of_a_step_with_the_support_on_workers(trips, loss, selector, solver, a_step):
-    X, y = targets(loss)
-    noted = []
-    with cluster(2):
-        design = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
-        minimize(
-            design,
-            y,
-            solver,
-            selector,
-            "huber" if loss == "two targets" else loss,
-            callback=lambda record: noted.append(design.store.cluster.trips),
-        )
-    assert trips["rows"] > 0
-    assert max(np.diff(noted)[-4:]) == a_step
-
-
-@pytest.mark.usefixtures("_few_ranges")
-def test_positive_coefficients_on_workers_end_where_no_column_improves(trips):
+def test_positive_coefficients_end_where_no_column_improves():
     X, y = targets("squared")
     X[:, 1::2] = -np.abs(X[:, 1::2])  # y has a positive mean, to which these cannot add
     y = y - y.min()
@@ -348,60 +279,6 @@ def test_positive_coefficients_on_workers_end_where_no_column_improves(trips):
     assert whole.status == found.status == Status.OPTIMAL
     assert found.coef.tobytes() == whole.coef.tobytes()
     assert 6 < len(found.support) < 120
-    assert trips["rows"] > 0
-
-
-@pytest.mark.usefixtures("_few_ranges")
-def test_a_fit_that_takes_several_trips(monkeypatch, trips):
-    """The bits do not depend on how many looks are one trip."""
-    X, y = targets("poisson")
-    solver, lazy, found = OMP(n_nonzero_coefs=8), da.from_array(X, chunks=(1700, 150)), {}
-    for looks in (1, 4):
-        monkeypatch.setattr(worker_rows, "LOOKS_NEAR", looks)
-        before = trips["rows"]
-        with cluster(2):
-            result = minimize(as_design(lazy, memory_limit="1MiB"), y, solver, "exact", "poisson")
-        found[looks] = result.coef.tobytes(), result.objective
-        trips[looks] = trips["rows"] - before
-    assert found[1] == found[4]
-    assert trips[1] > trips[4]
-
-
-@pytest.mark.usefixtures("_few_ranges")
-def test_chains_of_looks_follow_what_fits_take(monkeypatch):
-    X, y = targets("logistic")
-    y = np.sign(X[:, ::20] @ np.linspace(0.5, 1.0, 8))  # eight columns separate it: the last fits are long
-    lengths, plain = [], WorkerRows._chain
-
-    def noted(rows, descents, ranges, looks, ending):
-        lengths.append(looks)
-        return plain(rows, descents, ranges, looks, ending)
-
-    monkeypatch.setattr(WorkerRows, "_chain", noted)
-    with cluster(2):
-        design = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
-        found = minimize(design, y, OMP(n_nonzero_coefs=12), "exact", "logistic")
-    whole = minimize(X, y, OMP(n_nonzero_coefs=12), "exact", "logistic")
-    assert found.coef.tobytes() == whole.coef.tobytes()
-    longest = lengths.index(max(lengths))
-    assert lengths[longest - 2 : longest + 2] == [14, 28, 32, 32]
-    assert min(lengths[longest:]) < 8  # after the long fit short ones follow
-
-
-@pytest.mark.usefixtures("_few_ranges")
-def test_a_long_fit_on_workers_is_not_taken_for_a_stuck_one(monkeypatch):
-    X, y = targets("logistic")
-    plain, whole = Descent.look, minimize(X, y, OMP(n_nonzero_coefs=5), "exact", "logistic")
-
-    def slow_look(*given):
-        time.sleep(0.1)
-        return plain(*given)
-
-    with cluster(1), dask.config.set({"skpursuit.deadline": 1.0}):
-        design = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
-        monkeypatch.setattr(Descent, "look", slow_look)  # five ranges, and three looks or more in a trip
-        found = minimize(design, y, OMP(n_nonzero_coefs=5), "exact", "logistic")
-    assert found.coef.tobytes() == whole.coef.tobytes()
 
 
 class NotHashed(Huber):

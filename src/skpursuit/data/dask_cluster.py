@@ -73,12 +73,9 @@ class Cluster:
 
     def results(self, graph: Graph, keys: list[Any]) -> Iterator[Any]:
         """Results of tasks in their order."""
-        yield from self.bring(self._start(graph, keys) if keys else [])
-
-    def bring(self, begun: list[Any], on_the_way: list[Any] | None = None) -> Iterator[Any]:
-        """Results of tasks that were begun; those on the way to them show that something moves."""
+        begun = self._start(graph, keys) if keys else []
         self.trips += 1
-        yield from begun if self.client is None else self._brought(begun, on_the_way or [])
+        yield from begun if self.client is None else self._brought(begun)
 
     def _start(self, graph: Graph, keys: list[Any]) -> list[Any]:
         """Futures of these tasks; without a client their results."""
@@ -89,9 +86,9 @@ class Cluster:
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             return list(self.client.get(TaskGraph(graph), keys, sync=False))
 
-    def _brought(self, futures: list[Any], on_the_way: list[Any]) -> Iterator[Any]:
+    def _brought(self, futures: list[Any]) -> Iterator[Any]:
         """Results in order; the size of the largest so far says how many are brought at a time."""
-        watch, largest, at = Watch(self.client, futures, on_the_way), BATCH_BYTES, 0
+        watch, largest, at = Watch(self.client, futures), BATCH_BYTES, 0
         while at < len(futures):
             batch = futures[at : at + max(1, BATCH_BYTES // largest)]
             with told():
@@ -105,12 +102,12 @@ class Cluster:
 class Watch:
     """Brings results of a trip, and looks at its tasks meanwhile."""
 
-    def __init__(self, client: Any, futures: list[Any], on_the_way: list[Any]) -> None:
-        self.client, self.futures, self.on_the_way = client, futures, on_the_way
+    def __init__(self, client: Any, futures: list[Any]) -> None:
+        self.client, self.futures = client, futures
         self.deadline = float(dask.config.get("skpursuit.deadline", DEADLINE))
         self.patience = float(dask.config.get("skpursuit.no-workers", NO_WORKERS))
         self.moved = self.manned = time.monotonic()
-        self.left = len(futures) + len(on_the_way)
+        self.left = len(futures)
 
     def bring(self, batch: list[Any]) -> list[Any]:
         """Results of some tasks, which are waited for."""
@@ -138,8 +135,7 @@ class Watch:
 
     def look(self) -> None:
         """Raise ClusterError if nothing has moved for too long."""
-        every = [*self.futures, *self.on_the_way]
-        now, left = time.monotonic(), sum(f is not None and not f.done() for f in every)
+        now, left = time.monotonic(), sum(f is not None and not f.done() for f in self.futures)
         if left < self.left:
             self.left, self.moved = left, now
         connected = self.client.status == "running"

@@ -80,7 +80,6 @@ class DaskStore(TileStore):
 
     def __init__(self, X: Any, names: list[str] | None, limit: MemoryLimit) -> None:
         self.limit, self.cluster = limit, Cluster()
-        self.has_workers = self.cluster.client is not None
         self.name = uuid4().hex[:12]  # keys are used once: a scheduler may remember the results of old ones
         self._numbers = count()
         edges = tile_edges(X.chunks, X.dtype.itemsize)

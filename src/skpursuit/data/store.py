@@ -78,7 +78,6 @@ class TileStore:
     prices = Prices()
     columns_are_dear = False  # whether one column costs a pass over X
     in_memory = True  # whether tiles are at hand, so that layouts of them can be kept
-    has_workers = False  # whether rows as long as columns of X can be kept where the tiles are
     keeps_tiles = False  # whether workers keep all tiles in memory
 
     def __init__(self, grid: list[list[Tile]]) -> None:

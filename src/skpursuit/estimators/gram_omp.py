@@ -20,7 +20,7 @@ from scipy.linalg import solve_triangular
 
 from skpursuit.data.progress import current
 from skpursuit.estimators.linear_fit import LinearFit
-from skpursuit.fit.gram_schmidt import Split, orthogonalise
+from skpursuit.fit.gram_schmidt import orthogonalise
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import smallest_remainder
 from skpursuit.numerics.scaling import power_of
@@ -208,7 +208,7 @@ class ColumnPursuit(SmallPursuit):
             return False
         x, length = np.ascontiguousarray(self.columns[j]), float(self.sizes[j])
         tiny = smallest_remainder(len(x), length, floor)
-        direction, row, _ = orthogonalise(Split(self.Q[:size], x), length, tiny, self.shares[:size])
+        direction, row, _ = orthogonalise(self.Q[:size], x, length, tiny, self.shares[:size])
         if direction is None:
             return False
         step = float(direction @ self.residual)

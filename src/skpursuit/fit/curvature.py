@@ -38,24 +38,14 @@ class Bend:
         return p.reshape(g.T.shape).T
 
 
-def derivatives(samples: SampleLosses, A: Floats, z: Floats, curved: str | None) -> tuple[Floats, ...]:
-    """The gradient of the losses at z in the coefficients of the rows of A, and second derivatives.
-
-    Those are of the loss ("curvature"), of the parabola above it ("majorant"), or left out (""); with None
-    the gradient is left out as well.
-    """
-    if curved is None:
-        return ()
-    r = samples.residual(z)
-    if not curved:
-        return (A @ r,)
+def second_derivatives(samples: SampleLosses, A: Floats, z: Floats, majorant: bool = False) -> Floats:
+    """Those of the losses at z, or of the parabola above them, in the coefficients of the rows of A."""
     if samples.loss.couples_targets:
-        return A @ r, coupled_gram(A, samples.loss.probabilities(z), samples.weights)
-    weights = samples.majorant(z) if curved == "majorant" else samples.curvature(z)
-    return A @ r, *weighted_gram(A, weights)
+        return coupled_gram(A, samples.loss.probabilities(z), samples.weights)
+    return weighted_gram(A, samples.majorant(z) if majorant else samples.curvature(z))
 
 
-def weighted_gram(A: Floats, weights: Floats | None) -> tuple[Floats]:
+def weighted_gram(A: Floats, weights: Floats | None) -> Floats:
     """A diag(weights) A^T, from so few samples at a time that weighted ones stay in the cache."""
     step, total = max(PIECE, GRAM_ENTRIES // len(A)), np.zeros((len(A), len(A)))
     room = np.empty((len(A), min(step, A.shape[1])))
@@ -65,7 +55,7 @@ def weighted_gram(A: Floats, weights: Floats | None) -> tuple[Floats]:
             weighted = np.multiply(part, weights[start : start + step], out=room[:, : part.shape[1]])
         with np.errstate(over="ignore", invalid="ignore"):  # who asks looks at the sizes
             total += weighted @ part.T
-    return (total,)
+    return total
 
 
 def coupled_gram(A: Floats, p: Floats, weights: Floats | None) -> Floats:
@@ -116,13 +106,13 @@ def bend_of(H: Floats, penalty: Floats, is_majorant: bool = False) -> tuple[Bend
     """Factorised second derivatives with a penalty of each column, and their damping relative to H.
 
     They are damped as little as Cholesky needs, in units of each column, so that neither the range of floats
-    nor columns of very different sizes play a part. Where no damping helps, H is not finite or zero.
+    nor columns of very different sizes play a part. Where no damping helps, H is not finite or zero. H is
+    overwritten.
 
     Adding one number to the coefficients of a column in all coupled classes changes nothing, so that without
     a penalty the matrix is singular in that direction. There it gets the curvature of the square of their
     mean, which is zero where `centred` coefficients start, and so stays zero.
     """
-    H = H.copy()  # it may be the result of a Dask task, which must not change
     if H.ndim == 4:
         m, k = H.shape[:2]
         for i in np.flatnonzero(penalty == 0):

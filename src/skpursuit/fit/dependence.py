@@ -16,7 +16,7 @@ import numpy as np
 from skpursuit.fit.gram_schmidt import MOST_PASSES, Factor
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import smallest_remainder
-from skpursuit.numerics.stack import Rows
+from skpursuit.numerics.stack import Stack
 from skpursuit.numerics.sums import row_norms
 from skpursuit.numerics.tuning import DEPENDENCE_ENTRIES
 from skpursuit.problem.problem import Problem
@@ -55,7 +55,7 @@ def suspects(problem: Problem, factor: Factor, root: Floats) -> Indices:
     return np.flatnonzero(~(g > SPREAD * small + (0.0 if error is None else error)))
 
 
-def depend(Q: Rows, lines: Floats, noise_floor: Floats, noise: Floats) -> np.ndarray:
+def depend(Q: Stack, lines: Floats, noise_floor: Floats, noise: Floats) -> np.ndarray:
     """Which of the columns `lines` depend on the rows of Q, as `orthogonalise` decides it for one."""
     tiny = smallest_remainder(lines.shape[1], row_norms(lines), noise_floor)
     h = np.zeros((len(lines), len(noise)))

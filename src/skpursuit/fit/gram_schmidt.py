@@ -32,27 +32,6 @@ from skpursuit.numerics.sums import PIECE, scaled_norm
 MOST_PASSES = 3
 
 
-class Split:
-    """A vector v, from which its projection on orthonormal rows is taken; twice where digits are lost."""
-
-    def __init__(self, Q: Floats, v: Floats) -> None:
-        self.Q, self.v = Q, v
-
-    @property
-    def size(self) -> float:
-        """The norm of v."""
-        return scaled_norm(self.v)
-
-    def coefficients(self) -> Floats:
-        """Products of v with the rows."""
-        return row_products(self.Q, self.v)
-
-    def subtract(self, part: Floats) -> Floats:
-        """What is left of v without the rows times coefficients."""
-        self.v = self.v - part @ self.Q
-        return self.v
-
-
 @dataclass(frozen=True, eq=False)
 class Shrinkage:
     """The triangle R of a factor with roots of penalties below it, as Q^T R once more: a value.
@@ -78,7 +57,7 @@ class Shrinkage:
         k = len(self.roots)
         Q, x = np.zeros((k, 2 * k + 2)), np.zeros(2 * k + 2)
         Q[:, : 2 * k], x[::2], x[-1] = self.Q, column, root
-        q, h, _ = orthogonalise(Split(Q, x), scaled_norm(x), 0.0, np.zeros(k))
+        q, h, _ = orthogonalise(Q, x, scaled_norm(x), 0.0, np.zeros(k))
         assert q is not None  # R has a diagonal
         return Shrinkage(np.vstack([Q, q]), np.concatenate([self.R, h]), np.append(self.roots, root))
 
@@ -97,9 +76,9 @@ class Factor:
 
     Attributes
     ----------
-    Q : Stack of shape (rank, n), or WorkerRows
-        Orthonormal rows, here or on a cluster (`fit/worker_rows.py`).
-    columns : Stack of shape (k, n), WorkerRows, or None
+    Q : Stack of shape (rank, n)
+        Orthonormal rows.
+    columns : Stack of shape (k, n), or None
         The columns themselves, if the factor keeps them.
     root : ndarray of shape (n,), or None
         What columns are multiplied by before they are split: roots of weights.
@@ -117,14 +96,12 @@ class Factor:
         The coefficients of all passes one after the other.
     shrinkage : Shrinkage, or None
         What a ridge adds, if there is one.
-    last : ndarray of shape (n,), or None
-        The row of Q that was added last.
     fitted : ndarray of shape (n,) or (n, m), or None
         The sum of rows of Q times b, where it is known.
     """
 
-    Q: Any
-    columns: Any
+    Q: Stack
+    columns: Stack | None
     root: Floats | None
     unit: float
     b: Floats
@@ -133,12 +110,11 @@ class Factor:
     counts: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     passes: Floats = field(default_factory=lambda: np.empty(0))
     shrinkage: Shrinkage | None = None
-    last: Any = None
     fitted: Floats | None = None
 
     def add(
         self,
-        column: Any,
+        column: Floats,
         floor: float,
         rest: Floats | None = None,
         keep_dependent: bool = False,
@@ -148,25 +124,20 @@ class Factor:
 
         `floor` is the norm of the rounding that the column had before, `rest` what the others leave of the
         targets, for `b`, `penalty` that of its coefficient. With `keep_dependent` a column that depends on
-        others, and is more than rounding itself, is added without a row of Q. The column is an array, or a
-        `WorkerSplit` of it where Q is on workers.
+        others, and is more than rounding itself, is added without a row of Q.
         """
-        away, root = self.Q.is_away, self.root
-        floor = floor if root is None else floor * root.max()
-        split: Any = column if away else Split(self.Q.rows, column if root is None else column * root)
-        size = split.size
-        q, h, passes = orthogonalise(split, size, max(floor, self.unit * size), self.noise)
+        floor = floor if self.root is None else floor * self.root.max()
+        v = column if self.root is None else column * self.root
+        size = scaled_norm(v)
+        q, h, passes = orthogonalise(self.Q.rows, v, size, max(floor, self.unit * size), self.noise)
         if q is None and not (keep_dependent and size > floor):
             return None
-        columns = self.columns
-        if columns is not None:
-            columns = split.kept(columns) if away else columns.extend(column[None])
+        columns = None if self.columns is None else self.columns.extend(column[None])
         if q is None:
             R, counts = np.append(self.R, h[:-1]), np.append(self.counts, 0)
             return replace(self, columns=columns, R=R, counts=counts)
         return Factor(
-            Q=split.grown(h[-1]) if away else self.Q.extend(q[None]),
-            last=q,
+            Q=self.Q.extend(q[None]),
             columns=columns,
             root=self.root,
             unit=self.unit,
@@ -201,9 +172,8 @@ class Factor:
         )
 
     def predicted(self, coef: Floats) -> tuple[Floats, Factor]:
-        """X_S w, of shape (n,) or (n, m), and the factor with its `fitted`, in one look at Q."""
-        z, fitted = self.Q.combinations([self.triangle() @ coef, self.b])
-        return z, replace(self, fitted=fitted)
+        """X_S w, of shape (n,) or (n, m), and the factor with its `fitted`."""
+        return self.Q.combined(self.triangle() @ coef), replace(self, fitted=self.Q.combined(self.b))
 
     def numbers(self) -> dict[str, np.ndarray]:
         """All that `rebuilt` needs besides the columns: no array of them has a length of n."""
@@ -228,13 +198,12 @@ class Factor:
         if not (numbers["R"][ends[grown] - 1] > 0).all():
             raise ValueError("a remainder has no length")
 
-    def rebuilt(self, numbers: dict[str, Any], columns: Iterable[Floats], away: Any = None) -> Factor:
+    def rebuilt(self, numbers: dict[str, Any], columns: Iterable[Floats]) -> Factor:
         """The factor of these columns that has these numbers, which were checked, to the same bits.
 
-        It takes its form (targets, weights, whether columns are kept) from this one. `away` are its large
-        parts, by their names, where those are on workers.
+        It takes its form (targets, weights, whether columns are kept) from this one.
         """
-        kept = None if self.columns is None or away else self.columns.first(0)
+        kept = None if self.columns is None else self.columns.first(0)
 
         def weighted() -> Iterator[Floats]:
             nonlocal kept
@@ -242,14 +211,14 @@ class Factor:
                 kept = kept if kept is None else kept.extend(column[None])
                 yield column if self.root is None else column * self.root
 
-        Q = None if away else replayed(self.Q.first(0), numbers, weighted())
+        Q = replayed(self.Q.first(0), numbers, weighted())
         ends = np.cumsum(np.add(*ranks(numbers["counts"])))
         known: dict[str, Any] = {name: numbers[name] for name in self.numbers() if name != "roots"}
         if self.shrinkage is not None:
             known["shrinkage"] = self.shrinkage.first(0)
             for column, root in zip(np.split(numbers["R"], ends[:-1]), numbers["roots"].tolist()):
                 known["shrinkage"] = known["shrinkage"].add(column, root)
-        return replace(self, **{"Q": Q, "columns": kept, "fitted": None, **known, **(away or {})})
+        return replace(self, Q=Q, columns=kept, fitted=None, **known)
 
 
 def empty_factor(
@@ -289,11 +258,11 @@ def replayed(Q: Stack, numbers: dict[str, Any], columns: Iterable[Floats]) -> St
 
 
 def orthogonalise(
-    split: Any, size: float, tiny: float, noise: Floats
+    Q: Floats, v: Floats, size: float, tiny: float, noise: Floats
 ) -> tuple[Floats | None, Floats, list[Floats]]:
     """A vector as its coefficients on orthonormal rows and a unit remainder; None when it depends on them.
 
-    `size` is the norm of the vector of a `Split`, `tiny` that of a remainder which is rounding
+    `size` is the norm of the vector v, `tiny` that of a remainder which is rounding
     (`numerics/remainder.py`), `noise` the share of the rows that was rounding. Returns the unit remainder;
     the coefficients with the norm of the remainder behind them; and the coefficients of each pass, of which
     those are the sum.
@@ -302,8 +271,8 @@ def orthogonalise(
     passes: list[Floats] = []
     left, noisy = size, noise.any()
     for _ in range(MOST_PASSES):
-        part = split.coefficients()
-        v = split.subtract(part)
+        part = row_products(Q, v)
+        v = v - part @ Q
         h[:-1] = h[:-1] + part if passes else part
         passes.append(part)
         before, left = left, scaled_norm(v)
@@ -315,20 +284,14 @@ def orthogonalise(
     return v / left, h, passes
 
 
-def piece_products(Q: Floats, v: Floats) -> Floats:
-    """Products of the rows of Q with v, one row for each piece; `row_products` adds them up."""
+def row_products(Q: Floats, v: Floats) -> Floats:
+    """Products of the rows of Q with v, in an order that does not depend on how their numbers are cut."""
+    if len(v) <= PIECE:
+        return Q @ v
     v, pieces = np.ascontiguousarray(v), len(v) // PIECE  # strided numbers are added in another order
     whole = pieces * PIECE
     lines = Q[:, :whole].reshape(len(Q), pieces, PIECE).transpose(1, 0, 2)
-    body = np.matmul(lines, v[:whole].reshape(pieces, PIECE, 1))[..., 0]
-    return np.vstack([body, Q[:, whole:] @ v[whole:]]) if whole < len(v) else body
-
-
-def row_products(Q: Floats, v: Floats) -> Floats:
-    """Products of the rows of Q with v, in an order that does not depend on how their numbers are cut."""
-    return Q @ v if len(v) <= PIECE else added_pieces(piece_products(Q, v))
-
-
-def added_pieces(parts: Floats) -> Floats:
-    """The sum of the rows, one after the other."""
+    parts = np.matmul(lines, v[:whole].reshape(pieces, PIECE, 1))[..., 0]
+    if whole < len(v):
+        parts = np.vstack([parts, Q[:, whole:] @ v[whole:]])
     return np.ascontiguousarray(parts.cumsum(axis=0)[-1])

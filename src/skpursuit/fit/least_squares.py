@@ -9,13 +9,10 @@ those that must not be negative a small problem of their own. Only predictions a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from skpursuit.data.design import Design
 from skpursuit.fit.gram_schmidt import Factor, Shrinkage, empty_factor
-from skpursuit.fit.worker_rows import moved_away
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import remainder_unit
 from skpursuit.numerics.sums import scaled_norm
@@ -33,17 +30,15 @@ def start_least_squares(problem: Problem) -> State:
 def add_least_squares(problem: Problem, state: State, j: int) -> State:
     """Add column j to the support and fit again; a column that depends on the support is dropped instead."""
     design, before = problem.design, state.factor
-    if design.store.has_workers:
-        before = moved_away(design, before, state.support)
     rest = problem.y - (plain_predictions(before) if problem.penalty else state.z)
-    factor = grown(problem, before, j, column_for(before, design, j), rest)
+    factor = grown(problem, before, j, design.columns(np.array([j]))[0], rest)
     if factor is None:
-        return replace(state, dropped=np.append(state.dropped, j), factor=before)
+        return replace(state, dropped=np.append(state.dropped, j))
     coef = solve(factor)
     if factor.shrinkage is not None:
         z, factor = factor.predicted(coef)
     else:
-        z = np.multiply.outer(factor.last, factor.b[-1])
+        z = np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
         z += state.z
     support = np.concatenate([state.support, np.array([j])])
     return State(support, coef, z, problem.value(z), state.dropped, factor=factor)
@@ -55,15 +50,12 @@ def add_non_negative(problem: Problem, state: State, j: int, r: Floats | None = 
     A column that depends on the others may still help: they reach a cone, not all they span. It is added
     without a row of Q. With the residual r, one whose coefficient would not grow beyond rounding gives None.
     """
-    before = moved_away(problem.design, state.factor, state.support)
-    column = column_for(before, problem.design, j, wanted=True)
-    if r is not None:
-        x = column.column if before.Q.is_away else column
-        if not -(x @ r) > remainder_unit(len(r)) * scaled_norm(x) * scaled_norm(r):
-            return None
-    factor = grown(problem, before, j, column, problem.y - plain_predictions(before), keep_dependent=True)
+    before, x = state.factor, problem.design.columns(np.array([j]))[0]
+    if r is not None and not -(x @ r) > remainder_unit(len(r)) * scaled_norm(x) * scaled_norm(r):
+        return None
+    factor = grown(problem, before, j, x, problem.y - plain_predictions(before), keep_dependent=True)
     if factor is None:
-        return replace(state, dropped=np.append(state.dropped, j), factor=before)
+        return replace(state, dropped=np.append(state.dropped, j))
     support = np.append(state.support, j)
     coef = non_negative(factor.triangle(), factor.b, problem.penalties(support))
     z, factor = factor.predicted(coef)
@@ -71,7 +63,7 @@ def add_non_negative(problem: Problem, state: State, j: int, r: Floats | None = 
 
 
 def grown(
-    problem: Problem, before: Factor, j: int, column: Any, rest: Floats, keep_dependent: bool = False
+    problem: Problem, before: Factor, j: int, column: Floats, rest: Floats, keep_dependent: bool = False
 ) -> Factor | None:
     """A factor with column j, from what the others leave of the targets (`Factor.add`)."""
     one = np.array([j])
@@ -91,21 +83,14 @@ def refit_least_squares(problem: Problem, state: State, support: Indices) -> Sta
     factor = state.factor.first(kept)
     rest = problem.y - factor.Q.combined(factor.b)
     for j in support[kept:].tolist():
-        after = grown(problem, factor, j, column_for(factor, problem.design, j), rest)
+        after = grown(problem, factor, j, problem.design.columns(np.array([j]))[0], rest)
         if after is None:
             return None
         factor = after
-        rest = rest - np.multiply.outer(factor.last, factor.b[-1])
+        rest = rest - np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
     coef = solve(factor)
     z = factor.Q.combined(factor.triangle() @ coef)
     return State(support, coef, z, problem.value(z), factor=factor)
-
-
-def column_for(factor: Factor, design: Design, j: int, wanted: bool = False) -> Any:
-    """Column j as `Factor.add` takes it; where it is split on workers, it comes here too if it is wanted."""
-    if factor.Q.is_away:
-        return factor.Q.split(j, wanted or factor.columns is not None)
-    return design.columns(np.array([j]))[0]
 
 
 def solve(factor: Factor) -> Floats:

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from skpursuit.data.design import Design
 from skpursuit.fit.curvature import weighted_gram
 from skpursuit.fit.least_squares import add_least_squares, start_least_squares
 from skpursuit.fit.newton import Newton, powers
-from skpursuit.fit.worker_rows import gathered
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import NORMAL_EQUATIONS, remainder_unit
 from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
-from skpursuit.numerics.stack import Rows
+from skpursuit.numerics.stack import in_file
 from skpursuit.numerics.sums import row_norms
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
@@ -39,7 +38,7 @@ class MergedFit:
     which are those of its k largest coefficients, has zeros for the others.
     """
 
-    columns: Rows
+    columns: Floats
     order: Indices
     coef: Floats
     dropped: Indices
@@ -67,8 +66,9 @@ class NormalEquations:
             gram[np.ix_(at, at)] = np.asarray(state.memory["gram"])[np.ix_(was, was)]
             moments[at] = np.asarray(state.memory["moments"])[was]
         with np.errstate(over="ignore", invalid="ignore"):  # `solve` looks at the sizes
-            found = columns.sums(partial(new_products, len(at)), problem.y)
-            gram[np.ix_(new, new)], gram[np.ix_(new, at)], moments[new] = found
+            old, fresh = columns[: len(at)], columns[len(at) :]
+            gram[np.ix_(new, new)] = fresh @ fresh.T  # of one array twice BLAS does half the work
+            gram[np.ix_(new, at)], moments[new] = fresh @ old.T, fresh @ problem.y
             gram[np.ix_(at, new)] = gram[np.ix_(new, at)].T
             memory = {"merged": merged, "gram": gram, "moments": moments}
             return MergedFit(columns, order, *solve(problem, memory, columns, order), memory)
@@ -77,14 +77,19 @@ class NormalEquations:
         """Coefficients fitted on some of the merged columns only (positions), from the same products."""
         memory = {name: fit.memory[name][keep] for name in ("merged", "moments")}
         memory["gram"] = fit.memory["gram"][np.ix_(keep, keep)]
-        columns = fit.columns.take(np.argsort(fit.order)[keep])
+        columns = fit.columns[np.argsort(fit.order)[keep]]
         return solve(problem, memory, columns, np.arange(len(keep)))[0], None
 
 
-def new_products(known: int, rows: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-    """Products of the rows behind those that are known with each other, with these, and with y."""
-    old, fresh = rows[:known], rows[known:]
-    return fresh @ fresh.T, fresh @ old.T, fresh @ y  # of one array twice BLAS does half the work
+def gathered(design: Design, cols: Indices) -> Floats:
+    """Columns as the rows of an array, which is in a file where it is beyond the design's memory limit."""
+    n, room = design.shape[0], design.store.limit.columns
+    if 8 * n * len(cols) <= room:
+        return design.columns(cols)
+    lines, step = in_file((len(cols), n), np.dtype(np.float64)), max(1, int(room // (8 * n)))
+    for start in range(0, len(cols), step):
+        lines[start : start + step] = design.columns(cols[start : start + step], keep=False)
+    return lines
 
 
 class NewtonMerged:
@@ -93,32 +98,32 @@ class NewtonMerged:
     def fit(self, problem: Problem, merged: Indices, state: State, k: int) -> MergedFit:
         """Fit on the columns `merged`, which ascend, and keep k coefficients."""
         A, weights = gathered(problem.design, merged), problem.weights
-        gram = A.sums(weighted_gram, weights)[0]
+        gram = weighted_gram(A, weights)
         near_one, power = A, powers(A)
         if power is not None:
-            near_one = A.scaled(power)
-            gram = near_one.sums(weighted_gram, weights)[0]
+            near_one = A * power[:, None]
+            gram = weighted_gram(near_one, weights)
         sizes, floor = np.sqrt(np.diag(gram)), problem.design.noise_floor(merged)
         floor = floor * np.sqrt(problem.row_weights.max()) * (1.0 if power is None else power)
         alive = np.flatnonzero(sizes > floor)
         scaled = gram[np.ix_(alive, alive)] / np.multiply.outer(sizes[alive], sizes[alive])
-        keep, near = sort_out(scaled, lambda some: near_one.take(alive[some]), sizes[alive], weights)[:2]
+        keep, near = sort_out(scaled, lambda some: near_one[alive[some]], sizes[alive], weights)[:2]
         keep = alive[np.sort(np.concatenate([keep, near]))]
         start = np.zeros((len(merged), *problem.targets))
         start[np.searchsorted(merged, state.support)] = state.coef
-        coef = np.zeros_like(start)
-        coef[keep], z, _ = Newton().fit(problem, merged[keep], A.take(keep), start[keep], most=k)
+        coef, kept = np.zeros_like(start), A if len(keep) == len(A) else A[keep]
+        coef[keep], z, _ = Newton().fit(problem, merged[keep], kept, start[keep], most=k)
         dropped, memory = np.delete(merged, keep), {"merged": merged}
         return MergedFit(A, np.arange(len(merged)), coef, dropped, memory, z)
 
     def again(self, problem: Problem, fit: MergedFit, keep: Indices) -> tuple[Floats, Floats | None]:
         """Coefficients fitted on some of the merged columns only (positions), and their predictions."""
         columns = fit.memory["merged"][keep]
-        return Newton().fit(problem, columns, fit.columns.take(keep), fit.coef[keep], fit.z)[:2]
+        return Newton().fit(problem, columns, fit.columns[keep], fit.coef[keep], fit.z)[:2]
 
 
 def solve(
-    problem: Problem, memory: Mapping[str, Any], columns: Rows, order: Indices
+    problem: Problem, memory: Mapping[str, Any], columns: Floats, order: Indices
 ) -> tuple[Floats, Indices]:
     """Coefficients of the merged columns, whose order in `columns` is told, and those that were dropped."""
     merged, gram, moments = memory["merged"], memory["gram"], memory["moments"]
@@ -128,7 +133,7 @@ def solve(
     if not (fits and (sizes > problem.design.noise_floor(merged)).all()):
         return careful(problem, merged)
     scaled = gram / np.multiply.outer(sizes, sizes)
-    keep, near, doubtful, factor = sort_out(scaled, lambda some: columns.take(place[some]), sizes)
+    keep, near, doubtful, factor = sort_out(scaled, lambda some: columns[place[some]], sizes)
     if len(near):
         return careful(problem, merged)
     coef, penalty = np.zeros(moments.shape), problem.penalties(merged[keep])
@@ -138,14 +143,14 @@ def solve(
     coef[keep] = both_triangles(factor, moments[keep] / size) / size
     # Columns that depend on others often span y: then only a refined fit is recognised as exact.
     if len(doubtful) or np.diag(factor).min() ** 2 < SHARP:
-        rest = columns.correlated(problem.y - columns.combined(coef[order]))[place[keep]]
+        rest = (columns @ (problem.y - (coef[order].T @ columns).T))[place[keep]]
         rest -= (penalty * coef[keep].T).T
         coef[keep] += both_triangles(factor, rest / size) / size
     return coef, merged[doubtful]
 
 
 def sort_out(
-    scaled: Floats, gather: Callable[[Indices], Rows], sizes: Floats, weights: Floats | None = None
+    scaled: Floats, gather: Callable[[Indices], Floats], sizes: Floats, weights: Floats | None = None
 ) -> tuple[Indices, Indices, Indices, Floats]:
     """Which columns depend on others, from the weighted Gram matrix of the columns divided by their sizes.
 
@@ -157,7 +162,7 @@ def sort_out(
     doubtful = np.setdiff1d(np.arange(len(scaled)), keep, assume_unique=True)
     near = doubtful
     if len(doubtful):
-        near = doubtful[~dependent(gather(doubtful).rows, gather(keep), factor, sizes[keep], weights)]
+        near = doubtful[~dependent(gather(doubtful), gather(keep), factor, sizes[keep], weights)]
     return keep, near, doubtful, factor
 
 
@@ -190,13 +195,13 @@ def skipping_cholesky(scaled: Floats) -> tuple[Indices, Floats]:
 
 
 def dependent(
-    doubtful: Floats, kept: Rows, factor: Floats, sizes: Floats, weights: Floats | None
+    doubtful: Floats, kept: Floats, factor: Floats, sizes: Floats, weights: Floats | None
 ) -> np.ndarray:
     """Whether each doubtful column is a combination of the kept ones, by its remainder after projection."""
     rest, weights = doubtful, np.ones(doubtful.shape[1]) if weights is None else weights
     for _ in range(3):
-        share = both_triangles(factor, kept.correlated((rest * weights).T) / sizes[:, None]) / sizes[:, None]
-        rest = rest - kept.combined(share).T
+        share = both_triangles(factor, kept @ (rest * weights).T / sizes[:, None]) / sizes[:, None]
+        rest = rest - share.T @ kept
     tiny, root = NORMAL_EQUATIONS * remainder_unit(doubtful.shape[1]), np.sqrt(weights)
     return row_norms(rest * root) <= tiny * row_norms(doubtful * root)
 

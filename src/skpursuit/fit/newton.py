@@ -9,22 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 
 from skpursuit.fit.curvature import centred
-from skpursuit.fit.descent import HALVINGS, Descent
+from skpursuit.fit.descent import HALVINGS, descend
 from skpursuit.fit.gram_schmidt import empty_factor
-from skpursuit.fit.least_squares import column_for
-from skpursuit.fit.worker_rows import moved_away
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.scaling import LEAST_SQUARE, MOST_SQUARE, NEARLY_INFINITE
-from skpursuit.numerics.stack import Rows
+from skpursuit.numerics.sums import row_norms
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.sample_losses import SampleLosses
-from skpursuit.problem.score import Score, top_set
+from skpursuit.problem.score import top_set
 from skpursuit.problem.state import State, empty_state
 
 
@@ -46,34 +42,33 @@ class Newton:
 
     def add(self, problem: Problem, state: State, j: int) -> State:
         """Add column j and fit again from the old coefficients; a dependent column is dropped."""
-        design, before = problem.design, moved_away(problem.design, state.factor, state.support)
-        factor = before.add(column_for(before, design, j), design.noise_floor(np.array([j]))[0])
+        design, one = problem.design, np.array([j])
+        factor = state.factor.add(design.columns(one)[0], design.noise_floor(one)[0])
         if factor is None:
-            return replace(state, dropped=np.append(state.dropped, j), factor=before)
-        penalty = float(problem.penalties(np.array([j]))[0])
-        support, column = np.append(state.support, j), factor.columns.last
+            return replace(state, dropped=np.append(state.dropped, j))
+        penalty = float(problem.penalties(one)[0])
+        support, column = np.append(state.support, j), factor.columns.rows[-1]
         first = approach(problem, column, state.z, penalty)
         start, z = np.concatenate([state.coef, first[None]]), state.z + np.multiply.outer(column, first)
-        coef, z, objective = self.fit(problem, support, factor.columns, start, z)
+        coef, z, objective = self.fit(problem, support, factor.columns.rows, start, z)
         return State(support, coef, z, objective, state.dropped, factor=factor)
 
     def exchange(self, problem: Problem, state: State, gone: int, j: int) -> State | None:
         """The fit with column j for the one at position `gone`; None where it depends on the others."""
         support, factor = np.append(np.delete(state.support, gone), j), state.factor.first(gone)
         for one in support[gone:, None]:
-            column = column_for(factor, problem.design, int(one[0]))
-            factor = factor.add(column, problem.design.noise_floor(one)[0])
+            factor = factor.add(problem.design.columns(one)[0], problem.design.noise_floor(one)[0])
             if factor is None:
                 return None
         start = np.concatenate([np.delete(state.coef, gone, axis=0), np.zeros((1, *problem.targets))])
-        coef, z, objective = self.fit(problem, support, factor.columns, start)
+        coef, z, objective = self.fit(problem, support, factor.columns.rows, start)
         return State(support, coef, z, objective, factor=factor)
 
     def fit(
         self,
         problem: Problem,
         support: Indices,
-        A: Rows,
+        A: Floats,
         w: Floats,
         z: Floats | None = None,
         most: int | None = None,
@@ -88,49 +83,39 @@ class Newton:
             z = np.zeros((problem.design.shape[0], *problem.targets))
             return w, z, problem.value(z)
         penalty, power = problem.penalties(support), powers(A)
-        ending: Any = list  # as they are
-        if most is not None:
-            apart = bool(problem.targets) and not problem.loss.couples_targets
-            ending = partial(largest_only, problem.score, most, apart, 1.0 if power is None else power)
-        if power is None:
-            return self._fit(problem, A, w, z, penalty, ending)
-        with np.errstate(over="ignore"):
-            felt = np.where(penalty > 0, np.minimum(penalty * power * power, NEARLY_INFINITE), 0.0)
-        w, z, objective = self._fit(problem, A.scaled(power), (w.T / power).T, z, felt, ending)
-        return (w.T * power).T, z, objective
+        scaled, start, felt = A, w, penalty
+        if power is not None:
+            scaled, start = A * power[:, None], (w.T / power).T
+            with np.errstate(over="ignore"):
+                felt = np.where(penalty > 0, np.minimum(penalty * power * power, NEARLY_INFINITE), 0.0)
+        coef, found, value = self._fit(problem, scaled, start, z, felt)
+        if power is not None:
+            coef = (coef.T * power).T
+        if most is not None and len(coef) > most:
+            keep = top_set(problem.score.of(coef), most)
+            coef[np.setdiff1d(np.arange(len(coef)), keep)] = 0.0
+            found = (coef.T @ A).T
+        return coef, found, value
 
     def _fit(
-        self, problem: Problem, A: Rows, w: Floats, z: Floats | None, penalty: Floats, ending: Any
+        self, problem: Problem, A: Floats, w: Floats, z: Floats | None, penalty: Floats
     ) -> tuple[Floats, Floats, float]:
         samples, coupled = problem.fitted_apart, problem.loss.couples_targets
         has_majorant = not coupled and samples[0].part(slice(1)).majorant(np.zeros(1)) is not None
-
-        def begin(w: Floats) -> Descent:
-            origin, w = np.zeros_like(w) if z is None else w, centred(w, penalty) if coupled else w
-            return Descent(origin, w, penalty, self.precision, has_majorant, self.max_iter)
-
+        if coupled:
+            w, z = centred(w, penalty), None
+        z = (w.T @ A).T if z is None else z
+        rules = penalty, self.precision, self.max_iter, has_majorant
         if coupled or not problem.targets:
-            (end,), (line,) = A.descend([begin(w)], samples, [z], ending)
-            return end.w, line, end.value
-        starts = [None] * len(samples) if z is None else list(z.T)
-        ends, lines = A.descend([begin(one) for one in w.T], samples, starts, ending)
-        return np.stack([end.w for end in ends], 1), np.stack(lines, 1), sum(end.value for end in ends)
+            return descend(A, samples[0], w, z, *rules)
+        fits = [descend(A, some, w[:, i], z[:, i], *rules) for i, some in enumerate(samples)]
+        coefs, lines, values = zip(*fits)
+        return np.stack(coefs, axis=1), np.stack(lines, axis=1), sum(values)
 
 
-def largest_only(score: Score, k: int, apart: bool, power: Any, ends: list[Descent]) -> list[Descent]:
-    """Ends of descents with the k largest coefficients, and zeros.
-
-    Targets were fitted `apart`, or together by one descent; times `power` coefficients are in units of X.
-    """
-    w = np.stack([end.w for end in ends], axis=1) if apart else ends[0].w
-    keep = np.zeros(len(w), dtype=bool)
-    keep[top_set(score.of((w.T * power).T), k)] = True
-    return [end._replace(w=np.where(keep, end.w.T, 0.0).T) for end in ends]
-
-
-def powers(A: Rows) -> Floats | None:
+def powers(A: Floats) -> Floats | None:
     """Powers of two that bring columns near one, if products of them are beyond the range; else None."""
-    sizes = A.sizes
+    sizes = row_norms(A)
     with np.errstate(over="ignore", under="ignore"):
         squares = sizes * sizes
     if squares.min() > LEAST_SQUARE and squares.max() < MOST_SQUARE:

@@ -19,7 +19,6 @@ from zipfile import BadZipFile
 import numpy as np
 
 from skpursuit._files import write_atomically
-from skpursuit.fit.worker_rows import rows_away
 from skpursuit.numerics.arrays import are_columns
 from skpursuit.parameters import check_count, check_number, check_path
 from skpursuit.problem.state import Move, Record, State, Status
@@ -186,8 +185,7 @@ def restored(path: Path, saved: Snapshot, first: State, bound: Bound) -> State:
         raise ValueError(refusal.format(f"the factor of its fit is damaged ({error})")) from None
     # One at a time, as the run came to them: an operator may give several columns with other bits.
     columns = (design.columns(np.array([j]))[0] for j in state.support.tolist())
-    away = rows_away(design, first.factor, saved.factor, state.support)
-    return replace(state, factor=first.factor.rebuilt(saved.factor, columns, away))
+    return replace(state, factor=first.factor.rebuilt(saved.factor, columns))
 
 
 def _form(value: np.ndarray) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ from skpursuit.selectors.base import Bound, Selector
 from skpursuit.selectors.column_sums import CodeSums, codes_pay
 from skpursuit.selectors.exact import Exact
 from skpursuit.selectors.query import NOTHING, Expect, Memory, Query, Selection
-from skpursuit.selectors.settle import CodeOrigin, exact_answer, settle
+from skpursuit.selectors.settle import CodeOrigin, settle
 from skpursuit.selectors.speculation import Speculation
 
 
@@ -96,10 +96,6 @@ class Certified(Selector):
         found = None if bound.speculation is None else bound.speculation.answer(query)
         if found is not None:
             return found
-        factor = None if query.at is None else query.at.factor
-        if factor is not None and factor.Q.is_away and design.store.keeps_tiles:
-            # One trip, and codes need three: steps are not proven together.
-            return exact_answer(design, query)
         known = None if bound.sums is None else bound.sums.gradient(query, memory)
         if known is not None:
             return settle(design, query, known.estimate, codes=codes)

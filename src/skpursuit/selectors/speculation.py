@@ -142,7 +142,7 @@ class Speculation:
         factor = None if query.at is None else query.at.factor
         if factor is None or factor.shrinkage is not None or query.k > 1 or query.score != Absolute():
             return False
-        if factor.Q.is_away or self.room < FEW_STEPS or not are_ordinary(query.r[None], *ORDINARY):
+        if self.room < FEW_STEPS or not are_ordinary(query.r[None], *ORDINARY):
             return False
         if self.poor >= PATIENCE and not self._refined():
             return False

@@ -157,7 +157,7 @@ def pruned(problem: Problem, state: State, merged: Indices, k: int, refit: bool)
     if z is None:
         coef = np.zeros_like(fit.coef)  # zeros are cheaper than copying the columns that are kept
         coef[keep] = kept
-        z = fit.columns.combined(coef[fit.order])
+        z = (coef[fit.order].T @ fit.columns).T
     return State(merged[keep], kept, z, problem.value(z), fit.dropped, fit.memory)
 
 
