@@ -481,7 +481,8 @@ def _predicted(
                 found.missing + found.strays
             )
         beside = [columns.raw[name].to_pylist() for name in ids]
-        predictions = fitted.predictions(table, interval)
+        with naming(path):
+            predictions = fitted.predictions(table, interval)
         yield [*ids, *predictions], list(zip(*beside, *predictions.values()))
     for (name, words), count in met.items():
         if count:
