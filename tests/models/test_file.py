@@ -240,7 +240,7 @@ def test_nonsense_is_not_made_into_a_model(table):
         LinearModel(("nope",), np.ones((1, 1)), np.zeros(1), table.encoding)
     z = table.encoding.columns[1]
     twice = Encoding("t", (z, replace(table.encoding.columns[2], name="c", shown=("a", "a"))))
-    with pytest.raises(ValueError, match="the same name; rename one"):
+    with pytest.raises(ValueError, match="a feature 'c=a'; rename one"):
         LinearModel(("z",), np.ones((1, 1)), np.zeros(1), twice)
 
 

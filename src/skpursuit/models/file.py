@@ -82,10 +82,11 @@ class LinearModel:
             raise ValueError(f"coefficients of shape {self.coef.shape} do not fit {outputs} outputs")
         if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
             raise ValueError("coefficients must be finite")
+        if len(set(every)) < len(every):
+            twice = max(every, key=every.count)
+            raise ValueError(f"two columns give a feature {twice!r}; rename one of them")
         if set(self.features) - set(every) or len(set(self.features)) < len(self.features):
             raise ValueError("features must be different features of the encoding")
-        if len(set(every)) < len(every):
-            raise ValueError("two columns give a feature of the same name; rename one of them")
         if self.classes is not None and not 2 <= len(labels) == len(set(labels)):
             raise ValueError("there must be two classes or more, all different")
         if len({isinstance(label, str) for label in labels}) == 2:
