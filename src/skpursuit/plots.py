@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from skpursuit._text import write
 from skpursuit.data import Design, as_design
 from skpursuit.numerics.arrays import Floats
 from skpursuit.selectors import Query, Selector, as_selector
@@ -119,15 +120,14 @@ def plot_race(
         raise ValueError(f"r must have shape ({design.shape[0]},), got {r.shape}")
     chosen = [as_selector(selector) for selector in selectors]
     exact = np.abs(design.for_run().product(r))
-    height = -(-len(chosen) // 2)
-    width = min(2, len(chosen))
+    height, width = -(-len(chosen) // 2), min(2, len(chosen))
     figure = Figure(figsize=(6.6 * width, 3.9 * height + 0.7), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(height, width, sharex=True, sharey=True, squeeze=False).ravel()
     for axes, selector in zip(panels, chosen):
         course = trace(selector, design.for_run(), Query(r, rng=np.random.default_rng(random_state)))
         _draw(axes, course, exact / (exact.max() or 1.0), exact.max() or 1.0, design.shape)
-        axes.set_title(selector.title, loc="left", fontsize=12, fontweight="bold")
+        write(axes.set_title("", loc="left", fontsize=12, fontweight="bold"), selector.title)
     for axes in panels[len(chosen) :]:
         axes.set_visible(False)
     _explain(figure)

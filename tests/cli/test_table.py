@@ -310,7 +310,7 @@ def test_an_output_that_is_also_an_input_is_refused(tmp_path, table):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_if_one_file_cannot_be_written_none_is(tmp_path, table, monkeypatch):
+def test_if_the_model_cannot_be_written_nothing_is(tmp_path, table, monkeypatch):
     real = os.open
 
     def fail_on_model(path, *args):

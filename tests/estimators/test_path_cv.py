@@ -269,6 +269,16 @@ def test_the_display_needs_a_fitted_path(signal):
         PathDisplay.from_estimator(PursuitRegressorCV())
 
 
+def test_names_of_a_display_are_no_formulas(signal):
+    X, y = signal
+    model = PursuitRegressorCV(**PLAIN).fit(X, y)
+    names = [rf"$\frac{{{j}}}$" for j in range(X.shape[1])]
+    display = PathDisplay.from_estimator(model, feature_names=names)
+    display.figure_.draw_without_rendering()
+    assert {text.get_text() for text in display.names_} <= set(names)
+    assert not any(text.get_usetex() or text.get_parse_math() for text in display.names_)
+
+
 def test_names_of_a_display_are_counted_and_may_be_an_array(signal):
     X, y = signal
     model = PursuitRegressorCV(max_nonzero_coefs=3, criterion="bic").fit(X, y)

@@ -11,6 +11,7 @@ from skpursuit import _files
 from skpursuit.models import file as model_file
 from skpursuit.models.file import LinearModel, ModelFileError, linear_model, load_model, save_model
 from skpursuit.tables import Encoding, EncodingOptions, apply_encoding, learn, read_columns, read_table
+from skpursuit.tables.errors import Refused
 
 TRAIN = "x,z,c,t\n1,5,a,1\n2,6,b,2\n3,7,a,3\n,8,b,2\n"
 
@@ -153,7 +154,6 @@ def put(*keys):
         (put("encoding", "columns"), {}),
         (put("encoding", "columns"), [1]),
         (put("encoding", "columns", 0, "fill"), "many"),
-        (put("encoding", "columns", 0, "fill"), float("inf")),
         (put("encoding", "columns", 0, "kind"), "magic"),
         (put("encoding", "columns", 0, "decimal"), "x"),
         (put("encoding", "columns", 0, "nonsense"), 1),
@@ -164,6 +164,13 @@ def put(*keys):
         (put("classes"), ["a", "b"]),
         (put("task"), "classification"),
         (put("info"), []),
+        (put("info", "residuals"), []),
+        (put("info", "residuals"), {"0.1": 1.0, "": 2.0}),
+        (put("info", "residuals"), {"0.1": 1.0, "1.5": 2.0}),
+        (put("info", "residuals"), {"0.1": 1.0, "0.9": -2.0}),
+        (put("info", "loss"), "magic"),
+        (put("encoding", "columns", 1, "shown"), ["b", "b"]),
+        (put("versions", "numpy"), 2),
     ],
 )
 def test_a_wrong_part_under_a_valid_checksum(saved, change, value):
@@ -172,6 +179,13 @@ def test_a_wrong_part_under_a_valid_checksum(saved, change, value):
     document["sha256"] = model_file._checksum(document["model"])
     saved.write_text(json.dumps(document))
     with pytest.raises(ModelFileError, match="missing or wrong"):
+        load_model(saved)
+
+
+@pytest.mark.parametrize("number", ["Infinity", "NaN", "1e999", r'"\ud800"'])
+def test_what_is_no_number_or_text_is_no_json(saved, number):
+    saved.write_text(saved.read_text().replace("0.25", number))
+    with pytest.raises(ModelFileError, match="not JSON"):
         load_model(saved)
 
 
@@ -189,6 +203,34 @@ def test_classes_of_an_older_file_that_are_whole_numbers(tmp_path, table):
     assert repr(halves.classes) == "(0.5, 1.0)"
 
 
+@pytest.mark.parametrize(
+    "classes", [[], ["a"], ["a", "a"], [1, 1.0], ["a", 1], ["a", None], [True, False], ["a", "b", "c"]]
+)
+def test_classes_of_a_file_are_two_or_more_and_differ(tmp_path, table, classes):
+    path = tmp_path / "m.json"
+    save_model(path, linear_model(table, [[1.0, 0, 0, 0]], [-2.0], classes=["no", "yes"]))
+    document = json.loads(path.read_text())
+    document["model"]["classes"] = classes
+    document["sha256"] = model_file._checksum(document["model"])
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match="missing or wrong"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("coef", "info"),
+    [
+        (1e308, {}),
+        (1e3, {"loss": "poisson"}),
+        (1e307, {"residuals": {"0.1": 0.0, "0.9": 1.7e308}}),
+    ],
+)
+def test_predictions_beyond_the_range_of_numbers_are_refused(table, coef, info):
+    model = linear_model(table, [coef, 0, 0, 0], 0.0, info=info)
+    with pytest.raises(Refused, match="beyond the range of numbers"):
+        model.predictions(table, 0.9)
+
+
 def test_nonsense_is_not_made_into_a_model(table):
     with pytest.raises(ValueError, match="finite"):
         linear_model(table, [np.nan, 0, 0, 0], 0.0)
@@ -196,6 +238,10 @@ def test_nonsense_is_not_made_into_a_model(table):
         linear_model(table, np.ones(4), 0.0, classes=[1, 2, 3])
     with pytest.raises(ValueError, match="features of the encoding"):
         LinearModel(("nope",), np.ones((1, 1)), np.zeros(1), table.encoding)
+    z = table.encoding.columns[1]
+    twice = Encoding("t", (z, replace(table.encoding.columns[2], name="c", shown=("a", "a"))))
+    with pytest.raises(ValueError, match="a feature 'c=a'; rename one"):
+        LinearModel(("z",), np.ones((1, 1)), np.zeros(1), twice)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_rubbish(saved, table, monkeypatch):

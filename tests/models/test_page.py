@@ -1,7 +1,9 @@
 """The page about a model: whole, without script or network, and readable in a real browser."""
 
+import csv
 import html
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -9,7 +11,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from skpursuit._text import one_line
 from skpursuit.cli import main
+from skpursuit.models.file import load_model
 from tests.browser import browse, needs_browser
 
 MESSY = Path(__file__).parents[1] / "tables" / "messy"
@@ -107,3 +111,39 @@ def test_a_model_that_tells_nothing_says_so(tmp_path):
     assert "The model is no better than the best constant" in text
     assert ">Column</th>" in text
     assert "And 0 more" not in text
+
+
+MARKUP = (r"$\frac{a}$", "$$", r"b_\$$%", "[bold]c[/bold]", "[/]", "d\x1b[1m", "e\ne", "#010203", "f" * 500)
+TITLE = r'$\x$ <b>&amp; #010203 id="x"'
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_names_and_labels_are_no_markup(tmp_path, classes):
+    X = np.random.default_rng(0).standard_normal((80, len(MARKUP)))
+    y = X @ np.arange(1, len(MARKUP) + 1)
+    if classes:
+        y = np.where(y > 0, f"no {TITLE}", f"yes {TITLE}")
+    with open(tmp_path / "t.csv", "w", newline="") as file:
+        csv.writer(file).writerows([[*MARKUP, TITLE], *([*row, t] for row, t in zip(X.tolist(), y.tolist()))])
+    model, page = tmp_path / "m.json", tmp_path / "p.html"
+    files = ["--out", str(model), "--report", str(page)]
+    done = CliRunner().invoke(
+        main, ["fit", str(tmp_path / "t.csv"), "--target", TITLE, *files], catch_exceptions=False
+    )
+    assert done.exit_code == 0, done.output
+    assert all(one_line(name) in done.stdout for name in MARKUP)
+    assert model.with_suffix(".png").stat().st_size > 10_000
+    texts = [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", page.read_text())]
+    label = one_line(f"yes {TITLE}", 24)
+    assert (f"predicted chance of “{label}”" if classes else f"actual {TITLE}") in texts
+
+
+def test_a_figure_that_fails_costs_nobody_the_model(tmp_path, monkeypatch):
+    def fail(*args):
+        raise RuntimeError("no figure")
+
+    monkeypatch.setattr("skpursuit.models.page.model_page", fail)
+    files = ["--out", str(tmp_path / "m.json"), "--report", str(tmp_path / "p.html")]
+    done = CliRunner().invoke(main, ["fit", str(MESSY / "homes.csv"), "--target", "Sold Price", *files])
+    assert str(done.exception) == "no figure"
+    assert load_model(tmp_path / "m.json").features

@@ -1,7 +1,7 @@
 """What all commands share: errors with a command to paste, quiet and JSON output, files, and progress.
 
-Files that a command writes are checked before the work and written after it, all or none. Progress is a bar
-on a terminal, a line every ten seconds elsewhere, and nothing for what is quick.
+Files that a command writes are checked before the work and written after it. Progress is a bar on a terminal,
+a line every ten seconds elsewhere, and nothing for what is quick.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import click
 
 from skpursuit import __version__
 from skpursuit._files import FileError, prepared
+from skpursuit._text import one_line
 
 EXAMPLES = """\b
 Examples:
@@ -37,9 +38,8 @@ Examples:
 BAD_INPUT = 2
 INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-WIDTH = 60  # of cells in tables
 OPTIONAL = {
-    **dict.fromkeys(("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine"), "cli"),
+    **dict.fromkeys(("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine", "msgspec"), "cli"),
     **dict.fromkeys(("dask", "distributed"), "dask"),
 }  # packages, and the extra that installs them
 SOON = 2.0  # seconds before progress is shown
@@ -177,19 +177,13 @@ class Output:
 
 def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """Return a table for the terminal, its first columns to the left."""
-    rows = [[in_line(cell) for cell in row] for row in rows]
+    rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *rows)]
     lines = []
     for row in (heads, *rows):
         cells = (c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths)))
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
-
-
-def in_line(text: str, limit: int = WIDTH) -> str:
-    """Return a text of any content on one line, cut if it is long."""
-    line = "".join(letter if letter.isprintable() else " " for letter in text)
-    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def command(examples: str, printing: bool = True) -> Callable[[Callable[..., Any]], click.Command]:
@@ -344,7 +338,7 @@ class Meter:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        columns = BarColumn(), TextColumn("{task.description}")
+        columns = BarColumn(), TextColumn("{task.description}", markup=False)
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(self.line(), total=None)
             while not self._ended.wait(0.2):

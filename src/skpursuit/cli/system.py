@@ -17,7 +17,9 @@ from skpursuit import __version__
 from skpursuit.cli.base import Output, command
 
 EXTRAS = {
-    **dict.fromkeys(("click", "rich", "jinja2", "matplotlib", "pyarrow", "python-calamine"), "cli"),
+    **dict.fromkeys(
+        ("click", "rich", "jinja2", "matplotlib", "pyarrow", "python-calamine", "msgspec"), "cli"
+    ),
     "soundfile": "audio",
 }
 PACKAGES = ("skpursuit", "numpy", "scipy", "numba", "scikit-learn", "threadpoolctl")

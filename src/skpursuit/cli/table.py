@@ -1,8 +1,8 @@
 """``skpursuit fit`` and ``skpursuit predict``.
 
 Both read a table as it comes, with the same options. `fit` says what it took the columns for, fits, tells the
-result, and writes what was asked for at the end, all files or none. Heavy modules are loaded once the
-arguments have been checked.
+result, and writes the model before it draws anything. Heavy modules are loaded once the arguments have been
+checked.
 """
 
 from __future__ import annotations
@@ -380,16 +380,11 @@ def _as_json(table: Table, outcome: Outcome) -> dict[str, Any]:
 
 
 def _write(file: Path, table: Table, outcome: Outcome, given: dict[str, Any], out: Output) -> None:
+    """Write the model and the schema, and only then draw: no figure can cost anybody the model."""
     from skpursuit.models.file import model_text
 
     model, page, schema = given["model_file"], given["page"], given["save_schema"]
     files: dict[str, tuple[Path, str, str | bytes]] = {}
-    if given["png"] is not None and outcome.path is not None and (picture := _picture(outcome, out)):
-        files[f"Path: {given['png']}"] = (given["png"], "--png", picture)
-    if page is not None:
-        from skpursuit.models.page import model_page
-
-        files[f"Page: {page}"] = (page, "--report", model_page(file.name, table, outcome, model))
     if schema is not None:
         text = json.dumps(table.encoding.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         files[f"Schema: {schema}"] = (schema, "--save-schema", text + "\n")
@@ -397,7 +392,15 @@ def _write(file: Path, table: Table, outcome: Outcome, given: dict[str, Any], ou
         use = f"Model: {model}. Use it: skpursuit predict {model} NEW_FILE"
         files[use] = (model, "--out", model_text(outcome.model))
     write_all(files.values())
-    for line in files:
+    drawn: dict[str, tuple[Path, str, str | bytes]] = {}
+    if given["png"] is not None and outcome.path is not None and (picture := _picture(outcome, out)):
+        drawn[f"Path: {given['png']}"] = (given["png"], "--png", picture)
+    if page is not None:
+        from skpursuit.models.page import model_page
+
+        drawn[f"Page: {page}"] = (page, "--report", model_page(file.name, table, outcome, model))
+    write_all(drawn.values())
+    for line in drawn | files:
         out.say(line)
 
 
@@ -478,7 +481,8 @@ def _predicted(
                 found.missing + found.strays
             )
         beside = [columns.raw[name].to_pylist() for name in ids]
-        predictions = fitted.predictions(table, interval)
+        with naming(path):
+            predictions = fitted.predictions(table, interval)
         yield [*ids, *predictions], list(zip(*beside, *predictions.values()))
     for (name, words), count in met.items():
         if count:

@@ -185,7 +185,7 @@ def _rich_status(text: str) -> Any:
         from rich.console import Console
     except ImportError:
         return None
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False)
     return console.status(text) if console.is_terminal or console.is_jupyter else None
 
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skpursuit._text import write
 from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import as_array, check_count, check_instance, check_number, shown
 from skpursuit.problem.losses import as_loss
@@ -156,8 +157,8 @@ class PathDisplay:
                 part.set_xscale("log")
             else:
                 part.xaxis.get_major_locator().set_params(integer=True)
-        look = {"color": "0.35", "linestyle": "--", "linewidth": 1}
-        self.choice_lines_ = [part.axvline(self._size(), **look) for part in self.axes_]
+        look, chosen = {"color": "0.35", "linestyle": "--", "linewidth": 1}, sizes[self._place()]
+        self.choice_lines_ = [part.axvline(chosen, **look) for part in self.axes_]
         self._name_lines(self.axes_[0])
         return self
 
@@ -194,13 +195,9 @@ class PathDisplay:
         """The place of the chosen model among the scores; the best one where nothing was chosen."""
         if self.chosen is not None:
             return self.chosen
-        found = np.flatnonzero(self._sizes() == self.n_nonzero_coefs)
-        if len(found) == 0:
-            return int(np.argmax(self.scores.mean(axis=0)))
+        sizes = self._sizes()
+        found = np.flatnonzero((sizes == self.n_nonzero_coefs) | (self.n_nonzero_coefs not in sizes))
         return int(found[np.argmax(self.scores.mean(axis=0)[found])])
-
-    def _size(self) -> int:
-        return int(self._sizes()[self._place()])
 
     def _draw_coefficients(self, ax: Any, n_labels: int) -> None:
         """One line a feature; of several targets or classes, the one with the largest coefficient."""
@@ -225,16 +222,14 @@ class PathDisplay:
         names = self.feature_names
         if names is None or len(names) == 0:
             names = [f"x{j}" for j in range(len(self.lines_))]
-        ends = []
-        for j in self._named:
-            values = self.lines_[j].get_ydata()
-            ends.append((float(values[np.flatnonzero(np.isfinite(values))[-1]]), j))
+        drawn = ((self.lines_[j].get_ydata(), j) for j in self._named)
+        ends = sorted((float(values[np.isfinite(values)][-1]), j) for values, j in drawn)
         low, high = ax.get_ylim()
-        heights = _spread([(value - low) / (high - low) for value, _ in sorted(ends)])
+        heights = _spread([(value - low) / (high - low) for value, _ in ends])
         look = {"xycoords": "axes fraction", "va": "center", "fontsize": "small", "annotation_clip": False}
         self.names_ = [
-            ax.annotate(names[j], (1.01, height), color=self.lines_[j].get_color(), **look)
-            for height, (_, j) in zip(heights, sorted(ends))
+            write(ax.annotate("", (1.01, height), color=self.lines_[j].get_color(), **look), names[j])
+            for height, (_, j) in zip(heights, ends)
         ]
 
     def _draw_scores(self, ax: Any) -> None:
@@ -249,16 +244,16 @@ class PathDisplay:
             best = int(np.argmax(scores))
             within = scores >= scores[best] - error[best] / abs(self.score_factor or 1.0)
             self.one_se_ = int(sizes[within].min())
-            if self.one_se_ < self._size():
+            if self.one_se_ < sizes[place]:
                 ax.axvline(self.one_se_, color="0.55", linestyle=":", linewidth=1)
                 where = {"xycoords": ("data", "axes fraction"), "xytext": (3, 0), "va": "top"}
                 look = {"textcoords": "offset points", "fontsize": "small", "color": "0.4"}
                 ax.annotate(f"within 1 SE: {self.one_se_}", (self.one_se_, 0.96), **where, **look)
-        ax.plot([self._size()], [mean[place]], marker="o", color="C3", linestyle="none", zorder=4)
+        ax.plot([sizes[place]], [mean[place]], marker="o", color="C3", linestyle="none", zorder=4)
         words = f"chosen: {self.n_nonzero_coefs}" if self.n_nonzero_coefs else "chosen: nothing"
         beside = {"xytext": (6, 10 if self.score_factor < 0 else -14), "textcoords": "offset points"}
-        ax.annotate(words, (self._size(), mean[place]), color="C3", **beside)
-        ax.set_ylabel(self.score_name)
+        ax.annotate(words, (sizes[place], mean[place]), color="C3", **beside)
+        write(ax.set_ylabel(""), self.score_name)
         ax.set_xlabel("number of non-zero coefficients")
 
 
@@ -277,11 +272,14 @@ def _spread(heights: list[float]) -> list[float]:
 
 def _two_axes(ax: Any) -> Any:
     """Two axes: new ones, those given, or two in the place of one."""
-    stacked = {"height_ratios": (3, 2)}
+    stacked: Any = {"height_ratios": (3, 2)}
     if ax is None:
-        return np.asarray(
-            _pyplot().subplots(2, 1, sharex=True, figsize=(7.5, 6), layout="constrained", **stacked)[1]
-        )
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError:
+            needs = "PathDisplay draws with matplotlib, which is not installed; pip install 'skpursuit[cli]'"
+            raise ImportError(needs) from None
+        return plt.subplots(2, 1, sharex=True, figsize=(7.5, 6), layout="constrained", **stacked)[1]
     given = np.asarray(ax, dtype=object)
     if given.ndim == 0:
         ax.set_axis_off()
@@ -308,13 +306,3 @@ def _score_name(estimator: Any) -> tuple[str, float]:
         return "mean squared error", -1.0
     squared = as_loss(parameters["loss"]).quadratic
     return ("mean squared error", -2.0) if squared else (f"mean {parameters['loss']} loss", -1.0)
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError(
-            "PathDisplay draws with matplotlib, which is not installed; pip install 'skpursuit[cli]'"
-        ) from None
-    return plt

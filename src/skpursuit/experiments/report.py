@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from skpursuit._text import write
 from skpursuit.pages import ACCENT, CARD, COLOURS, GOOD, RULE, SOFT, new_figure, number, render, svg
 
 from . import summary
@@ -199,10 +200,8 @@ def _name_ends(figure: Any, axes: Any, ends: Sequence[tuple[float, str, str]], r
     for i in reversed(range(len(ends))):
         places[i] = min(places[i], places[i + 1] - CLOSEST)
     for (y, name, colour), height, place in zip(ends, heights, places):
-        axes.annotate(
-            name, (right, y), (7, place - height), textcoords="offset points", va="center", fontsize=8,
-            color=colour, annotation_clip=False,
-        )  # fmt: skip
+        look: Any = {"textcoords": "offset points", "va": "center", "fontsize": 8, "annotation_clip": False}
+        write(axes.annotate("", (right, y), (7, place - height), color=colour, **look), name)
 
 
 def describe(panel: Panel) -> str:

@@ -1,7 +1,9 @@
 """A fitted linear model as a small readable JSON file with a checksum. Never a pickle.
 
 The file lists only the features with a coefficient, and the part of the encoding they need, so that a
-prediction asks for the columns the model uses and no others.
+prediction asks for the columns the model uses and no others. Reading checks the types of all parts by
+msgspec, whose parser takes no NaN, infinity or broken text; how parts must fit together is said once, where a
+`LinearModel` is made.
 """
 
 from __future__ import annotations
@@ -14,15 +16,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit
 
 from skpursuit._files import FileError, write_atomically
+from skpursuit._text import one_line
 from skpursuit.problem.losses import as_loss
 from skpursuit.tables import Encoding, Table
+from skpursuit.tables.errors import Refused
 
 FORMAT = "skpursuit linear model"
 FORMAT_VERSION = 2
@@ -31,6 +36,26 @@ READABLE = (1, 2)  # the first knew numbers and categories only, and no residual
 
 class ModelFileError(FileError):
     """A model file that cannot be used."""
+
+
+class _Coefficient(msgspec.Struct, forbid_unknown_fields=True):
+    feature: str
+    coef: list[float]
+
+
+class _Body(msgspec.Struct, forbid_unknown_fields=True):  # of a file, in both formats
+    task: Literal["regression", "classification"]
+    classes: list[int | float | str] | None
+    intercept: list[float]
+    coefficients: list[_Coefficient]
+    encoding: dict[str, Any]
+    info: dict[str, Any]
+    versions: dict[str, str]
+
+
+class _Notes(msgspec.Struct):  # those in `info` that predictions need
+    loss: str = "squared"
+    residuals: dict[Annotated[float, msgspec.Meta(gt=0, lt=1)], float] = {}  # by the share that is below
 
 
 @dataclass(frozen=True)
@@ -50,28 +75,44 @@ class LinearModel:
     versions: dict[str, str] = field(default_factory=dict)  # what the model was fitted with
 
     def __post_init__(self) -> None:
-        outputs = 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
+        """Refuse parts that do not fit together, of a fit or of a file."""
+        notes, labels, every = self._notes, self.classes or (), self.encoding.features
+        outputs = 1 if len(labels) in (0, 2) else len(labels)
         if self.coef.shape != (outputs, len(self.features)) or self.intercept.shape != (outputs,):
             raise ValueError(f"coefficients of shape {self.coef.shape} do not fit {outputs} outputs")
         if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
             raise ValueError("coefficients must be finite")
-        unknown = set(self.features) - set(self.encoding.features)
-        if unknown or len(set(self.features)) < len(self.features):
+        if len(set(every)) < len(every):
+            twice = max(every, key=every.count)
+            raise ValueError(f"two columns give a feature {twice!r}; rename one of them")
+        if set(self.features) - set(every) or len(set(self.features)) < len(self.features):
             raise ValueError("features must be different features of the encoding")
-        as_loss(self.info.get("loss", "squared"))  # it raises if there is none of that name
+        if self.classes is not None and not 2 <= len(labels) == len(set(labels)):
+            raise ValueError("there must be two classes or more, all different")
+        if len({isinstance(label, str) for label in labels}) == 2:
+            raise ValueError("classes must be all numbers or all texts")
+        left = [value for _, value in sorted(notes.residuals.items())]
+        if left != sorted(left):
+            raise ValueError("quantiles of residuals must rise")
+        as_loss(notes.loss)  # it raises if there is none of that name
 
+    @property
+    def _notes(self) -> _Notes:
+        return msgspec.convert(self.info, _Notes, str_keys=True)
+
+    @np.errstate(over="ignore", invalid="ignore")  # `_finite` tells
     def decision(self, table: Table) -> np.ndarray:
         """Return X w + b for the rows of an encoded table, of shape (rows, outputs)."""
         place = {name: j for j, name in enumerate(table.features)}
         X = table.X[:, [place[name] for name in self.features]]
         scores = X @ self.coef.T
-        return np.asarray(scores.toarray() if isinstance(scores, csr_array) else scores) + self.intercept
+        return _finite((scores.toarray() if isinstance(scores, csr_array) else scores) + self.intercept)
 
     def predict(self, table: Table) -> np.ndarray:
         """Return the predicted numbers, or the predicted class labels."""
         scores = self.decision(table)
         if self.classes is None:
-            return as_loss(self.info.get("loss", "squared")).mean(scores[:, 0])
+            return _finite(as_loss(self._notes.loss).mean(scores[:, 0]))
         winner = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else np.argmax(scores, axis=1)
         return np.asarray(self.classes)[winner]
 
@@ -91,17 +132,26 @@ class LinearModel:
             chances = self.probabilities(table).T.round(6).tolist()
             return named | {f"p({label})": values for label, values in zip(self.classes, chances)}
         margins = self.margins(share) or ()
-        return named | {head: (guesses + m).tolist() for head, m in zip(("low", "high"), margins)}
+        with np.errstate(over="ignore"):
+            ends = {
+                head: _finite(guesses + margin).tolist() for head, margin in zip(("low", "high"), margins)
+            }
+        return named | ends
 
     def margins(self, share: float) -> tuple[float, float] | None:
         """Return what is added to a prediction for the ends of its interval; None where nothing was kept."""
-        kept = self.info.get("residuals")
-        if not isinstance(kept, dict) or len(kept) < 2:
+        kept = self._notes.residuals
+        if len(kept) < 2:
             return None
-        places = sorted((float(place), float(value)) for place, value in kept.items())
-        at, values = np.array(places).T
-        low, high = np.interp([(1 - share) / 2, (1 + share) / 2], at, values)
+        low, high = np.interp([(1 - share) / 2, (1 + share) / 2], *np.array(sorted(kept.items())).T)
         return float(low), float(high)
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    """Return predictions; refuse the table where they are beyond the range of numbers."""
+    if not np.isfinite(values).all():
+        raise Refused("infinite predictions")
+    return values
 
 
 def linear_model(
@@ -170,8 +220,9 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
         raise ModelFileError(path, problem, "restore it, or fit the model again")
     try:
         return _from_dict(body)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise ModelFileError(path, "parts of the model are missing or wrong", "fit the model again") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        problem = f"parts of the model are missing or wrong ({one_line(error, 120)})"
+        raise ModelFileError(path, problem, "fit the model again") from None
 
 
 def load_schema(path: Path) -> Encoding:
@@ -186,7 +237,7 @@ def load_schema(path: Path) -> Encoding:
 def _read_json(path: Path, writer: str) -> Any:
     """Return what a JSON file holds; FileError if it is absent, no text, or cut off."""
     try:
-        return json.loads(path.read_bytes().decode("utf-8-sig"))
+        return msgspec.json.decode(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise ModelFileError(path, "there is no such file", "check the name") from None
     except OSError as error:
@@ -214,20 +265,17 @@ def _class_labels(classes: list[Any]) -> tuple[float | str, ...]:
 
 
 def _from_dict(body: dict[str, Any]) -> LinearModel:
-    """Undo what `model_text` did, checking what `LinearModel` takes for granted."""
-    classes, info, versions = body["classes"], body["info"], body["versions"]
-    kinds = {"regression": classes is None, "classification": isinstance(classes, list)}
-    if not (kinds[body["task"]] and isinstance(info, dict) and isinstance(versions, dict)):
-        raise ValueError("classes do not fit the task, or notes are not by name")
-    entries = body["coefficients"]
-    intercept = np.array(body["intercept"], dtype=np.float64)
-    coef = np.array([entry["coef"] for entry in entries], dtype=np.float64)
+    """Undo what `model_text` did."""
+    stored = msgspec.convert(body, _Body)
+    if (stored.task == "regression") != (stored.classes is None):
+        raise ValueError("classes do not fit the task")
+    coef = np.array([entry.coef for entry in stored.coefficients], dtype=np.float64)
     return LinearModel(
-        tuple(entry["feature"] for entry in entries),
-        coef.reshape(len(entries), intercept.size).T,
-        intercept,
-        Encoding.from_dict(body["encoding"]),
-        None if classes is None else _class_labels(classes),
-        info,
-        versions,
+        tuple(entry.feature for entry in stored.coefficients),
+        coef.reshape(len(stored.coefficients), len(stored.intercept)).T,
+        np.array(stored.intercept),
+        Encoding.from_dict(stored.encoding),
+        None if stored.classes is None else _class_labels(stored.classes),
+        stored.info,
+        stored.versions,
     )

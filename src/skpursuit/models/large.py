@@ -138,7 +138,8 @@ def _streamed(
     shift, sums, rows = np.zeros(0), np.zeros((2, len(model.encoding.features))), 0
     for columns in stream_columns(path, replace(read, only=frozenset(model.encoding.used))):
         table = model.encoding.apply(columns)
-        guesses.append(model.predict(table) if model.classes is None else model.probabilities(table))
+        with naming(path):
+            guesses.append(model.predict(table) if model.classes is None else model.probabilities(table))
         shift = shift if rows else table.X.mean(axis=0)
         centred = (table.X - shift)[keep[rows : rows + columns.n_rows]]
         sums += np.array([centred.sum(axis=0), (centred**2).sum(axis=0)])

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix
 
+from skpursuit._text import one_line, write
 from skpursuit.models.fitting import BOOTSTRAPS, Effect, Outcome
 from skpursuit.pages import ACCENT, BAD, CARD, INK, RULE, SOFT, new_figure, number, render, svg
 from skpursuit.tables import Table
@@ -123,7 +124,7 @@ def _fit_figures(outcome: Outcome) -> list[Any]:
         observed, said = calibration_curve(truth, chance, n_bins=BINS, strategy="quantile")
         axes.plot([0, 1], [0, 1], color=SOFT, linewidth=1)
         axes.plot(said, observed, color=ACCENT, marker="o", markersize=5)
-        axes.set_xlabel(f"chance of “{str(classes[1])[:30]}” that the model names")
+        write(axes.set_xlabel(""), f"predicted chance of “{one_line(classes[1], 24)}”")
         axes.set_title("how often it is so", fontsize=11, loc="left")
         words = "observed frequency against predicted chance"
     return [svg(figure, "fit", words)]
@@ -139,7 +140,7 @@ def _scatter(axes: Any, outcome: Outcome) -> None:
     axes.scatter(predicted, actual, s=10, color=ACCENT, alpha=0.55, linewidths=0)
     axes.grid(True, color=RULE)
     axes.set_xlabel("predicted")
-    axes.set_title(f"actual {str(outcome.model.encoding.target)[:40]}", fontsize=11, loc="left")
+    write(axes.set_title("", fontsize=11, loc="left"), f"actual {outcome.model.encoding.target}", 44)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(5))
         if max(map(abs, ends)) >= 1e4:

@@ -86,12 +86,17 @@ def svg(figure: Any, name: str, described: str) -> Any:
     head, _, rest = text[text.index("<svg") :].partition(">")
     view = re.search(r'viewBox="[^"]*"', head)
     rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.S).replace("xlink:href", "href")
-    rest = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', rest)
-    rest = re.sub(r'(href="#|url\(#)', rf"\1{name}-", rest)
-    rest = re.sub(r"font: [^;\"]*?(\d+)px[^;\"]*", r"font-size: \1px", rest)
-    for colour, variable in _VARIABLES.items():
-        rest = rest.replace(colour, f"var(--{variable})")
+    rest = re.sub(r"<[^>]*>", lambda tag: _restyled(tag[0], name), rest)  # and no text between tags
     return safe(f'<svg role="img" aria-label="{escape(described)}" {view[0] if view else ""}>{rest}')
+
+
+def _restyled(tag: str, name: str) -> str:
+    """Return a tag of SVG with salted ids, the font of the page and its colours."""
+    tag = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", tag)
+    tag = re.sub(r"font: [^;\"]*?(\d+)px[^;\"]*", r"font-size: \1px", tag)
+    for colour, variable in _VARIABLES.items():
+        tag = tag.replace(colour, f"var(--{variable})")
+    return tag
 
 
 def number(value: Any, digits: int = 3) -> str:
