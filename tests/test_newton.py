@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skpursuit import OMP, Huber, as_design, datasets, minimize
+from skpursuit import OMP, GraSP, Huber, as_design, datasets, minimize
 from skpursuit.fit import descent
 from skpursuit.fit.curvature import bend_of, second_derivatives
 from skpursuit.fit.newton import Newton
@@ -66,3 +66,17 @@ def test_the_largest_coefficients_are_kept():
     np.testing.assert_array_equal(np.flatnonzero(kept.any(axis=1)), largest)
     np.testing.assert_allclose(kept[largest], every[largest])
     np.testing.assert_allclose(z, A.T @ kept, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", [OMP(2, ridge=1.0), GraSP(2, ridge=1.0)])
+@pytest.mark.parametrize("scale", [1e-8, 1e-10, 1e-12])
+def test_tiny_columns_with_a_ridge_have_coefficients(solver, scale):
+    """Their gain is beyond the digits of the objective: the coefficients are the gradient's, per penalty."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 5))
+    y = np.sign(X[:, 0] + 0.5 * rng.standard_normal(50))
+    result = minimize(X * scale, y, solver, loss="logistic")
+    assert result.status.ok
+    assert len(result.support) == 2
+    expected = (X * scale).T @ (0.5 * y) / 50
+    np.testing.assert_allclose(result.coef[result.support], expected[result.support], rtol=1e-6)

@@ -19,7 +19,6 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.problem import sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
-from skpursuit.problem.state import dtype_for
 from skpursuit.selectors import Selector
 from skpursuit.solvers import Solver, solver_kind, solver_names
 
@@ -166,15 +165,17 @@ def _run_of(
 
 
 def coef_dtype(base: Design, fits: list[LinearFit]) -> np.dtype[Any]:
-    """The dtype of X if it keeps all its digits in coefficients and predictions, else float64."""
+    """The dtype of X if predictions made in it agree with those in float64 to 1e-5, else float64."""
     if base.dtype == np.float64:
         return base.dtype
-    eps = float(np.finfo(base.dtype).eps)
     for fit in fits:
-        sizes = np.abs(base.columns(fit.columns)).max(axis=1, initial=0.0)
-        parts = np.abs(fit.coef.T) * sizes
-        reach = [eps * parts.max(initial=0.0), parts.sum()]
-        if dtype_for(np.append(fit.coef, reach), base.dtype) != base.dtype:
+        lines = base.columns(fit.columns)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # what is not finite differs
+            z = fit.coef.T @ lines
+            rounded = fit.coef.T.astype(base.dtype) @ lines.astype(base.dtype)
+            wide = np.linalg.norm((z.T + fit.intercept).T if np.ndim(fit.intercept) else z + fit.intercept)
+            same = np.linalg.norm(rounded - z) <= 1e-5 * wide
+        if not same:
             return np.dtype(np.float64)
     return base.dtype
 

@@ -20,6 +20,7 @@ from skpursuit.problem.sample_losses import SampleLosses
 
 FARTHEST = 2.0**20  # steps of a parabola above the loss that are tried at once
 CREEPING = 2.0**-26  # a step that gets nowhere
+COARSE = 1e-3  # of a coefficient, that a last step may move it without a gain to be seen
 EPS = float(np.finfo(np.float64).eps)
 HALVINGS = 60  # of a step before it is given up
 KEEP_HESSIAN = 0.03  # while a step should gain at most this share of what the one before should have
@@ -60,9 +61,14 @@ def descend(
             hessian = _hessian(A, samples, now.z, penalty, has_majorant, trusted)
         p = hessian.solve(g)
         decrement = float(np.sum(g * p))
-        if not decrement > precision * max(abs(now.f), NEARLY_ZERO):
+        done = not decrement > precision * max(abs(now.f), NEARLY_ZERO)
+        if done and not (decrement > 0 and np.any(np.abs(p) > COARSE * np.abs(now.w))):
             break
         dz = (p.T @ A).T
+        if done:  # the objective shows no gain any more, but some coefficients have no digits yet
+            last_step = _point(samples, penalty, now.w - p, now.z - dz)
+            now = last_step if last_step.f <= now.f else now
+            break
         if np.abs(dz).max() <= EPS * np.abs(now.z).max():  # lost in rounding, as where residuals vanish
             break
         found = _line_search(samples, penalty, now, p, dz, decrement, hessian.is_majorant)

@@ -118,8 +118,13 @@ class NewtonMerged:
 
     def again(self, problem: Problem, fit: MergedFit, keep: Indices) -> tuple[Floats, Floats | None]:
         """Coefficients fitted on some of the merged columns only (positions), and their predictions."""
-        columns = fit.memory["merged"][keep]
-        return Newton().fit(problem, columns, fit.columns[keep], fit.coef[keep], fit.z)[:2]
+        columns, start, z = fit.memory["merged"][keep], fit.coef[keep], fit.z
+        assert z is not None  # Newton gives them
+        zero = np.zeros_like(z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not problem.value(z) < problem.value(zero):  # what was pruned held the others in balance
+                start, z = np.zeros_like(start), zero
+        return Newton().fit(problem, columns, fit.columns[keep], start, z)[:2]
 
 
 def solve(

@@ -22,7 +22,7 @@ from skpursuit.data import Design, check_finite, expecting, make_design, with_ta
 from skpursuit.data.progress import current, watching
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
-from skpursuit.loop.consistency import is_consistent
+from skpursuit.loop.consistency import TOLERANCE, is_consistent
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.finite import NotFinite
@@ -30,7 +30,7 @@ from skpursuit.numerics.tuning import GUESSES
 from skpursuit.parameters import check_flag, check_function, check_seed, check_size
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
-from skpursuit.problem.state import Record, Result, State, Status, dtype_for
+from skpursuit.problem.state import Record, Result, State, Status
 from skpursuit.problem.units import Units, choose_units
 from skpursuit.selectors import Bound, Selection, Selector, as_selector
 from skpursuit.selectors.base import Asking
@@ -191,6 +191,7 @@ class Run:
     callback: Callable[[Record], Any] | None = None
     time_limit: float | None = None
     state: State = field(init=False)
+    begun: State = field(init=False)
     history: list[Record] = field(default_factory=list)
     checkpoint: Checkpoint | None = None
     fingerprints: dict[str, str] = field(default_factory=dict)
@@ -198,13 +199,13 @@ class Run:
     finishing: list[Selection] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.state = self.solver.init(self.problem)
+        self.state = self.begun = self.solver.init(self.problem)
 
     def start_from(self, support: Indices, coef: Floats) -> None:
         """Begin with these coefficients instead of the solver's own first state."""
         coef = self.units.coef(support, coef, back=False) if self.units else coef
         z = self.problem.design.predict(support, coef)
-        self.state = replace(
+        self.state = self.begun = replace(
             self.state, support=support, coef=coef, z=z, objective=self.problem.value(z), status=None
         )
 
@@ -269,14 +270,13 @@ class Run:
 
     def result(self) -> Result:
         """The outcome for the caller; predictions and objective must be those of the coefficients."""
-        state, problem = self.state, self.problem
+        state, problem = self._not_above_start(), self.problem
         consistent, objective = is_consistent(problem, state)
         if not consistent:
             state = replace(state, objective=objective, status=Status.INCONSISTENT)
         state = self.units.state(state)
-        dtype = dtype_for(state.coef, problem.design.dtype)
         answers: list[Record | Selection] = [*self.history, *self.finishing]
-        coef = np.zeros((problem.design.shape[1], *problem.targets), dtype=dtype)
+        coef = np.zeros((problem.design.shape[1], *problem.targets))
         coef[state.support] = state.coef
         return Result(
             coef=coef,
@@ -292,6 +292,18 @@ class Run:
             selector=self.bound.describe(),
             stored_bytes=problem.design.reads.stored_bytes,
         )
+
+    def _not_above_start(self) -> State:
+        """The last state; where a run is done above its own start, its best iterate or the start instead."""
+        state, begun = self.state, self.begun
+        if self.stopped is not None or not (state.status or Status.COMPLETE).ok:
+            return state
+        reached, limit = (self.problem.penalised(s.objective, s.support, s.coef) for s in (state, begun))
+        slack = TOLERANCE * (abs(reached) + abs(limit)) + float(state.memory.get("gap", 0.0))
+        if reached <= limit + slack:
+            return state
+        best = self.solver.retreat(self.problem, state)
+        return replace(best if best.objective <= begun.objective else begun, status=Status.DIVERGED)
 
     # -- checkpoints --------------------------------------------------------------------------------
 

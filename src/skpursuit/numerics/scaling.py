@@ -9,11 +9,8 @@ Every constant near the ends of the range stands here, or in `estimate` and `fin
 from __future__ import annotations
 
 from math import frexp
-from typing import Any
 
 import numpy as np
-
-from skpursuit.numerics.arrays import Floats
 
 LEAST_NORM, MOST_NORM = 1e-140, 1e140  # norms whose squares were summed without loss
 LEAST_SQUARE, MOST_SQUARE = 1e-180, 1e180  # squared norms of columns that can be multiplied with each other
@@ -48,9 +45,3 @@ def power_of_both(size: float, power: int | None, always: bool = False) -> int |
     if size == 0.0:
         return power
     return None if abs(power - power_of(size)) > MOST_POWER else (power_of(size) + power) // 2
-
-
-def holds(dtype: np.dtype[Any], values: Floats) -> bool:
-    """Whether a dtype holds these numbers with all its digits."""
-    sizes, ends = np.abs(values[values != 0]), np.finfo(dtype)
-    return len(sizes) == 0 or bool(sizes.min() >= ends.tiny and sizes.max() <= ends.max)
