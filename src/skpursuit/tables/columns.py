@@ -115,25 +115,29 @@ class Column:
         first = given[0].as_py() if len(given) else None
         if first and first[0] not in "+-.0123456789nN":  # mostly: before a whole column is looked at
             return None
-        try:
-            empty = pc.equal(given, "")
-            if pc.any(empty).as_py():
-                given = pc.if_else(empty, pyarrow.scalar(None, pyarrow.string()), given)
-            found = pc.cast(given, pyarrow.float64()).to_numpy(zero_copy_only=False)
-        except pyarrow.ArrowInvalid:
-            return None
-        return None if np.isinf(found).any() else found
+        found = _cast(given)
+        if found is None:
+            found = _cast(pc.if_else(pc.equal(given, ""), pyarrow.scalar(None, pyarrow.string()), given))
+        return None if found is None or np.isinf(found).any() else found
 
     @cached_property
     def _has_points(self) -> bool:
         return bool(pc.any(pc.match_substring(self.values, ".")).as_py())
 
+    @cached_property
+    def _typed(self) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers of a column that is not text, and where they are infinite."""
+        given = self.values
+        if self.type != pyarrow.float64():
+            given = pc.cast(given, pyarrow.float64(), safe=False)
+        values = given.to_numpy(zero_copy_only=False)
+        infinite = np.isinf(values)
+        return (np.where(infinite, np.nan, values) if infinite.any() else values), infinite
+
     def numbers(self, decimal: str = ".", unit: str = "") -> tuple[np.ndarray, np.ndarray]:
         """Return the column as numbers, NaN where there is none, and where some other text is instead."""
         if not self.is_text:
-            values = pc.cast(self.values, pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
-            infinite = np.isinf(values)
-            return np.where(infinite, np.nan, values), infinite
+            return self._typed
         if not unit and self.plain is not None and (decimal == "." or not self._has_points):
             return self.plain, np.zeros(len(self), dtype=bool)
         return spelling.numbers(self.texts, decimal, unit)
@@ -155,6 +159,14 @@ class Column:
         codes, labels = self.coded
         days = np.array([*(spelling.days(label, order) for label in labels), np.nan])[codes]
         return days, np.isnan(days) & (codes >= 0)
+
+
+def _cast(texts: Any) -> np.ndarray | None:
+    """Return texts as numbers, None if one is not."""
+    try:
+        return pc.cast(texts, pyarrow.float64()).to_numpy(zero_copy_only=False)
+    except pyarrow.ArrowInvalid:
+        return None
 
 
 @dataclass(frozen=True)
@@ -226,14 +238,13 @@ def _spelled(value: float) -> str:
 
 def different(names: Iterable[object]) -> list[str]:
     """Return names as texts, the second of a name with a suffix: price, price (2)."""
-    found: dict[str, None] = {}
+    found: dict[str, int] = {}  # with the number of the last one of that name
     for j, given in enumerate(names, start=1):
         name = first = " ".join(str("" if given is None else given).split()) or f"column {j}"
-        for i in itertools.count(2):
-            if name not in found:
-                break
-            name = f"{first} ({i})"
-        found[name] = None
+        while name in found:
+            found[first] += 1
+            name = f"{first} ({found[first]})"
+        found[name] = 1
     return list(found)
 
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from io import BufferedReader, StringIO
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,16 @@ from .errors import Refused, listing, refuse_all, show
 from .source import BlockStream, TextFile, examine
 from .spelling import MISSING, ONLY
 
-SNIFFED = 2**18  # characters, of which
-SNIFFED_ROWS = 100  # are looked at for the separator
-BLOCK = 2**22  # bytes; a row must fit in one
+SNIFFED = 2**18  # characters of whole lines that are looked at, or more where these are long
+SNIFFED_ROWS = 100  # rows among them that are looked at for the separator
+BLOCK = 2**22  # bytes that pyarrow reads at a time: a row must fit in, and of long ones several,
+MOST_BLOCK = 2**26  # up to so much
 END = "\x1eend\x1e"  # of the row after the last; \x1e separates records in formats that nobody uses
 END_NUMBER = "-9.876543210123e-299"  # the same where numbers are read
 LARGE = 2**23  # bytes from which columns that look like plain numbers are read as such at once
-PLAIN = re.compile(r"[+-]?\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?")  # a decimal point beyond doubt
+COMMA = re.compile(f"^(?:{ONLY[',']})$", re.M)
+PLAIN = re.compile(r"^[+-]?\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?$", re.M)  # a decimal point beyond doubt
+NUMBERS = re.compile(r"(?:(?:[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)?(?:\n|$))*")  # or nothing, one a line
 PREAMBLE = 10  # lines above the header, at most
 HEADED = 21  # lines, the header first, that tell whether it goes on in the next one
 WIDE = 20  # characters of a bad line that are shown
@@ -113,7 +116,7 @@ def _rows(layout: Layout, options: ReadOptions, table: Any, ended: bool) -> tupl
         last = [list(row.values()) for row in table.slice(max(0, table.num_rows - MOST_TOTALS)).to_pylist()]
         table = table.slice(0, table.num_rows - trailing_totals(layout.rows, last, options))
     wanted = _wanted(layout, options)
-    return wanted, [table.column(name) for name in wanted]
+    return wanted, table.select(wanted).columns
 
 
 def _wanted(layout: Layout, options: ReadOptions) -> list[str]:
@@ -141,14 +144,11 @@ def _without(table: Any, cells: dict[str, str]) -> Any:
 def _plain_numbers(layout: Layout) -> frozenset[str]:
     """Return the columns whose first cells are numbers with a decimal point; none if some have a comma."""
     rows = [row for row in layout.rows if len(row) == len(layout.names)]
-    if any(re.fullmatch(ONLY[","], cell) for row in rows for cell in row):
+    columns = dict(zip(layout.names, map("\n".join, zip(*rows))))  # one search for a column, of very many
+    if any(COMMA.search(cells) for cells in columns.values()):
         return frozenset()
-    columns = dict(zip(layout.names, zip(*rows)))
     return frozenset(
-        name
-        for name, cells in columns.items()
-        if any(PLAIN.fullmatch(cell) for cell in cells)
-        and all(re.fullmatch(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|", cell) for cell in cells)
+        name for name, cells in columns.items() if PLAIN.search(cells) and NUMBERS.fullmatch(cells)
     )
 
 
@@ -157,13 +157,10 @@ def find_layout(
 ) -> Layout:
     """Find separator, header, columns and totals from the beginning and the end of a file."""
     file = replace(examine(path, options.text_encoding), spaced=spaced)
-    head = next(file.blocks(), b"").decode()
-    if len(head) > SNIFFED:
-        head = head[: head.rfind("\n", 0, SNIFFED) + 1 or SNIFFED]
-    begin = 0
-    if said := re.match(r"sep=(.)\r?\n", head):  # Excel's own way to say it
-        delimiter, begin = delimiter or said[1], said.end()
-    lines = list(StringIO(head[begin:], newline=""))
+    lines = _first_lines(file)
+    said = re.match(r"sep=(.)\r?\n", lines[0]) if lines else None  # Excel's own way to say it
+    begin = len(lines.pop(0)) if said else 0
+    delimiter = delimiter or (said[1] if said else None)
     ways = {sign: _records(lines, sign) for sign in (delimiter or "\t;|,")}
     delimiter = max(ways, key=lambda sign: _shape(record for record, _ in ways[sign]))
     records = ways[delimiter]
@@ -174,8 +171,20 @@ def find_layout(
     rows = tuple(record for record, _ in records)
     names, skipped = split_header(rows, options)
     above = "".join(lines[: records[skipped - 1][1]]) if skipped else ""
-    start = len((head[:begin] + above).encode())
+    start = begin + len(above.encode())
     return Layout(file, delimiter, tuple(different(names)), rows[skipped:], start, skipped)
+
+
+def _first_lines(file: TextFile) -> list[str]:
+    """Return whole lines from the beginning, as many as tell the layout of the widest table."""
+    lines, length = list[str](), 0
+    with contextlib.closing(file.lines()) as every:
+        for line in every:
+            if length > SNIFFED and len(lines) > HEADED:
+                break
+            lines.append(line)
+            length += len(line)
+    return lines
 
 
 def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[str], int]:
@@ -285,9 +294,9 @@ def _shape(records: Iterable[list[str]]) -> tuple[float, int]:
 
 def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) -> Any:
     """Have pyarrow read the rows below the header, all at once (`read_csv`) or in pieces (`open_csv`)."""
-    blocks = layout.file.blocks(options.progress)
-    first = next(blocks, b"")[layout.start :]
-    whole = itertools.chain([first], blocks, [layout.after.encode()])
+    whole = itertools.chain(
+        _behind(layout.file.blocks(options.progress), layout.start), [layout.after.encode()]
+    )
     told: list[Any] = []
     totals = _short_totals(layout, options)
 
@@ -301,12 +310,14 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
         return "skip" if options.skip_bad_rows else "error"
 
     needed = {layout.names[0], *_wanted(layout, options)}  # the first tells a total
+    longest = 4 * layout.file.longest  # bytes of UTF-8
+    block = max(BLOCK, min(MOST_BLOCK, 16 * longest), longest)
     types = {name: pyarrow.float64() if name in layout.floats else pyarrow.string() for name in layout.names}
     return _guarded(
         layout,
         lambda: reader(
             BufferedReader(BlockStream(whole), 2**20),
-            read_options=pyarrow.csv.ReadOptions(column_names=layout.names, block_size=BLOCK),
+            read_options=pyarrow.csv.ReadOptions(column_names=layout.names, block_size=block),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=layout.delimiter, newlines_in_values=layout.file.quotes, invalid_row_handler=bad_row
             ),
@@ -317,6 +328,13 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
             ),
         ),
     )
+
+
+def _behind(blocks: Iterable[bytes], start: int) -> Iterator[bytes]:
+    """Yield the blocks without their first bytes."""
+    for block in blocks:
+        yield block[start:]
+        start = max(0, start - len(block))
 
 
 def _short_totals(layout: Layout, options: ReadOptions) -> set[str]:

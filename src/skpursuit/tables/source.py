@@ -61,6 +61,7 @@ class TextFile:
     quotes: bool = False  # whether there are any, and so perhaps line breaks inside cells
     blanks: bool = False  # whether a line begins with a separator, and so may hold nothing else
     tail: str = ""  # the end of the text
+    longest: int = 0  # characters of the longest line that goes beyond a block
     spaced: bool = False  # whether columns are apart by any number of spaces, which are read as one tab
 
     def lines(self) -> Generator[str, None, None]:
@@ -172,19 +173,20 @@ def _likely(head: bytes) -> list[str]:
 
 
 def _examined(path: Path, codec: str) -> TextFile:
-    lines, since, quotes, blanks, tail = 1, 0, False, False, ""
+    lines, since, longest, quotes, blanks, tail = 1, 0, 0, False, False, ""
     with open_text(path, codec) as file:
         while text := file.read(BLOCK):
             if "\0" in text:
                 raise Refused("NUL bytes", line=lines + text.count("\n", 0, text.index("\0")))
             lines += text.count("\n")
+            longest = max(longest, since + (text.find("\n") + 1 or len(text)))
             since = len(text) - text.rfind("\n") - 1 if "\n" in text else since + len(text)
             if since > MAX_LINE:
                 raise Refused("long line", line=lines, most=MAX_LINE // 2**20)
             quotes = quotes or '"' in text
             blanks = blanks or _EMPTY_FIRST_CELL.search(text) is not None
             tail = (tail + text[-TAIL:])[-TAIL:]
-    return TextFile(path, codec, quotes, blanks, tail)
+    return TextFile(path, codec, quotes, blanks, tail, longest)
 
 
 class BlockStream(io.RawIOBase):
