@@ -36,6 +36,7 @@ class ReadOptions:
     sheet: str | None = None  # the sheet of a workbook; None is the first
     #: leave out rows with too many or too few fields, instead of refusing the file
     skip_bad_rows: bool = False
+    line_breaks: bool = False  # whether any number of cells of a CSV or TSV file may hold line breaks
     keep_total: bool = False  # keep a last row of totals in a CSV, TSV or Excel file
     transpose: bool = False  # whether the file's rows are columns, named by its first column
     only: frozenset[str] | None = None  # if given, columns beyond these need not be read

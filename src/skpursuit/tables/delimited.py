@@ -40,6 +40,7 @@ PLAIN = re.compile(r"^[+-]?\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?$", re.M)  # 
 NUMBERS = re.compile(r"(?:(?:[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)?(?:\n|$))*")  # or nothing, one a line
 PREAMBLE = 10  # lines above the header, at most
 HEADED = 21  # lines, the header first, that tell whether it goes on in the next one
+MOST_BREAKS = 5  # rows with line breaks in cells that are told; of more somebody should know
 WIDE = 20  # characters of a bad line that are shown
 MOST_AFTER = MOST_TOTALS + 1  # rows at the end that are not data: totals, and the one that is put there
 
@@ -80,6 +81,7 @@ def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = Non
         table = _parsed(layout, options, pyarrow.csv.read_csv)
     except _OtherText:  # among the numbers: all columns as text, then
         table = _parsed(replace(layout, floats=frozenset()), options, pyarrow.csv.read_csv)
+    _check_breaks(layout, options, table.num_rows)
     return Columns.of(path, *_rows(layout, options, table, ended=True))
 
 
@@ -87,13 +89,16 @@ def stream_delimited(path: Path, options: ReadOptions, delimiter: str | None = N
     """Read a CSV or TSV file in pieces that fit in memory."""
     layout = find_layout(path, options, delimiter)
     batches = iter(_parsed(layout, options, pyarrow.csv.open_csv))
-    some, waiting = False, None
+    some, waiting, rows = False, None, 0
     while True:
         batch = _guarded(layout, partial(next, batches, None))
         piece = None if batch is None else pyarrow.Table.from_batches([batch])
+        rows += 0 if batch is None else batch.num_rows
         if waiting is None or (piece is not None and piece.num_rows <= MOST_AFTER):
             waiting = piece if waiting is None else pyarrow.concat_tables([waiting, piece])
             continue
+        if piece is None:
+            _check_breaks(layout, options, rows)
         names, arrays = _rows(layout, options, waiting, ended=piece is None)
         if len(arrays[0]) or (piece is None and not some):
             some = True
@@ -101,6 +106,26 @@ def stream_delimited(path: Path, options: ReadOptions, delimiter: str | None = N
         if piece is None:
             return
         waiting = piece
+
+
+def _check_breaks(layout: Layout, options: ReadOptions, rows: int) -> None:
+    """Tell which cells hold line breaks, and refuse many: stray quotes make such cells of the rows between.
+
+    Where there are as many rows as lines, none does; else a second and slow pass looks for them.
+    """
+    if options.line_breaks or not layout.file.quotes or rows - 1 == layout.file.n_lines - layout.skipped:
+        return
+    reader, found, line = csv.reader(layout.file.lines(), delimiter=layout.delimiter), [], 0
+    with contextlib.suppress(csv.Error):  # a quote that is never closed, which is told elsewhere
+        for _ in reader:
+            if reader.line_num > line + 1:
+                found.append(f"lines {line + 1} to {reader.line_num}")
+            line = reader.line_num
+    if len(found) > MOST_BREAKS:
+        raise Refused("line breaks", count=len(found), first=", ".join(found[:3]))
+    if found:
+        words = "are one row, with line breaks in quotes: check that no quote is missing or stray"
+        options.told(f"{', '.join(found)} {words}")
 
 
 def _rows(layout: Layout, options: ReadOptions, table: Any, ended: bool) -> tuple[list[str], list[Any]]:

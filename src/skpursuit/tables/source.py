@@ -61,6 +61,7 @@ class TextFile:
     quotes: bool = False  # whether there are any, and so perhaps line breaks inside cells
     blanks: bool = False  # whether a line begins with a separator, and so may hold nothing else
     tail: str = ""  # the end of the text
+    n_lines: int = 0  # that are not empty, or more
     longest: int = 0  # characters of the longest line that goes beyond a block
     spaced: bool = False  # whether columns are apart by any number of spaces, which are read as one tab
 
@@ -173,12 +174,13 @@ def _likely(head: bytes) -> list[str]:
 
 
 def _examined(path: Path, codec: str) -> TextFile:
-    lines, since, longest, quotes, blanks, tail = 1, 0, 0, False, False, ""
+    lines, empty, since, longest, quotes, blanks, tail = 1, 0, 0, 0, False, False, ""
     with open_text(path, codec) as file:
         while text := file.read(BLOCK):
             if "\0" in text:
                 raise Refused("NUL bytes", line=lines + text.count("\n", 0, text.index("\0")))
             lines += text.count("\n")
+            empty += text.count("\n\n") + text.count("\n\r\n")
             longest = max(longest, since + (text.find("\n") + 1 or len(text)))
             since = len(text) - text.rfind("\n") - 1 if "\n" in text else since + len(text)
             if since > MAX_LINE:
@@ -186,7 +188,7 @@ def _examined(path: Path, codec: str) -> TextFile:
             quotes = quotes or '"' in text
             blanks = blanks or _EMPTY_FIRST_CELL.search(text) is not None
             tail = (tail + text[-TAIL:])[-TAIL:]
-    return TextFile(path, codec, quotes, blanks, tail, longest)
+    return TextFile(path, codec, quotes, blanks, tail, lines - empty - tail.endswith("\n"), longest)
 
 
 class BlockStream(io.RawIOBase):
