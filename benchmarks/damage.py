@@ -219,9 +219,11 @@ def ods(folder):
     )
     sheet = f'<table:table table:name="s">{body}</table:table>'
     spreadsheet = f"<office:body><office:spreadsheet>{sheet}</office:spreadsheet></office:body>"
+    manifest = 'xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"'
     path = folder / "t.ods"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("META-INF/manifest.xml", f"<manifest:manifest {manifest}/>")
         archive.writestr(
             "content.xml", f"<office:document-content {space}>{spreadsheet}</office:document-content>"
         )
@@ -273,7 +275,7 @@ def parquet(folder):
 
 
 def checkpoint(folder):
-    from skpursuit import OMP, Checkpoint, minimize
+    from skpursuit import OMP, Checkpoint, Status, minimize
 
     path = folder / "run"
     X, y = numbers()
@@ -281,6 +283,8 @@ def checkpoint(folder):
 
     def read():
         result = minimize(X, y, OMP(4), checkpoint=Checkpoint(path))
+        if result.status is Status.INCONSISTENT:
+            raise ValueError(f"{path}: the run says that its numbers do not go together")
         return result.support.tolist(), result.coef.tolist(), float(result.objective)
 
     def unseal(content, rng):
@@ -379,7 +383,8 @@ def is_sentence(error, path):
 
     if isinstance(error, click.ClickException):
         return str(path.parent) in error.message and len(error.message) > len(str(path)) + 10
-    return isinstance(error, ValueError) and str(path.parent) in str(error)
+    named = str(path.parent) in str(error) or str(error).startswith("X contains NaN or infinity")
+    return isinstance(error, ValueError) and named
 
 
 def leaves(value):
@@ -419,7 +424,8 @@ def work(name, cases):
                 path.unlink() if path.is_file() else None
             for path, content in files.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+                if not path.exists() or path.read_bytes() != content:
+                    path.write_bytes(content)
             told = run_case(form, files[form.path], answer, case)
             print(json.dumps([case, *told]), flush=True)
 

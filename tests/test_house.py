@@ -40,7 +40,7 @@ TILE_METHODS = 12
 PROBES = 8
 EXTREMES = 4
 ROOT_FILES = 10
-PROGRAM_LINES = 6_635  # of tables, cli, experiments and models
+PROGRAM_LINES = 6_900  # of tables, cli, experiments and models
 LIBRARY_LINES = 26_575
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,11 +19,14 @@ import pyarrow
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
+from ..selectors.auto import free_memory
 from . import spelling
 from .errors import Refused, show
 
 Matrix: TypeAlias = np.ndarray | csr_array
 
+LOOKED = 1000  # whole numbers beyond 2^53 that are looked at for digits that are lost
+MUCH = 1e9  # bytes of memory that a table unpacks to, from which it is told
 MOST_TOTALS = 3  # last rows, such as a total and an average
 
 
@@ -43,6 +47,13 @@ class ReadOptions:
     #: hears what people should know, one sentence at a time
     told: Callable[[str], None] = lambda sentence: None
     progress: Callable[[int], None] | None = None  # hears how many bytes were read
+
+    def check_room(self, nbytes: float, tell: bool = True) -> None:
+        """Refuse what a file unpacks to where there is not so much memory, and tell it where it is much."""
+        if nbytes > (free := free_memory()):
+            raise Refused("too large", size=nbytes / 1e9, free=free / 1e9)
+        if tell and nbytes > MUCH:
+            self.told(f"it unpacks to {nbytes / 1e9:.1f} GB, which takes its time")
 
 
 class Column:
@@ -142,6 +153,16 @@ class Column:
         if not unit and self.plain is not None and (decimal == "." or not self._has_points):
             return self.plain, np.zeros(len(self), dtype=bool)
         return spelling.numbers(self.texts, decimal, unit)
+
+    @property
+    def lost_digits(self) -> str:
+        """A whole number that loses digits as one of float64; empty if none does."""
+        found = self.plain if self.is_text else self._typed[0]
+        for row in np.flatnonzero(np.abs([] if found is None else found) >= 2**53)[:LOOKED].tolist():
+            cell = self.cell(row).strip()
+            if re.fullmatch(r"[+-]?\d+", cell) and found is not None and int(cell) != int(found[row]):
+                return cell
+        return ""
 
     def units(self, decimal: str) -> list[str]:
         """Return the signs and units that numbers carry here, the most frequent first; "" is none."""

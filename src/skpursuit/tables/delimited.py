@@ -25,7 +25,7 @@ import pyarrow.csv
 
 from .columns import MOST_TOTALS, Columns, ReadOptions, different, is_total, may_have_totals, trailing_totals
 from .errors import Refused, listing, refuse_all, show
-from .source import BlockStream, TextFile, examine
+from .source import MIXED, BlockStream, TextFile, examine
 from .spelling import MISSING, ONLY
 
 SNIFFED = 2**18  # characters of whole lines that are looked at, or more where these are long
@@ -87,7 +87,7 @@ def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = Non
 
 def stream_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> Iterator[Columns]:
     """Read a CSV or TSV file in pieces that fit in memory."""
-    layout = find_layout(path, options, delimiter)
+    layout = find_layout(path, options, delimiter, whole=False)
     batches = iter(_parsed(layout, options, pyarrow.csv.open_csv))
     some, waiting, rows = False, None, 0
     while True:
@@ -178,10 +178,10 @@ def _plain_numbers(layout: Layout) -> frozenset[str]:
 
 
 def find_layout(
-    path: Path, options: ReadOptions, delimiter: str | None = None, spaced: bool = False
+    path: Path, options: ReadOptions, delimiter: str | None = None, whole: bool = True, spaced: bool = False
 ) -> Layout:
     """Find separator, header, columns and totals from the beginning and the end of a file."""
-    file = replace(examine(path, options.text_encoding), spaced=spaced)
+    file = replace(examine(path, options, whole), spaced=spaced)
     lines = _first_lines(file)
     said = re.match(r"sep=(.)\r?\n", lines[0]) if lines else None  # Excel's own way to say it
     begin = len(lines.pop(0)) if said else 0
@@ -190,11 +190,16 @@ def find_layout(
     delimiter = max(ways, key=lambda sign: _shape(record for record, _ in ways[sign]))
     records = ways[delimiter]
     if not spaced and not file.quotes and len(ways) > 1 and _are_spaced([row for row, _ in records]):
-        return find_layout(path, options, "\t", spaced=True)
+        return find_layout(path, options, "\t", whole, spaced=True)
     if not records:
         raise Refused("empty file")
     rows = tuple(record for record, _ in records)
     names, skipped = split_header(rows, options)
+    if file.mixed and options.text_encoding is None:
+        cells = dict(zip(names, _records([file.mixed], delimiter)[0][0]))
+        name, cell = next(((n, c) for n, c in cells.items() if MIXED.search(c)), ("", file.mixed))
+        words = f"column {show(name)} holds {show(cell)}; save the file in one encoding"
+        options.told(f"some lines are UTF-8 and others Windows-1252, as which all are read: {words}")
     above = "".join(lines[: records[skipped - 1][1]]) if skipped else ""
     start = begin + len(above.encode())
     return Layout(file, delimiter, tuple(different(names)), rows[skipped:], start, skipped)
