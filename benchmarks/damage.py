@@ -409,23 +409,31 @@ def time_limit():
         signal.signal(signal.SIGALRM, before)
 
 
+def files_below(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def restore(folder, files):
+    """Put good files back: a run may write beside the one that it reads, or over it."""
+    now = files_below(folder)
+    for path in set(now) - set(files):
+        path.unlink()
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if now.get(path) != content:
+            path.write_bytes(content)
+
+
 def work(name, cases):
     """Run cases in this process, a line of JSON for each."""
     with tempfile.TemporaryDirectory() as folder:
         form = FORMATS[name](Path(folder))
-        files = {path: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+        files = files_below(Path(folder))
         answer = form.read()
         used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY,) * 2)
         for case in cases:
-            for path in set(Path(folder).rglob("*")) - set(
-                files
-            ):  # a run may write beside its file, or over it
-                path.unlink() if path.is_file() else None
-            for path, content in files.items():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                if not path.exists() or path.read_bytes() != content:
-                    path.write_bytes(content)
+            restore(Path(folder), files)
             told = run_case(form, files[form.path], answer, case)
             print(json.dumps([case, *told]), flush=True)
 
