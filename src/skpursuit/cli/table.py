@@ -51,6 +51,7 @@ READING = {
     "header": click.option("--header/--no-header", default=True, help="Is there a line of names?"),
     "sheet": click.option("--sheet", help="Sheet of a workbook.  [default: the first]"),
     "skip_bad_rows": click.option("--skip-bad-rows", is_flag=True, help="Leave out rows of another width."),
+    "line_breaks": click.option("--line-breaks", is_flag=True, help="Cells in quotes hold line breaks."),
     "keep_total": click.option("--keep-total", is_flag=True, help="Keep a last row that is a total."),
     "transpose": click.option("--transpose", is_flag=True, help="Rows are columns, the first names them."),
 }

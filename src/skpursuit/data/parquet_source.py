@@ -70,7 +70,7 @@ class GroupReader:
             check_same(group.path, group.stamp, os.stat(group.path))
         try:
             step = max(1, CHUNK // max(1, group.rows * self.dtype.itemsize))
-            with parquet().ParquetFile(group.path) as file:
+            with parquet().ParquetFile(group.path, page_checksum_verification=True) as file:
                 for first in range(0, len(self.names), step):
                     if stop():
                         raise Stopped
@@ -159,7 +159,7 @@ def column(X: Any, name: str) -> np.ndarray:
     columns_of(paths, Options(columns=[name], columns_are="y"), any_type=True)
     for path in paths:
         try:
-            with parquet().ParquetFile(path) as file:
+            with parquet().ParquetFile(path, page_checksum_verification=True) as file:
                 part = file.read(columns=[name]).column(name)
         except (OSError, ValueError) as error:
             raise FileError(path, f"column {name!r} cannot be read ({error})", "write it again") from None

@@ -271,8 +271,13 @@ def npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether in F order, and dtype of the array that an open `.npy` file begins with."""
     from numpy.lib import format as npy
 
-    version = npy.read_magic(file)
-    return (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(file)
+    try:
+        version = npy.read_magic(file)
+        return (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(file)
+    except OSError:
+        raise
+    except Exception as error:  # numpy parses the header as Python, and raises whatever the bytes lead to
+        raise ValueError(f"its header cannot be read: {error}") from None
 
 
 def npy_array(path: str, takes_lines: bool = False) -> FileArray:

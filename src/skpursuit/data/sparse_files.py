@@ -7,6 +7,7 @@ by rows. A tile is a range of rows of the first, or one piece of the second.
 
 from __future__ import annotations
 
+import math
 import os
 import zlib
 from collections.abc import Callable
@@ -44,8 +45,11 @@ from skpursuit.numerics.arrays import Indices
 from skpursuit.numerics.sums import PIECE
 
 CSR = ("data", "indices", "indptr")
+CSR_FORMAT = (b"csr", "csr")
 THREE = tuple(f"{name}.npy" for name in CSR)
 LINE = 64  # bytes: arrays begin at a multiple of this
+#: What a damaged archive, and one with a password, leads to.
+UNREADABLE = (OSError, ValueError, KeyError, EOFError, BadZipFile, TypeError, RuntimeError, zlib.error)
 PART = 2**22  # bytes of a piece that are read at a time, so that a reader that is told to stop does so soon
 
 
@@ -191,11 +195,11 @@ def loaded(path: str, stop: Callable[[], bool], empty: Any) -> Any:
     """The matrix of an `.npz` file; a CSR matrix is read in small parts, between which `stop` is asked."""
     try:
         with ZipFile(path) as archive:
-            if member(archive, "format").item() not in (b"csr", "csr"):
+            if member(archive, "format").item() not in CSR_FORMAT:
                 return sparse.load_npz(path)
             n, d = member(archive, "shape").tolist()
             return assembled("csr", (n, d), *(member(archive, name, stop, empty) for name in CSR))
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile, TypeError, zlib.error) as error:
+    except UNREADABLE as error:
         raise FileError(
             path, f"it is no sparse matrix ({error})", "write it by scipy.sparse.save_npz"
         ) from None
@@ -209,7 +213,10 @@ def member(
         shape, _, dtype = npy_header(file)
         if dtype.hasobject or len(shape) > 1:
             raise ValueError(f"{name} has the dtype {dtype} and the shape {shape}")
-        out = empty(int(np.prod(shape)), dtype)
+        nbytes = math.prod(shape) * dtype.itemsize
+        if not 0 <= nbytes <= archive.getinfo(f"{name}.npy").file_size:
+            raise EOFError(f"{name} is shorter than its header tells")
+        out = empty(math.prod(shape), dtype)
         view, done = out.view(np.uint8).data, 0
         while done < len(view):
             if stop():
@@ -288,9 +295,11 @@ def npz_pieces(X: Any) -> list[PieceRecipe]:
                 n, d = member(archive, "shape").tolist()
                 with archive.open("data.npy") as file:
                     shape, _, dtype = npy_header(file)
+                if member(archive, "format").item() in CSR_FORMAT and len(member(archive, "indptr")) != n + 1:
+                    raise ValueError(f"its pointers are not those of {n} rows")
         except FileError:
             raise
-        except (KeyError, ValueError, EOFError, BadZipFile) as error:
+        except UNREADABLE as error:
             raise FileError(
                 path, f"it is no sparse matrix ({error})", "write it by scipy.sparse.save_npz"
             ) from None

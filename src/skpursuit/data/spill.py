@@ -25,7 +25,7 @@ import numpy as np
 from skpursuit._files import FileError, write_atomically
 from skpursuit.data.memory import MemoryLimit
 
-FORMAT = 2
+FORMAT = 3
 HEADER = "header.json"
 
 
@@ -130,6 +130,10 @@ class Spill:
             if {name: header.get(name) for name in self.header} != self.header:
                 return False
             pieces = header["pieces"]
+            if zlib.crc32(json.dumps(pieces).encode()) != header["checksum"]:
+                raise damaged(str(self.home / HEADER), "its checksum does not match")
+        except FileError:
+            raise
         except (OSError, ValueError, KeyError, AttributeError):
             return False
         for number, piece in enumerate(pieces):
@@ -214,7 +218,9 @@ class Spill:
         """Put a complete folder in its place."""
         if self.making is None or self.home is None:
             return
-        write_atomically(self.making / HEADER, json.dumps(self.header | {"pieces": self.pieces}))
+        sum_ = zlib.crc32(json.dumps(self.pieces).encode())
+        whole = self.header | {"pieces": self.pieces, "checksum": sum_}
+        write_atomically(self.making / HEADER, json.dumps(whole))
         if self.home.exists():
             shutil.rmtree(self.home)
         os.replace(self.making, self.home)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,11 +19,14 @@ import pyarrow
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
+from ..selectors.auto import free_memory
 from . import spelling
 from .errors import Refused, show
 
 Matrix: TypeAlias = np.ndarray | csr_array
 
+LOOKED = 1000  # whole numbers beyond 2^53 that are looked at for digits that are lost
+MUCH = 1e9  # bytes of memory that a table unpacks to, from which it is told
 MOST_TOTALS = 3  # last rows, such as a total and an average
 
 
@@ -36,12 +40,20 @@ class ReadOptions:
     sheet: str | None = None  # the sheet of a workbook; None is the first
     #: leave out rows with too many or too few fields, instead of refusing the file
     skip_bad_rows: bool = False
+    line_breaks: bool = False  # whether any number of cells of a CSV or TSV file may hold line breaks
     keep_total: bool = False  # keep a last row of totals in a CSV, TSV or Excel file
     transpose: bool = False  # whether the file's rows are columns, named by its first column
     only: frozenset[str] | None = None  # if given, columns beyond these need not be read
     #: hears what people should know, one sentence at a time
     told: Callable[[str], None] = lambda sentence: None
     progress: Callable[[int], None] | None = None  # hears how many bytes were read
+
+    def check_room(self, nbytes: float, tell: bool = True) -> None:
+        """Refuse what a file unpacks to where there is not so much memory, and tell it where it is much."""
+        if nbytes > (free := free_memory()):
+            raise Refused("too large", size=nbytes / 1e9, free=free / 1e9)
+        if tell and nbytes > MUCH:
+            self.told(f"it unpacks to {nbytes / 1e9:.1f} GB, which takes its time")
 
 
 class Column:
@@ -115,28 +127,42 @@ class Column:
         first = given[0].as_py() if len(given) else None
         if first and first[0] not in "+-.0123456789nN":  # mostly: before a whole column is looked at
             return None
-        try:
-            empty = pc.equal(given, "")
-            if pc.any(empty).as_py():
-                given = pc.if_else(empty, pyarrow.scalar(None, pyarrow.string()), given)
-            found = pc.cast(given, pyarrow.float64()).to_numpy(zero_copy_only=False)
-        except pyarrow.ArrowInvalid:
-            return None
-        return None if np.isinf(found).any() else found
+        found = _cast(given)
+        if found is None:
+            found = _cast(pc.if_else(pc.equal(given, ""), pyarrow.scalar(None, pyarrow.string()), given))
+        return None if found is None or np.isinf(found).any() else found
 
     @cached_property
     def _has_points(self) -> bool:
         return bool(pc.any(pc.match_substring(self.values, ".")).as_py())
 
+    @cached_property
+    def _typed(self) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers of a column that is not text, and where they are infinite."""
+        given = self.values
+        if self.type != pyarrow.float64():
+            given = pc.cast(given, pyarrow.float64(), safe=False)
+        values = given.to_numpy(zero_copy_only=False)
+        infinite = np.isinf(values)
+        return (np.where(infinite, np.nan, values) if infinite.any() else values), infinite
+
     def numbers(self, decimal: str = ".", unit: str = "") -> tuple[np.ndarray, np.ndarray]:
         """Return the column as numbers, NaN where there is none, and where some other text is instead."""
         if not self.is_text:
-            values = pc.cast(self.values, pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
-            infinite = np.isinf(values)
-            return np.where(infinite, np.nan, values), infinite
+            return self._typed
         if not unit and self.plain is not None and (decimal == "." or not self._has_points):
             return self.plain, np.zeros(len(self), dtype=bool)
         return spelling.numbers(self.texts, decimal, unit)
+
+    @property
+    def lost_digits(self) -> str:
+        """A whole number that loses digits as one of float64; empty if none does."""
+        found = self.plain if self.is_text else self._typed[0]
+        for row in np.flatnonzero(np.abs([] if found is None else found) >= 2**53)[:LOOKED].tolist():
+            cell = self.cell(row).strip()
+            if re.fullmatch(r"[+-]?\d+", cell) and found is not None and int(cell) != int(found[row]):
+                return cell
+        return ""
 
     def units(self, decimal: str) -> list[str]:
         """Return the signs and units that numbers carry here, the most frequent first; "" is none."""
@@ -155,6 +181,14 @@ class Column:
         codes, labels = self.coded
         days = np.array([*(spelling.days(label, order) for label in labels), np.nan])[codes]
         return days, np.isnan(days) & (codes >= 0)
+
+
+def _cast(texts: Any) -> np.ndarray | None:
+    """Return texts as numbers, None if one is not."""
+    try:
+        return pc.cast(texts, pyarrow.float64()).to_numpy(zero_copy_only=False)
+    except pyarrow.ArrowInvalid:
+        return None
 
 
 @dataclass(frozen=True)
@@ -226,14 +260,13 @@ def _spelled(value: float) -> str:
 
 def different(names: Iterable[object]) -> list[str]:
     """Return names as texts, the second of a name with a suffix: price, price (2)."""
-    found: dict[str, None] = {}
+    found: dict[str, int] = {}  # with the number of the last one of that name
     for j, given in enumerate(names, start=1):
         name = first = " ".join(str("" if given is None else given).split()) or f"column {j}"
-        for i in itertools.count(2):
-            if name not in found:
-                break
-            name = f"{first} ({i})"
-        found[name] = None
+        while name in found:
+            found[first] += 1
+            name = f"{first} ({found[first]})"
+        found[name] = 1
     return list(found)
 
 

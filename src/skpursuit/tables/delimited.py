@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from io import BufferedReader, StringIO
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +25,22 @@ import pyarrow.csv
 
 from .columns import MOST_TOTALS, Columns, ReadOptions, different, is_total, may_have_totals, trailing_totals
 from .errors import Refused, listing, refuse_all, show
-from .source import BlockStream, TextFile, examine
+from .source import MIXED, BlockStream, TextFile, examine
 from .spelling import MISSING, ONLY
 
-SNIFFED = 2**18  # characters, of which
-SNIFFED_ROWS = 100  # are looked at for the separator
-BLOCK = 2**22  # bytes; a row must fit in one
+SNIFFED = 2**18  # characters of whole lines that are looked at, or more where these are long
+SNIFFED_ROWS = 100  # rows among them that are looked at for the separator
+BLOCK = 2**22  # bytes that pyarrow reads at a time: a row must fit in, and of long ones several,
+MOST_BLOCK = 2**26  # up to so much
 END = "\x1eend\x1e"  # of the row after the last; \x1e separates records in formats that nobody uses
 END_NUMBER = "-9.876543210123e-299"  # the same where numbers are read
 LARGE = 2**23  # bytes from which columns that look like plain numbers are read as such at once
-PLAIN = re.compile(r"[+-]?\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?")  # a decimal point beyond doubt
+COMMA = re.compile(f"^(?:{ONLY[',']})$", re.M)
+PLAIN = re.compile(r"^[+-]?\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?$", re.M)  # a decimal point beyond doubt
+NUMBERS = re.compile(r"(?:(?:[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)?(?:\n|$))*")  # or nothing, one a line
 PREAMBLE = 10  # lines above the header, at most
 HEADED = 21  # lines, the header first, that tell whether it goes on in the next one
+MOST_BREAKS = 5  # rows with line breaks in cells that are told; of more somebody should know
 WIDE = 20  # characters of a bad line that are shown
 MOST_AFTER = MOST_TOTALS + 1  # rows at the end that are not data: totals, and the one that is put there
 
@@ -77,20 +81,24 @@ def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = Non
         table = _parsed(layout, options, pyarrow.csv.read_csv)
     except _OtherText:  # among the numbers: all columns as text, then
         table = _parsed(replace(layout, floats=frozenset()), options, pyarrow.csv.read_csv)
+    _check_breaks(layout, options, table.num_rows)
     return Columns.of(path, *_rows(layout, options, table, ended=True))
 
 
 def stream_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> Iterator[Columns]:
     """Read a CSV or TSV file in pieces that fit in memory."""
-    layout = find_layout(path, options, delimiter)
+    layout = find_layout(path, options, delimiter, whole=False)
     batches = iter(_parsed(layout, options, pyarrow.csv.open_csv))
-    some, waiting = False, None
+    some, waiting, rows = False, None, 0
     while True:
         batch = _guarded(layout, partial(next, batches, None))
         piece = None if batch is None else pyarrow.Table.from_batches([batch])
+        rows += 0 if batch is None else batch.num_rows
         if waiting is None or (piece is not None and piece.num_rows <= MOST_AFTER):
             waiting = piece if waiting is None else pyarrow.concat_tables([waiting, piece])
             continue
+        if piece is None:
+            _check_breaks(layout, options, rows)
         names, arrays = _rows(layout, options, waiting, ended=piece is None)
         if len(arrays[0]) or (piece is None and not some):
             some = True
@@ -98,6 +106,26 @@ def stream_delimited(path: Path, options: ReadOptions, delimiter: str | None = N
         if piece is None:
             return
         waiting = piece
+
+
+def _check_breaks(layout: Layout, options: ReadOptions, rows: int) -> None:
+    """Tell which cells hold line breaks, and refuse many: stray quotes make such cells of the rows between.
+
+    Where there are as many rows as lines, none does; else a second and slow pass looks for them.
+    """
+    if options.line_breaks or not layout.file.quotes or rows - 1 == layout.file.n_lines - layout.skipped:
+        return
+    reader, found, line = csv.reader(layout.file.lines(), delimiter=layout.delimiter), [], 0
+    with contextlib.suppress(csv.Error):  # a quote that is never closed, which is told elsewhere
+        for _ in reader:
+            if reader.line_num > line + 1:
+                found.append(f"lines {line + 1} to {reader.line_num}")
+            line = reader.line_num
+    if len(found) > MOST_BREAKS:
+        raise Refused("line breaks", count=len(found), first=", ".join(found[:3]))
+    if found:
+        words = "are one row, with line breaks in quotes: check that no quote is missing or stray"
+        options.told(f"{', '.join(found)} {words}")
 
 
 def _rows(layout: Layout, options: ReadOptions, table: Any, ended: bool) -> tuple[list[str], list[Any]]:
@@ -113,7 +141,7 @@ def _rows(layout: Layout, options: ReadOptions, table: Any, ended: bool) -> tupl
         last = [list(row.values()) for row in table.slice(max(0, table.num_rows - MOST_TOTALS)).to_pylist()]
         table = table.slice(0, table.num_rows - trailing_totals(layout.rows, last, options))
     wanted = _wanted(layout, options)
-    return wanted, [table.column(name) for name in wanted]
+    return wanted, table.select(wanted).columns
 
 
 def _wanted(layout: Layout, options: ReadOptions) -> list[str]:
@@ -141,41 +169,52 @@ def _without(table: Any, cells: dict[str, str]) -> Any:
 def _plain_numbers(layout: Layout) -> frozenset[str]:
     """Return the columns whose first cells are numbers with a decimal point; none if some have a comma."""
     rows = [row for row in layout.rows if len(row) == len(layout.names)]
-    if any(re.fullmatch(ONLY[","], cell) for row in rows for cell in row):
+    columns = dict(zip(layout.names, map("\n".join, zip(*rows))))  # one search for a column, of very many
+    if any(COMMA.search(cells) for cells in columns.values()):
         return frozenset()
-    columns = dict(zip(layout.names, zip(*rows)))
     return frozenset(
-        name
-        for name, cells in columns.items()
-        if any(PLAIN.fullmatch(cell) for cell in cells)
-        and all(re.fullmatch(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|", cell) for cell in cells)
+        name for name, cells in columns.items() if PLAIN.search(cells) and NUMBERS.fullmatch(cells)
     )
 
 
 def find_layout(
-    path: Path, options: ReadOptions, delimiter: str | None = None, spaced: bool = False
+    path: Path, options: ReadOptions, delimiter: str | None = None, whole: bool = True, spaced: bool = False
 ) -> Layout:
     """Find separator, header, columns and totals from the beginning and the end of a file."""
-    file = replace(examine(path, options.text_encoding), spaced=spaced)
-    head = next(file.blocks(), b"").decode()
-    if len(head) > SNIFFED:
-        head = head[: head.rfind("\n", 0, SNIFFED) + 1 or SNIFFED]
-    begin = 0
-    if said := re.match(r"sep=(.)\r?\n", head):  # Excel's own way to say it
-        delimiter, begin = delimiter or said[1], said.end()
-    lines = list(StringIO(head[begin:], newline=""))
+    file = replace(examine(path, options, whole), spaced=spaced)
+    lines = _first_lines(file)
+    said = re.match(r"sep=(.)\r?\n", lines[0]) if lines else None  # Excel's own way to say it
+    begin = len(lines.pop(0)) if said else 0
+    delimiter = delimiter or (said[1] if said else None)
     ways = {sign: _records(lines, sign) for sign in (delimiter or "\t;|,")}
     delimiter = max(ways, key=lambda sign: _shape(record for record, _ in ways[sign]))
     records = ways[delimiter]
     if not spaced and not file.quotes and len(ways) > 1 and _are_spaced([row for row, _ in records]):
-        return find_layout(path, options, "\t", spaced=True)
+        return find_layout(path, options, "\t", whole, spaced=True)
     if not records:
         raise Refused("empty file")
     rows = tuple(record for record, _ in records)
     names, skipped = split_header(rows, options)
+    if file.mixed and options.text_encoding is None:
+        cells = dict(zip(names, _records([file.mixed], delimiter)[0][0]))
+        name, cell = next(((n, c) for n, c in cells.items() if MIXED.search(c)), ("", file.mixed))
+        words = f"column {show(name)} holds {show(cell)}; save the file in one encoding"
+        options.told(f"some lines are UTF-8 and others Windows-1252, as which all are read: {words}")
     above = "".join(lines[: records[skipped - 1][1]]) if skipped else ""
-    start = len((head[:begin] + above).encode())
+    start = begin + len(above.encode())
     return Layout(file, delimiter, tuple(different(names)), rows[skipped:], start, skipped)
+
+
+def _first_lines(file: TextFile) -> list[str]:
+    """Return whole lines from the beginning, as many as tell the layout of the widest table."""
+    lines, length = list[str](), 0
+    with contextlib.closing(file.lines()) as every:
+        for line in every:
+            if length > SNIFFED and len(lines) > HEADED:
+                break
+            lines.append(line)
+            length += len(line)
+    return lines
 
 
 def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[str], int]:
@@ -285,9 +324,9 @@ def _shape(records: Iterable[list[str]]) -> tuple[float, int]:
 
 def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) -> Any:
     """Have pyarrow read the rows below the header, all at once (`read_csv`) or in pieces (`open_csv`)."""
-    blocks = layout.file.blocks(options.progress)
-    first = next(blocks, b"")[layout.start :]
-    whole = itertools.chain([first], blocks, [layout.after.encode()])
+    whole = itertools.chain(
+        _behind(layout.file.blocks(options.progress), layout.start), [layout.after.encode()]
+    )
     told: list[Any] = []
     totals = _short_totals(layout, options)
 
@@ -301,12 +340,14 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
         return "skip" if options.skip_bad_rows else "error"
 
     needed = {layout.names[0], *_wanted(layout, options)}  # the first tells a total
+    longest = 4 * layout.file.longest  # bytes of UTF-8
+    block = max(BLOCK, min(MOST_BLOCK, 16 * longest), longest)
     types = {name: pyarrow.float64() if name in layout.floats else pyarrow.string() for name in layout.names}
     return _guarded(
         layout,
         lambda: reader(
             BufferedReader(BlockStream(whole), 2**20),
-            read_options=pyarrow.csv.ReadOptions(column_names=layout.names, block_size=BLOCK),
+            read_options=pyarrow.csv.ReadOptions(column_names=layout.names, block_size=block),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=layout.delimiter, newlines_in_values=layout.file.quotes, invalid_row_handler=bad_row
             ),
@@ -317,6 +358,13 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
             ),
         ),
     )
+
+
+def _behind(blocks: Iterable[bytes], start: int) -> Iterator[bytes]:
+    """Yield the blocks without their first bytes."""
+    for block in blocks:
+        yield block[start:]
+        start = max(0, start - len(block))
 
 
 def _short_totals(layout: Layout, options: ReadOptions) -> set[str]:

@@ -7,7 +7,8 @@ guessed is an `Encoding`, a plain value that a model keeps, and that reads new f
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,14 +16,15 @@ import msgspec
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from .columns import Columns, Matrix
-from .errors import Refused, listing, naming, refuse_all
+from .columns import Column, Columns, Matrix
+from .errors import Refused, listing, naming, refuse_all, show
 from .guessing import EncodingOptions, guess_kinds
 from .kinds import Date, Found, Kind, LeftOut, Number, YesNo, kind_from_dict
 from .spelling import TRUTH
 
 #: More cells than this are held as a sparse matrix (a dense one would need more than 1 GiB).
 DENSE_CELLS = 2**27
+LARGEST = 1e100  # that a feature may have
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,8 @@ def learn(columns: Columns, options: EncodingOptions, given: Encoding | None = N
             del known["y"]
         kinds = guess_kinds(known, replace(options, target=target))
         target_kind = kinds.pop(target)
+        numbers = [kind.name for kind in (target_kind, *kinds.values()) if isinstance(kind, Number)]
+        _tell_lost_digits(columns.path, {name: known[name] for name in numbers})
         y, keep = target_of(columns, target, target_kind, target in options.kinds)
         if given is None:
             block = [kind for kind in _block_kinds(columns, options.impute) if kind.name not in alone]
@@ -187,9 +191,32 @@ def learn(columns: Columns, options: EncodingOptions, given: Encoding | None = N
             told = "; ".join(f"{column.name} is {column.words()}" for column in given.columns[:5])
             raise Refused("no features", told=told or "there is no other than the target")
     table = given.apply(columns)
+    with naming(columns.path):
+        _check_range(table)
     if keep.all():
         return replace(table, y=y)
     return replace(table, X=table.X[keep], y=y[keep], dropped=int((~keep).sum()))
+
+
+def _tell_lost_digits(path: str, numbers: Mapping[str, Column]) -> None:
+    """Warn of whole numbers that float64 rounds, as long identifiers are."""
+    lost = {name: cell for name, column in numbers.items() if (cell := column.lost_digits)}
+    if lost:
+        name, cell = next(iter(lost.items()))
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        told = f"{path}: column {show(name)}{more}: whole numbers beyond 2^53 lose digits, such as {cell}"
+        warnings.warn(f"{told}; if they are names, call the column a category", UserWarning, stacklevel=3)
+
+
+def _check_range(table: Table) -> None:
+    """Refuse features whose squares are beyond what a computer can add."""
+    ends = [
+        np.asarray(end.todense() if isinstance(table.X, csr_array) else end).ravel()
+        for end in (table.X.max(axis=0), -table.X.min(axis=0))
+    ]
+    huge = np.flatnonzero(np.maximum(*ends) > LARGEST)
+    if huge.size:
+        raise Refused("huge feature", name=table.features[huge[0]], most=LARGEST)
 
 
 def unknown_names(columns: Columns, options: EncodingOptions) -> Iterator[Refused]:

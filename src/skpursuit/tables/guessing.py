@@ -195,6 +195,9 @@ class _Guess:
         """Whether digits are names: postal codes, or anything of a fixed length that may begin with 0."""
         if _CODE.search(self.name):
             return True
+        given = filter(None, self.column.values.slice(0, 2000).to_pylist())
+        if not re.search(r"^\s*0\w", "\n".join(given), re.M):
+            return False
         first = self.column.head(2000)
         same = len({len(text) for text in first}) == 1 and all(text.isalnum() for text in first)
         return same and len(first[0]) > 1 and any(text[0] == "0" for text in first)
@@ -205,8 +208,9 @@ class _Guess:
         known = values[~np.isnan(values)]
         if isinstance(kind, Number) and known.size:
             whole = kind.decimal == "," and bool(np.all(known % 1 == 0))
-            kind = replace(kind, whole=whole, gaps=() if forced else _gaps(known))
-            if kind.gaps:
+            gaps = () if forced else _gaps(known)
+            kind = replace(kind, whole=whole, gaps=gaps) if whole or gaps else kind
+            if gaps:
                 values, found = kind.values(self.column)
                 known = values[~np.isnan(values)]
         missing = found.missing + found.strays
@@ -223,7 +227,9 @@ class _Guess:
             return kind
         sample = known if missing else known[:MEDIAN_ROWS]
         many = missing >= max(MANY_MISSING * len(self.column), FEWEST + 1)
-        return replace(kind, fill=float(np.median(sample)), flag=many)
+        low, high = (sample.size - 1) // 2, sample.size // 2
+        median = np.partition(sample, (low, high))[[low, high]].sum() / 2  # np.median is slow for few rows
+        return replace(kind, fill=float(median), flag=many)
 
     def _useless(self, known: np.ndarray, missing: int) -> str:
         if np.all(known == known[0]):

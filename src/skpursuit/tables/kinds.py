@@ -38,13 +38,12 @@ class Found:
     @classmethod
     def of(cls, column: Column, missing: np.ndarray, others: np.ndarray, name: str) -> Found:
         """Count cells that are missing, and those that are others: "strays" or "unseen"."""
-        gaps, odd = np.flatnonzero(missing), np.flatnonzero(others)
-        met: dict[str, Any] = {"missing": gaps.size, name: odd.size}
-        met["matched"] = len(missing) - gaps.size - odd.size
-        if gaps.size:
-            met |= {"first_missing": int(gaps[0]) + 1}
-        if odd.size:
-            met |= {"row": int(odd[0]) + 1, "cell": column.cell(int(odd[0]))}
+        gaps, odd = int(np.count_nonzero(missing)), int(np.count_nonzero(others))
+        met: dict[str, Any] = {"missing": gaps, name: odd, "matched": len(missing) - gaps - odd}
+        if gaps:
+            met |= {"first_missing": int(missing.argmax()) + 1}
+        if odd:
+            met |= {"row": int(others.argmax()) + 1, "cell": column.cell(int(others.argmax()))}
         return cls(**met)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import re
 import zipfile
 from codecs import BOM_UTF8
@@ -31,6 +32,7 @@ from .spelling import parse_number
 
 MIDNIGHT = datetime.time()
 PIECE = 2**16  # rows of a Parquet file that are read at a time
+CELL = 40  # bytes of a cell of a sheet, at least
 HEAD = 50  # rows of a sheet that are looked at for the header
 _CSR = ("data", "indices", "indptr", "shape")
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+|inf|nan)(?:e[+-]?\d+)?"
@@ -47,6 +49,8 @@ _NUMBERS = ("numeric", "real", "integer")
 def read_parquet(path: Path, options: ReadOptions) -> Columns:
     """Read a Parquet file, or a folder of them: numbers, truth values, times and texts."""
     with _refusing_parquet():
+        footers = list(map(pyarrow.parquet.read_metadata, parquet_files(path)))
+        options.check_room(sum(footer.num_rows * _row_bytes(footer, options) for footer in footers))
         tables = list(_parquet_tables(path, options))
     alike = all(table.schema.equals(tables[0].schema) for table in tables)
     try:  # columns are joined by name, and a file that lacks one has nothing there
@@ -54,6 +58,16 @@ def read_parquet(path: Path, options: ReadOptions) -> Columns:
     except pyarrow.ArrowException as error:
         raise Refused("parquet pieces", words=str(error).splitlines()[0]) from None
     return _parquet_columns(path, table, options)
+
+
+def _row_bytes(footer: Any, options: ReadOptions) -> float:
+    """Return the bytes that a row takes at least, of the columns that are read."""
+    schema = footer.schema.to_arrow_schema()
+    wanted = [field.type for field in schema if options.only is None or field.name in options.only]
+    types = pyarrow.types
+    return sum(
+        kind.bit_width / 8 if types.is_primitive(kind) and not types.is_null(kind) else 4 for kind in wanted
+    )
 
 
 def stream_parquet(path: Path, options: ReadOptions) -> Iterator[Columns]:
@@ -102,7 +116,7 @@ def _refusing_parquet() -> Iterator[None]:
 def _parquet_tables(path: Path, options: ReadOptions) -> Iterator[Any]:
     """Yield the columns that are wanted, some rows at a time; at least one table for each file."""
     for file in parquet_files(path):
-        with pyarrow.parquet.ParquetFile(file) as source:
+        with pyarrow.parquet.ParquetFile(file, page_checksum_verification=True) as source:
             every, names = source.schema_arrow, None
             if options.only is not None and len(set(every.names)) == len(every.names):
                 names = [name for name in every.names if name in options.only] or every.names[:1]
@@ -157,6 +171,7 @@ def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
         import python_calamine
     except ImportError:
         raise Refused("no calamine") from None
+    options.check_room(CELL * _sheet_cells(path))
     try:
         book = python_calamine.CalamineWorkbook.from_path(str(path))
         names = book.sheet_names
@@ -169,6 +184,30 @@ def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
     if len(names) > 1 and options.sheet is None:
         options.told(f"the first of {len(names)} sheets is read, {show(names[0])}; --sheet names another")
     return rows
+
+
+def _sheet_cells(path: Path) -> int:
+    """Return how many cells the largest sheet of a workbook has up to its last one.
+
+    calamine asks for memory for all of them, and ends the process where it gets none; in the formats that
+    are not looked at here it has limits of its own.
+    """
+    most = 0
+    with contextlib.suppress(Exception), zipfile.ZipFile(path) as archive:  # what is damaged, calamine says
+        for name in filter(re.compile(r"xl/worksheets/[^/]+\.(xml|bin)").fullmatch, archive.namelist()):
+            rows, columns, rest = 1, {b"A"}, b""
+            with archive.open(name) as file:
+                while block := file.read(2**22):
+                    text = rest + block
+                    rows = max(rows, *map(int, re.findall(rb"\br=[\"'][A-Z]*(\d+)[\"']", text)), 0)
+                    columns |= set(re.findall(rb"\br=[\"']([A-Z]{1,3})\d", text))
+                    rest = text[-32:]
+                    if size := re.match(rb".{,64}?\x94\x01\x10(.{16})", text, re.S):  # .xlsb tells its range
+                        _, last, _, right = np.frombuffer(size[1], "<u4").tolist()
+                        most = max(most, (last + 1) * (right + 1))
+            width = max(functools.reduce(lambda n, letter: 26 * n + letter - 64, name, 0) for name in columns)
+            most = max(most, rows * width)
+    return most
 
 
 def _unmerged(sheet: Any) -> list[list[Any]]:
@@ -210,7 +249,7 @@ def _typed(cells: tuple[Any, ...]) -> Any:
 
 def read_npz(path: Path, options: ReadOptions) -> Columns:
     """Read X (dense) or data, indices, indptr, shape (CSR), with y and feature_names where they are there."""
-    arrays = _load_npz(path)
+    arrays = _load_npz(path, options)
     sparse = "indptr" in arrays
     matrix = _csr(arrays) if sparse else _dense(arrays)
     n, d = matrix.shape
@@ -239,13 +278,19 @@ def _readable(name: str, values: np.ndarray, size: int, of: str) -> np.ndarray:
         raise Refused("npz bytes", name=name) from None
 
 
-def _load_npz(path: Path) -> dict[str, np.ndarray]:
+def _load_npz(path: Path, options: ReadOptions) -> dict[str, np.ndarray]:
     try:
         # Opened here, because numpy leaves the file open when it is not a whole archive.
         with open(path, "rb") as file:
             stored = np.load(file, allow_pickle=False)
             if not isinstance(stored, np.ndarray):
-                return {name: stored[name] for name in stored.files}
+                options.check_room(sum(member.file_size for member in stored.zip.infolist()))
+                arrays = {name: stored[name] for name in stored.files}
+                if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+                    raise Refused("npz")
+                return arrays
+    except Refused:
+        raise
     except Exception as error:  # zipfile, zlib and numpy raise whatever the bytes lead to
         if "allow_pickle" in str(error) and zipfile.is_zipfile(path):
             problem = "it holds Python objects, which are not loaded"
@@ -291,7 +336,7 @@ def _used_columns(path: Path, X: Any, target: dict[str, Column]) -> Columns:
 
 def read_svmlight(path: Path, options: ReadOptions) -> Columns:
     """Read svmlight/libsvm text; columns are called by the numbers they have in the file."""
-    file = examine(path, options.text_encoding)
+    file = examine(path, options)
     _check_lines(file, lambda text: "_" in text)  # which Python would read into a number
     try:
         with open_bytes(path) as stream:
@@ -354,7 +399,7 @@ def read_arff(path: Path, options: ReadOptions) -> Columns:
     attributes: list[_Attribute] = []
     rows: list[dict[int, Any]] = []
     in_data, sparse = False, None
-    for number, line in enumerate(examine(path, options.text_encoding).lines(), start=1):
+    for number, line in enumerate(examine(path, options).lines(), start=1):
         text = line.strip()
         keyword = text.split(None, 1)[0].lower() if text else "%"
         try:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .columns import ReadOptions
 from .errors import Refused
 
 BLOCK = 2**22  # characters
@@ -49,6 +50,9 @@ _UNPACKING: dict[bytes, Callable[..., Any]] = {
 PACKED = (".gz", ".bz2", ".xz")
 #: What unpacking raises, of archives with a password too.
 _DAMAGED = (EOFError, OSError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+#: Letters and signs of western languages in UTF-8, as they look in Windows-1252: Ã¼, Â°, â€œ
+_LATER = "[" + "".join(re.escape(bytes([b]).decode("cp1252", "ignore")) for b in range(0x80, 0xC0)) + "]"
+MIXED = re.compile(f"Ã{_LATER}|Â[\xa0-\xbf]|â[€‚]{_LATER}")
 _EMPTY_FIRST_CELL = re.compile("\n[,;\t|]")
 
 
@@ -61,6 +65,9 @@ class TextFile:
     quotes: bool = False  # whether there are any, and so perhaps line breaks inside cells
     blanks: bool = False  # whether a line begins with a separator, and so may hold nothing else
     tail: str = ""  # the end of the text
+    n_lines: int = 0  # that are not empty, or more
+    longest: int = 0  # characters of the longest line that goes beyond a block
+    mixed: str = ""  # the first line that is UTF-8 where the file as a whole is Windows-1252
     spaced: bool = False  # whether columns are apart by any number of spaces, which are read as one tab
 
     def lines(self) -> Generator[str, None, None]:
@@ -131,16 +138,20 @@ def check_readable(path: Path) -> None:
         raise Refused("empty file")
 
 
-def examine(path: Path, asked: str | None = None) -> TextFile:
-    """Recognise the encoding of a text file, or check the one that is asked for; refuse what is no text."""
+def examine(path: Path, options: ReadOptions, whole: bool = True) -> TextFile:
+    """Recognise the encoding of a text file, or check the one that is asked for; refuse what is no text.
+
+    A text that is going to be held as a `whole` must fit in memory.
+    """
     check_readable(path)
     try:
-        return _examine(path, asked)
+        return _examine(path, options, whole)
     except _DAMAGED:
         raise Refused("packed") from None
 
 
-def _examine(path: Path, asked: str | None) -> TextFile:
+def _examine(path: Path, options: ReadOptions, whole: bool) -> TextFile:
+    asked = options.text_encoding
     with open_bytes(path) as file:
         head = file.read(65536)
     for magic, kind in _BINARY.items():
@@ -149,7 +160,7 @@ def _examine(path: Path, asked: str | None) -> TextFile:
     candidates = _likely(head) if asked is None else ["utf-8-sig" if asked.lower() == "utf-8" else asked]
     for codec in candidates:
         try:
-            return _examined(path, codec)
+            return _examined(path, codec, options, whole)
         except LookupError:
             raise Refused("unknown encoding", asked=asked) from None
         except UnicodeError:
@@ -171,20 +182,29 @@ def _likely(head: bytes) -> list[str]:
     return ["utf-8-sig", "cp1252"]
 
 
-def _examined(path: Path, codec: str) -> TextFile:
-    lines, since, quotes, blanks, tail = 1, 0, False, False, ""
+def _examined(path: Path, codec: str, options: ReadOptions, whole: bool) -> TextFile:
+    size, lines, empty, since, longest, quotes, blanks, tail, mixed = 0, 1, 0, 0, 0, False, False, "", ""
     with open_text(path, codec) as file:
         while text := file.read(BLOCK):
             if "\0" in text:
                 raise Refused("NUL bytes", line=lines + text.count("\n", 0, text.index("\0")))
+            size += len(text)
+            if whole:
+                options.check_room(size, tell=False)  # at once: what is packed may have no end
             lines += text.count("\n")
+            empty += text.count("\n\n") + text.count("\n\r\n")
+            longest = max(longest, since + (text.find("\n") + 1 or len(text)))
             since = len(text) - text.rfind("\n") - 1 if "\n" in text else since + len(text)
             if since > MAX_LINE:
                 raise Refused("long line", line=lines, most=MAX_LINE // 2**20)
+            if codec == "cp1252" and not mixed and (match := MIXED.search(text)):
+                mixed = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
             quotes = quotes or '"' in text
             blanks = blanks or _EMPTY_FIRST_CELL.search(text) is not None
             tail = (tail + text[-TAIL:])[-TAIL:]
-    return TextFile(path, codec, quotes, blanks, tail)
+    if whole:
+        options.check_room(size)
+    return TextFile(path, codec, quotes, blanks, tail, lines - empty - tail.endswith("\n"), longest, mixed)
 
 
 class BlockStream(io.RawIOBase):

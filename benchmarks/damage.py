@@ -1,0 +1,498 @@
+"""Damaged files: python benchmarks/damage.py FORMAT [--cases N] [--seed S]; `all` takes every format.
+
+A format writes one good file and says how it is read to an answer. Every case damages a copy: bits, bytes and
+stretches are changed, the file is cut off, pieces of it change places, numbers in it become others. Where a
+format seals its content by checksums, every second case damages what is inside and seals it again. Reading
+must give the answer of the good file, or refuse it by a ValueError (click's own error, in programs) that
+names the file. Another answer is a fault where the seal was broken, and else if it is not finite. Cases run
+in a child process with little memory, so that a crash or a hang is one fault with a number: `--case N`
+repeats it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SECONDS = 20.0  # for one case
+MEMORY = 6 * 2**30  # bytes of address space beyond what Python and its libraries take
+ROWS, WIDE = 40, 5
+#: Unseals the content of a file: returns a part of it, and what makes a whole file of a changed part.
+Unseal = Callable[[bytes, np.random.Generator], tuple[bytes, Callable[[bytes], bytes]]]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One good file, and what it means."""
+
+    path: Path  # the file that is damaged
+    read: Callable[[], Any]  # its answer, which compares by ==
+    sealed: bool = False  # whether checksums cover all that the answer depends on
+    unseal: Unseal | None = None  # how to change the content under a right checksum
+
+
+# -- damage: functions of content and rng -----------------------------------------------------------------
+
+
+def flip(content, rng):
+    damaged = bytearray(content)
+    for place in rng.integers(8 * len(content), size=rng.integers(1, 9)):
+        damaged[place // 8] ^= 1 << place % 8
+    return bytes(damaged)
+
+
+def overwrite(content, rng):
+    lo, hi = stretch(content, rng)
+    filling = [rng.bytes(hi - lo), bytes(hi - lo), b"\xff" * (hi - lo), b'"' * (hi - lo)][rng.integers(4)]
+    return content[:lo] + filling + content[hi:]
+
+
+def cut(content, rng):
+    return content[: rng.integers(len(content))]
+
+
+def splice(content, rng):
+    (lo, hi), place = stretch(content, rng), int(rng.integers(len(content)))
+    return content[:place] + content[lo:hi] + content[place + (hi - lo) * int(rng.integers(2)) :]
+
+
+def drop(content, rng):
+    lo, hi = stretch(content, rng)
+    return content[:lo] + content[hi:]
+
+
+def renumber(content, rng):
+    """Change a number that is written in digits."""
+    found = list(re.finditer(rb"\d+", content))
+    if not found:
+        return recount(content, rng)
+    match = found[rng.integers(len(found))]
+    new = [b"0", b"-1", b"1" + match[0], b"9" * 18, b"1e400", b"", b"2"][rng.integers(7)]
+    return content[: match.start()] + new + content[match.end() :]
+
+
+def recount(content, rng):
+    """Change a number that is written in bytes."""
+    size = int(rng.choice([1, 2, 4, 8]))
+    place = int(rng.integers(max(1, len(content) - size)))
+    new = int(rng.choice([0, 1, 2 ** (8 * size - 1) - 1, 2 ** (8 * size - 1), 2 ** (4 * size)]))
+    return content[:place] + new.to_bytes(size, "little") + content[place + size :]
+
+
+def stretch(content, rng):
+    lo = int(rng.integers(len(content)))
+    return lo, min(len(content), lo + int(2 ** rng.uniform(0, 9)))
+
+
+DAMAGES = (flip, overwrite, cut, splice, drop, renumber, recount)
+
+
+# -- formats: functions of a folder -----------------------------------------------------------------------
+
+
+def numbers():
+    rng = np.random.default_rng(0)
+    X = np.round(rng.standard_normal((ROWS, WIDE)), 3)
+    return X, np.round(X[:, 1] - 2 * X[:, 3] + 0.1 * rng.standard_normal(ROWS), 3)
+
+
+def rows():
+    X, y = numbers()
+    town = np.where(X[:, 0] > 0, "Kiel", "Bonn").tolist()
+    heads = [*(f"x{j}" for j in range(WIDE)), "town", "y"]
+    return heads, [[*line, place, target] for line, place, target in zip(X.tolist(), town, y.tolist())]
+
+
+def fitted(path, *more):
+    """Read a table by the program, as people do."""
+
+    def read():
+        from skpursuit.cli import main
+
+        printed = io.StringIO()
+        given = ["fit", str(path), "-k", "2", "--json", *more]
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+            main.main(given, standalone_mode=False)
+        told = json.loads(printed.getvalue(), parse_constant=not_finite)
+        return {name: told[name] for name in ("features", "intercept", "path", "classes")}
+
+    return read
+
+
+def pursued(X):
+    """Read X by the library."""
+
+    def read():
+        from skpursuit import OMP, minimize
+
+        result = minimize(X, numbers()[1], OMP(2))
+        return result.support.tolist(), result.coef.tolist(), float(result.objective)
+
+    return read
+
+
+def not_finite(name):
+    raise ArithmeticError(f"the answer holds {name}")
+
+
+def text_table(folder, name="t.csv", sep=","):
+    heads, lines = rows()
+    text = "\n".join(sep.join(map(str, line)) for line in [heads, *lines]) + "\n"
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def csv(folder):
+    path = text_table(folder)
+    return Format(path, fitted(path, "--target", "y"))
+
+
+def csv_gz(folder):
+    path = folder / "t.csv.gz"
+    path.write_bytes(gzip.compress(text_table(folder).read_bytes(), mtime=0))
+    return Format(path, fitted(path, "--target", "y"), sealed=True)
+
+
+def arff(folder):
+    heads, lines = rows()
+    kinds = [f"@attribute {name} {'{Kiel,Bonn}' if name == 'town' else 'numeric'}" for name in heads]
+    path = folder / "t.arff"
+    data = [",".join(map(str, line)) for line in lines]
+    path.write_text("\n".join(["@relation t", *kinds, "@data", *data, ""]))
+    return Format(path, fitted(path, "--target", "y"))
+
+
+def svmlight(folder):
+    from sklearn.datasets import dump_svmlight_file
+
+    path = folder / "t.svm"
+    dump_svmlight_file(*numbers(), str(path))
+    return Format(path, fitted(path))
+
+
+def xlsx(folder):
+    import openpyxl
+
+    book, path = openpyxl.Workbook(), folder / "t.xlsx"
+    for line in (rows()[0], *rows()[1]):
+        book.active.append(line)
+    book.save(path)
+    return Format(path, fitted(path, "--target", "y"), sealed=True, unseal=zip_member("sheet1", "workbook"))
+
+
+def ods(folder):
+    heads, lines = rows()
+    space = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "table", "text")
+    )
+
+    def cell(value):
+        if isinstance(value, str):
+            return f'<table:table-cell office:value-type="string"><text:p>{value}</text:p></table:table-cell>'
+        return f'<table:table-cell office:value-type="float" office:value="{value}"/>'
+
+    body = "".join(
+        f"<table:table-row>{''.join(map(cell, line))}</table:table-row>" for line in (heads, *lines)
+    )
+    sheet = f'<table:table table:name="s">{body}</table:table>'
+    spreadsheet = f"<office:body><office:spreadsheet>{sheet}</office:spreadsheet></office:body>"
+    manifest = 'xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"'
+    path = folder / "t.ods"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("META-INF/manifest.xml", f"<manifest:manifest {manifest}/>")
+        archive.writestr(
+            "content.xml", f"<office:document-content {space}>{spreadsheet}</office:document-content>"
+        )
+    return Format(path, fitted(path, "--target", "y"), sealed=True, unseal=zip_member("content"))
+
+
+def npz_table(folder):
+    X, y = numbers()
+    path = folder / "t.npz"
+    np.savez_compressed(path, X=X, y=y, feature_names=np.array([f"x{j}" for j in range(WIDE)]))
+    return Format(path, fitted(path), sealed=True, unseal=zip_member("npy"))
+
+
+def npz_csr(folder):
+    from scipy.sparse import csr_array, save_npz
+
+    path = folder / "t.npz"
+    save_npz(path, csr_array(numbers()[0]))
+    return Format(path, pursued(str(path)), sealed=True, unseal=zip_member("npy"))
+
+
+def npy(folder):
+    path = folder / "t.npy"
+    np.save(path, numbers()[0])
+    return Format(path, pursued(str(path)))
+
+
+def parquet_file(folder):
+    import pyarrow
+    import pyarrow.parquet
+
+    heads, lines = rows()
+    path = folder / "t.parquet"
+    table = pyarrow.table(dict(zip(heads, zip(*lines))))
+    pyarrow.parquet.write_table(table, path, row_group_size=16, write_page_checksum=True)
+    return path
+
+
+def parquet_table(folder):
+    path = parquet_file(folder)
+    return Format(path, fitted(path, "--target", "y"))
+
+
+def parquet(folder):
+    from skpursuit import as_design
+
+    path = parquet_file(folder)
+    return Format(path, lambda: pursued(as_design(str(path), exclude=["town", "y"]))())
+
+
+def checkpoint(folder):
+    from skpursuit import OMP, Checkpoint, Status, minimize
+
+    path = folder / "run"
+    X, y = numbers()
+    minimize(X, y, OMP(4), checkpoint=Checkpoint(path), callback=lambda record: record.iteration == 2)
+
+    def read():
+        result = minimize(X, y, OMP(4), checkpoint=Checkpoint(path))
+        if result.status is Status.INCONSISTENT:
+            raise ValueError(f"{path}: the run says that its numbers do not go together")
+        return result.support.tolist(), result.coef.tolist(), float(result.objective)
+
+    def unseal(content, rng):
+        head, _, body = content.partition(b"\n")
+
+        def seal(body):
+            return head + b"\n" + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+        part, put = zip_member("npy")(body.partition(b"\n")[2], rng)
+        return part, lambda changed: seal(put(changed))
+
+    return Format(path, read, sealed=True, unseal=unseal)
+
+
+def codes(folder, chosen="*/3.codes"):
+    from skpursuit import OMP, Certified, as_design, minimize
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1200, 300))
+    y = X[:, 7] - X[:, 90] + 0.1 * rng.standard_normal(1200)
+    np.save(folder / "X.npy", X)
+
+    def read():
+        design = as_design(str(folder / "X.npy"), memory_limit="2MB", codes=str(folder / "codes"))
+        result = minimize(design, y, OMP(3), selector=Certified())
+        return result.support.tolist(), result.coef.tolist(), float(result.objective)
+
+    read()
+    return Format(next((folder / "codes").glob(chosen)), read, sealed=True)
+
+
+def codes_index(folder):
+    return codes(folder, "*/*.json")
+
+
+def zip_member(*names):
+    """Take a member of a zip archive whose name holds one of these words."""
+
+    def unseal(content, rng):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        chosen = [name for name in parts if any(word in name for word in names)]
+        name = chosen[rng.integers(len(chosen))]
+
+        def seal(changed):
+            whole = io.BytesIO()
+            with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+                for other, part in (parts | {name: changed}).items():
+                    archive.writestr(other, part)
+            return whole.getvalue()
+
+        return parts[name], seal
+
+    return unseal
+
+
+FORMATS: dict[str, Callable[[Path], Format]] = {
+    function.__name__: function
+    for function in (
+        csv, csv_gz, arff, svmlight, xlsx, ods, npz_table, npz_csr, npy, parquet_table, parquet,
+        checkpoint, codes, codes_index,
+    )
+}  # fmt: skip
+
+
+# -- one case ---------------------------------------------------------------------------------------------
+
+
+def run_case(form, good, answer, seed):
+    """Damage the file of a format and read it: the damage, what came of it, and a fault if it is one."""
+    rng = np.random.default_rng(seed)
+    damage = DAMAGES[rng.integers(len(DAMAGES))]
+    inside = form.unseal is not None and rng.random() < 0.5
+    content, seal = form.unseal(good, rng) if inside else (good, bytes)
+    form.path.write_bytes(seal(damage(content, rng)))
+    what = damage.__name__ + " inside" * inside
+    try:
+        with time_limit():
+            found = form.read()
+    except Exception as error:
+        told = f"{type(error).__name__}: {' '.join(getattr(error, 'message', str(error)).split())}"
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        fault = "" if is_sentence(error, form.path) else f"{told[:300]} [{place.filename}:{place.lineno}]"
+        return what, "refused", fault
+    if found == answer:
+        return what, "same", ""
+    if form.sealed and not inside:
+        return what, "silent", f"another answer, without a word: {str(found)[:200]}"
+    finite = np.isfinite(list(leaves(found))).all()
+    return what, "other", "" if finite else f"an answer that is not finite: {str(found)[:200]}"
+
+
+def is_sentence(error, path):
+    """Whether an error is one of ours that names the file, or click's."""
+    import click
+
+    if isinstance(error, click.ClickException):
+        return str(path.parent) in error.message and len(error.message) > len(str(path)) + 10
+    named = str(path.parent) in str(error) or str(error).startswith("X contains NaN or infinity")
+    return isinstance(error, ValueError) and named
+
+
+def leaves(value):
+    if isinstance(value, dict | list | tuple):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from leaves(part)
+    elif isinstance(value, float):
+        yield value
+
+
+@contextlib.contextmanager
+def time_limit():
+    def late(*_):
+        raise TimeoutError(f"no answer after {SECONDS:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def files_below(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def restore(folder, files):
+    """Put good files back: a run may write beside the one that it reads, or over it."""
+    now = files_below(folder)
+    for path in set(now) - set(files):
+        path.unlink()
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if now.get(path) != content:
+            path.write_bytes(content)
+
+
+def work(name, cases):
+    """Run cases in this process, a line of JSON for each."""
+    with tempfile.TemporaryDirectory() as folder:
+        form = FORMATS[name](Path(folder))
+        files = files_below(Path(folder))
+        answer = form.read()
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY,) * 2)
+        for case in cases:
+            restore(Path(folder), files)
+            told = run_case(form, files[form.path], answer, case)
+            print(json.dumps([case, *told]), flush=True)
+
+
+# -- all cases --------------------------------------------------------------------------------------------
+
+
+def run_all(name, first, count):
+    """Run cases in child processes; a child that dies or hangs is a fault, and the next goes on behind it."""
+    found, at = [], first
+    while at < first + count:
+        command = [sys.executable, __file__, name, "--work", f"{at}:{first + count}"]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        began = at
+        while at < first + count:
+            ready = select.select([child.stdout], [], [], 3 * SECONDS + 60 * (at == began))[0]
+            line = child.stdout.readline() if ready else b""
+            if not line:
+                break
+            found.append(json.loads(line)[1:])
+            at += 1
+            if found[-1][2]:
+                print(f"  case {at - 1}, {found[-1][0]}: {found[-1][2]}", flush=True)
+        child.kill()
+        words = child.communicate()[1].decode(errors="replace").strip().splitlines()[-1:]
+        if at < first + count:
+            if at == began and words and "Error" in words[0] and child.returncode == 1:
+                sys.exit(f"{name}: the good file cannot be read: {words[0]}")
+            found.append(["?", "died", f"exit code {child.returncode} {words}"])
+            print(f"  case {at}: {found[-1][2]}", flush=True)
+            at += 1
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("format", choices=[*FORMATS, "all"])
+    parser.add_argument("--cases", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--case", type=int, help="repeat one in this process")
+    parser.add_argument("--work", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.work or given.case is not None:
+        lo, hi = map(int, (given.work or f"{given.case}:{given.case + 1}").split(":"))
+        work(given.format, range(lo, hi))
+        return 0
+    faults = 0
+    for name in FORMATS if given.format == "all" else [given.format]:
+        began = time.monotonic()
+        found = run_all(name, given.seed * 10**6, given.cases)
+        counts = Counter(came for _, came, _ in found)
+        bad = sum(bool(fault) for *_, fault in found)
+        told = ", ".join(f"{counts[came]} {came}" for came in ("refused", "same", "other", "silent", "died"))
+        print(
+            f"{name}: {len(found)} cases, {told}; {bad} faults; {time.monotonic() - began:.0f} s", flush=True
+        )
+        faults += bad
+    return int(faults > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
