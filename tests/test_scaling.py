@@ -260,8 +260,32 @@ def test_float32_models_of_ordinary_numbers_stay_float32():
     X, y = made(np.random.default_rng(0), "squared")
     X = X.astype(np.float32)
     models = [PursuitRegressor(), OrthogonalMatchingPursuit(), OrthogonalMatchingPursuitCV(cv=3)]
-    assert minimize(X, y, OMP(3)).coef.dtype == np.float32
+    assert minimize(X, y, OMP(3)).coef.dtype == np.float64  # results of `minimize` always have all digits
     assert all(model.fit(X, y).coef_.dtype == np.float32 for model in models)
+
+
+@pytest.mark.filterwarnings("ignore:Orthogonal matching pursuit ended prematurely")
+@pytest.mark.parametrize("seed", range(10))
+def test_float32_of_low_rank_is_fitted_as_well_as_float64(seed):
+    """Columns that depend on each other up to their rounding have coefficients whose last digits matter."""
+    rng = np.random.default_rng(seed)
+    X = (rng.standard_normal((37, 3)) @ rng.standard_normal((3, 29))).astype(np.float32)
+    y = rng.standard_normal(37)
+    result = minimize(X, y, OMP(10))
+    there = 0.5 * np.sum((X.astype(np.float64) @ result.coef - y) ** 2)
+    assert result.objective == pytest.approx(there, rel=1e-6)
+    for kind in (PursuitRegressor, OrthogonalMatchingPursuit):
+        scores = [kind(n_nonzero_coefs=10).fit(X.astype(t), y).score(X, y) for t in (np.float32, np.float64)]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+
+
+def test_float32_columns_far_from_zero_keep_the_digits_of_their_coefficients():
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((60, 5)) + 1e5).astype(np.float32)
+    y = 0.3 * (X[:, 1].astype(np.float64) - 1e5)
+    model = PursuitRegressor(n_nonzero_coefs=2).fit(X, y)
+    assert model.coef_.dtype == np.float64
+    assert model.score(X, y) == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("selector", ["exact", "gram", "greedy"])

@@ -17,13 +17,14 @@ from skpursuit.estimators.standardized import StandardizedData, standardize
 from skpursuit.loop.run import Run, make_run
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.scaling import LEAST_NORMAL, holds
 from skpursuit.problem import sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
-from skpursuit.problem.state import dtype_for
 from skpursuit.selectors import Selector
 from skpursuit.solvers import Solver, solver_kind, solver_names
 
 CLASS_RIDGE = 0.03  # chosen on text collections, see the README
+ROUNDED = 1e-5  # of the spread of predictions that float32 may cost
 
 
 class LinearFit(NamedTuple):
@@ -166,17 +167,23 @@ def _run_of(
 
 
 def coef_dtype(base: Design, fits: list[LinearFit]) -> np.dtype[Any]:
-    """The dtype of X if it keeps all its digits in coefficients and predictions, else float64."""
-    if base.dtype == np.float64:
-        return base.dtype
-    eps = float(np.finfo(base.dtype).eps)
-    for fit in fits:
-        sizes = np.abs(base.columns(fit.columns)).max(axis=1, initial=0.0)
-        parts = np.abs(fit.coef.T) * sizes
-        reach = [eps * parts.max(initial=0.0), parts.sum()]
-        if dtype_for(np.append(fit.coef, reach), base.dtype) != base.dtype:
-            return np.dtype(np.float64)
-    return base.dtype
+    """The dtype of X if predictions made in it are those of float64 to `ROUNDED` of their spread, else float64.
+
+    Last digits matter where columns nearly depend on each other or are far from zero.
+    """
+    dtype, double = base.dtype, np.dtype(np.float64)
+    for fit in fits if dtype != double else ():
+        columns, coef = base.columns(fit.columns), fit.coef.T
+        parts = np.abs(coef) * np.abs(columns).max(axis=1, initial=0.0)
+        reach = [float(np.finfo(dtype).eps) * parts.max(initial=0.0), parts.sum()]
+        if not holds(dtype, np.append(coef, reach)):
+            return double
+        unit = parts.max(initial=LEAST_NORMAL)  # so that no square leaves the range of floats
+        z, rounded = coef @ columns / unit, coef.astype(dtype) @ columns.astype(dtype) / unit
+        spread = np.linalg.norm((z.T - z.mean(axis=-1)).T, axis=-1)
+        if (np.linalg.norm(rounded - z, axis=-1) > ROUNDED * spread).any():
+            return double
+    return dtype
 
 
 def full_coefs(base: Design, fits: list[LinearFit]) -> list[Floats]:

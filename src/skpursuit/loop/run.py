@@ -30,7 +30,7 @@ from skpursuit.numerics.tuning import GUESSES
 from skpursuit.parameters import check_flag, check_function, check_seed, check_size
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
-from skpursuit.problem.state import Record, Result, State, Status, dtype_for
+from skpursuit.problem.state import Record, Result, State, Status
 from skpursuit.problem.units import Units, choose_units
 from skpursuit.selectors import Bound, Selection, Selector, as_selector
 from skpursuit.selectors.base import Asking
@@ -269,14 +269,14 @@ class Run:
 
     def result(self) -> Result:
         """The outcome for the caller; predictions and objective must be those of the coefficients."""
-        state, problem = self.state, self.problem
-        consistent, objective = is_consistent(problem, state)
+        problem, state = self.problem, self.units.state(self.state)
+        coef = self.units.coef(state.support, state.coef, back=False) if self.units else state.coef
+        consistent, objective = is_consistent(problem, replace(self.state, coef=coef))
         if not consistent:
+            objective = self.units.state(replace(self.state, objective=objective)).objective
             state = replace(state, objective=objective, status=Status.INCONSISTENT)
-        state = self.units.state(state)
-        dtype = dtype_for(state.coef, problem.design.dtype)
         answers: list[Record | Selection] = [*self.history, *self.finishing]
-        coef = np.zeros((problem.design.shape[1], *problem.targets), dtype=dtype)
+        coef = np.zeros((problem.design.shape[1], *problem.targets))
         coef[state.support] = state.coef
         return Result(
             coef=coef,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
-from skpursuit.numerics.scaling import holds
 
 if TYPE_CHECKING:
     from skpursuit.problem.problem import Problem
@@ -125,6 +124,7 @@ class Result:
     Attributes
     ----------
     coef : ndarray of shape (d,) or (d, m)
+        Float64, whatever X is.
     support : ndarray of int
         Columns in order of selection.
     status : Status
@@ -171,8 +171,3 @@ class Result:
             f"and {self.stored_bytes:,} bytes of stored products\n"
             f"  preparation  read {self.prepared_bytes:,} bytes once"
         )
-
-
-def dtype_for(coef: Floats, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of X if it holds these coefficients with all its digits, else float64."""
-    return dtype if holds(dtype, coef) else np.dtype(np.float64)
