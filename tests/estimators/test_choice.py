@@ -1,6 +1,7 @@
 """The contest behind `solver="auto"`: its parts against plain references, and what it chooses."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -312,6 +313,27 @@ def test_a_mapped_array_that_fits_has_the_same_contest(tmp_path):
     model, ours = PursuitRegressorCV(cv=3).fit(X, y), PursuitRegressorCV(cv=3).fit(mapped, y)
     assert ours.choice_["family"] == model.choice_["family"] != "omp"
     np.testing.assert_array_equal(ours.coef_, model.coef_)
+
+
+def test_of_models_that_rounding_alone_tells_apart_the_first_is_best():
+    from skpursuit.estimators.choice.contest import Candidate, Judged, least_loss
+
+    rng = np.random.default_rng(0)
+    rows, noise = rng.random(60), 1e-16 * rng.standard_normal(60)
+    folds = Folds.of(list(KFold(3).split(rows)), 60, None)
+    arena, losses = SimpleNamespace(folds=folds), [rows + 1e-15, rows + noise, rows + 0.1]
+    first, second, worse = (
+        Candidate(arena, "swap", 0.0, 2, Judged(None, folds.test @ each, lambda each=each: each))
+        for each in losses
+    )
+    assert second.held_out < first.held_out
+    assert least_loss([worse, first, second]) is first
+    assert second.t_against(first) == 0.0
+    assert first.t_against(worse) > 1e6
+    for one, scores in ((first, losses[0][:6]), (second, losses[1][:6])):
+        one.scores = -scores
+    assert least_loss([first, second]) is first
+    assert second.t_against(first) == 0.0
 
 
 @pytest.mark.parametrize("classes", [False, True])

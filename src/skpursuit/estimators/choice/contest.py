@@ -27,6 +27,7 @@ PATIENCE = 8  # sizes without a new best before a path may end
 TURNED = 1.0  # standard errors by which the loss must have risen by then
 CLEARLY = 1.5  # t from which the boosted model, or that with few columns, is taken alone
 SPARSE_WITHIN = 1.0  # standard errors that `selection="sparse"` gives away
+SAME = 1e-9  # relative difference of losses that may be rounding: two families often find the same models
 #: For estimates of the time left: models of a usual path, and what they cost, by family.
 USUAL = {"boost": (35, 3.0)}
 USUAL_PATH = (17, 1.0)
@@ -109,8 +110,12 @@ class Candidate:
     def t_against(self, other: Candidate) -> float:
         """How many standard errors this is better than another: over rows, or folds where a scorer judges."""
         if self.scores is None or other.scores is None:
-            return self.arena.folds.paired_t(other.held_out - self.held_out, other.rows, self.rows)
+            better = other.held_out - self.held_out
+            same = abs(better) <= SAME * abs(other.held_out)
+            return 0.0 if same else self.arena.folds.paired_t(better, other.rows, self.rows)
         gain = self.scores - other.scores
+        if abs(gain.mean()) <= SAME * abs(other.loss):
+            return 0.0
         error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
         return float(gain.mean() / error) if error else float(np.sign(gain.mean())) * np.inf
 
@@ -149,8 +154,11 @@ def follow(
 
 
 def least_loss(candidates: Iterable[Candidate]) -> Candidate:
-    """The candidate with the smallest loss, the first of equals; NaN is no loss."""
-    return min(candidates, key=lambda one: one.loss if np.isfinite(one.loss) else np.inf)
+    """The candidate with the smallest loss, the first of those equal to rounding; NaN is no loss."""
+    several = list(candidates)
+    losses = [one.loss if np.isfinite(one.loss) else np.inf for one in several]
+    most = min(losses) + SAME * abs(min(losses))
+    return next(one for one, loss in zip(several, losses) if loss <= most)
 
 
 def search_ridges(paths: Any, start: float, down: Iterable[float], up: Iterable[float]) -> Iterator[list]:
