@@ -87,6 +87,12 @@ def plain(folder, name="a table.csv", end="", **made):
     return path
 
 
+def comments(folder):
+    rows = [f'{i},"first\nsecond",{3 * i + i % 2}' for i in range(1, 40)]
+    (folder / "t.csv").write_text("\n".join(["size,comment,price", *rows, ""]))
+    return folder / "t.csv"
+
+
 PRICE = ["--target", "price"]
 #: The problems that have a command to paste: what makes the file, and the options that are wrong.
 CASES = {
@@ -101,6 +107,7 @@ CASES = {
     "bad row": [({"ragged": True}, PRICE)],
     "cut off": [({"end": "12.0,a"}, PRICE)],
     "bad quotes": [({"end": f"1\n1,a,{'x' * 200_000},3\n"}, PRICE)],
+    "line breaks": [(comments, PRICE)],
     "no sheet": [(workbook, [*PRICE, "--sheet", "Sales"])],
     "row name": [(genes, ["--target", "ill"])],
     "no transpose": [(numbers, ["--transpose"])],
@@ -182,6 +189,7 @@ UNKNOWN_VALUES = {
     "--column",
     "--format",
     "--encoding",
+    "--memory-limit",
 }
 
 
