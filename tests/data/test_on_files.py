@@ -129,16 +129,43 @@ def read_by_the_process():
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system does not count")
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_bytes_are_counted_as_the_system_counts_them(tmp_path, order):
-    X, y = problem(order=order)
+@pytest.mark.filterwarnings("ignore:.*row group")
+@pytest.mark.parametrize("target", ["signal", "noise"])
+@pytest.mark.parametrize("kind", ["C", "F", "rows", "columns", "parquet"])
+def test_bytes_of_files_are_those_that_the_system_counts(tmp_path, kind, target):
+    X, y = problem(5200, 120, order="F" if kind == "F" else "C")
+    y = y if target == "signal" else np.random.default_rng(3).standard_normal(len(y))
+    if kind == "parquet":
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        path = tmp_path / "x.parquet"
+        pq.write_table(pa.table({f"x{j}": X[:, j] for j in range(X.shape[1])}), path, row_group_size=600)
+    else:
+        axis = int(kind == "columns")
+        path = save(tmp_path / "x", X, (50, 110) if kind in ("rows", "columns") else (), axis)
+    for selector in ("exact", "certified", "gram", "auto"):
+        for limit in (LIMIT, "2GB"):
+            for k in (1, 8):  # the first one loads kernels
+                before = read_by_the_process()
+                made = as_design(path, memory_limit=limit)
+                opened = made.store.file_bytes
+                result = minimize(made, y, OMP(n_nonzero_coefs=k), selector)
+                told, true = opened + result.file_bytes, read_by_the_process() - before
+            assert abs(told - true) <= 0.02 * true, (selector, limit)
+
+
+def test_a_run_counts_the_bytes_of_its_own(tmp_path):
+    X, y = problem()
     path = save(tmp_path / "x", X)
-    minimize(as_design(path, memory_limit=LIMIT), y, OMP(n_nonzero_coefs=12), "certified")  # loads kernels
-    before = read_by_the_process()
+    whole = os.path.getsize(path)
+    assert minimize(path, y, OMP(n_nonzero_coefs=2)).file_bytes == whole  # read into memory
     design = as_design(path, memory_limit=LIMIT)
-    minimize(design, y, OMP(n_nonzero_coefs=12), "certified")
-    extra = read_by_the_process() - before - design.store.loaded_bytes
-    assert 0 <= extra < 20000  # the header, and this count itself
+    runs = [minimize(design, y, OMP(n_nonzero_coefs=2), "exact").file_bytes for _ in range(2)]
+    assert runs[1] < runs[0]  # norms, and columns that are kept
+    assert sum(runs) + whole - X.nbytes == design.store.file_bytes
+    assert minimize(X, y, OMP(n_nonzero_coefs=2)).file_bytes == 0
+    assert f"files        read {runs[0]:,} bytes" in repr(
+        minimize(as_design(path, memory_limit=LIMIT), y, OMP(n_nonzero_coefs=2), "exact")
+    )
 
 
 def test_a_small_file_is_an_array_in_memory(tmp_path):
