@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from skpursuit import OMP, Certified, PursuitClassifier, PursuitRegressor, as_design, minimize
+from skpursuit._files import locked
 from skpursuit.data.file_store import FileStore
 from skpursuit.data.view import View
 from skpursuit.selectors.query import Expect
@@ -437,6 +438,45 @@ def test_no_room_for_codes(tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(ValueError, match=r"codes=None forbids.*gram"):
         fit(spilling(path, codes=None), y)
+
+
+def unfinished(folder):
+    return [name for name in os.listdir(folder) if name.startswith(".")]
+
+
+@pytest.mark.parametrize("call", ["write_atomically", "os.replace", "shutil.rmtree"])
+def test_codes_that_cannot_be_put_in_place_leave_nothing(tmp_path, monkeypatch, call):
+    X, y = big_problem()
+    path, folder = save(tmp_path / "x", X), tmp_path / "codes"
+    fit(spilling(path, codes=folder), y)
+    os.utime(path, (1, 1))  # its codes are no longer those of this file
+    real, calls = shutil.rmtree, []
+
+    def full(*arguments, **named):
+        calls.append(arguments)
+        if call == "shutil.rmtree" and len(calls) > 1:
+            return real(*arguments, **named)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(f"skpursuit.data.spill.{call}", full)
+    with pytest.raises(ValueError, match=r"codes cannot be written \(No space left on device\); make room"):
+        fit(spilling(path, codes=folder), y)
+    assert calls
+    assert not unfinished(folder)
+
+
+def test_codes_of_a_process_that_was_killed_are_removed_and_those_of_a_living_one_stay(tmp_path):
+    X, y = big_problem()
+    path, folder = save(tmp_path / "x", X), tmp_path / "codes"
+    killed, alive, foreign = (folder / name for name in (".panels.lo0_abcd", ".panels-fine.x1y2z3_4", ".git"))
+    for each in (killed, alive, foreign):
+        each.mkdir(parents=True)
+        (each / "0.codes").write_bytes(b"1")
+    with locked(alive):
+        fit(spilling(path, codes=folder), y)
+    assert sorted(unfinished(folder)) == sorted([alive.name, foreign.name])
+    fit(spilling(path, codes=folder), y)
+    assert unfinished(folder) == [foreign.name]
 
 
 @pytest.mark.parametrize("why", ["the disk is full", "codes=None"])

@@ -134,6 +134,7 @@ class FileStore(TileStore):
         What goes to disk is written by another thread, while the next tile is worked on.
         """
         kept: Future[None] | None = None
+        done = False
         try:
             with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-writer") as writer:
                 for place, tile in zip(missing, self._loaded(missing)):
@@ -146,8 +147,9 @@ class FileStore(TileStore):
             if kept is not None:
                 awaited(kept)
             spill.finish()
+            done = True
         finally:
-            if len(spill.held) < len(self.places):  # an error or an interrupt: nothing is left behind
+            if not done:  # an error or an interrupt: nothing is left behind
                 self.forget(keep)
 
     def forget(self, keep: Keep) -> None:

@@ -5,29 +5,34 @@ together fit in the memory limit, plane by plane; the others are written to a fo
 and read again when they are used. A folder that the caller named, or one beside a checkpoint, gets all
 arrays, and a header with the identity of the source: the next design of the same files uses them. Every array
 has a checksum, compared when it is first read. A folder is written under another name and renamed when it is
-complete, so that there are whole codes in it or none, and old ones stay until then.
+complete, so that there are whole codes in it or none, and old ones stay until then. Whoever fails removes
+what it wrote; a process that was killed cannot, so the next fit that looks for codes there does, unless the
+folder is locked by a writer that is alive.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import weakref
 import zlib
+from contextlib import ExitStack, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpursuit._files import FileError, write_atomically
+from skpursuit._files import FileError, locked, write_atomically
 from skpursuit.data.memory import MemoryLimit
 from skpursuit.data.reads import CountedFile, FileReads
 
 FORMAT = 2
 HEADER = "header.json"
+UNFINISHED = re.compile(r"\.(panels|nearest|seed\d+)[a-z-]*\.[a-z0-9_]{8}")  # names that `mkdtemp` makes
 
 
 class StoredArray(NamedTuple):
@@ -130,6 +135,7 @@ class Spill:
         self.granted = 0
         self.in_memory: set[str] = set()
         self.making: Path | None = None
+        self.lock = ExitStack()  # of the folder that is being made
 
     # -- codes that are there ---------------------------------------------------------------------------
 
@@ -137,6 +143,7 @@ class Spill:
         """Use the codes in the folder, if they are those of this source."""
         if self.home is None:
             return False
+        remove_unfinished(self.home.parent)
         try:
             with CountedFile(str(self.home / HEADER), self.reads) as file:
                 header = json.loads(file.readall())
@@ -220,18 +227,25 @@ class Spill:
             return made
         try:
             self.home.parent.mkdir(parents=True, exist_ok=True)
-            return Path(tempfile.mkdtemp(prefix=f".{self.home.name}.", dir=self.home.parent))
+            made = Path(tempfile.mkdtemp(prefix=f".{self.home.name}.", dir=self.home.parent))
         except OSError as error:
             raise unwritable(self.home.parent, error) from None
+        with suppress(OSError):  # some network drives have no locks; then nobody gets one
+            self.lock.enter_context(locked(made))
+        return made
 
     def finish(self) -> None:
         """Put a complete folder in its place."""
         if self.making is None or self.home is None:
             return
-        write_atomically(self.making / HEADER, json.dumps(self.header | {"pieces": self.pieces}))
-        if self.home.exists():
-            shutil.rmtree(self.home)
-        os.replace(self.making, self.home)
+        try:
+            write_atomically(self.making / HEADER, json.dumps(self.header | {"pieces": self.pieces}))
+            if self.home.exists():
+                shutil.rmtree(self.home)
+            os.replace(self.making, self.home)
+        except OSError as error:
+            raise unwritable(self.home, error) from None
+        self.lock.close()
         for kept in self.held.values():
             stored = getattr(kept, "stored_arrays", {})
             for name, array in stored.items():
@@ -245,3 +259,12 @@ class Spill:
         if self.making is not None:
             shutil.rmtree(self.making, ignore_errors=True)
             self.making = None
+        self.lock.close()
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what writers of codes left in a folder when they were killed."""
+    with suppress(OSError):  # there may be no folder yet
+        for name in filter(UNFINISHED.fullmatch, os.listdir(folder)):
+            with suppress(OSError), locked(folder / name):
+                shutil.rmtree(folder / name)
