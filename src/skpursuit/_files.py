@@ -80,19 +80,22 @@ def remove_leftovers(target: Path) -> None:
     with contextlib.suppress(OSError):  # a folder that cannot be listed: writing to it will tell
         ours = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{16}\.tmp")
         for name in filter(ours.fullmatch, os.listdir(target.parent)):
-            with contextlib.suppress(OSError), _locked(target.parent / name):
+            with contextlib.suppress(OSError), locked(target.parent / name):
                 os.unlink(target.parent / name)
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file; OSError if its writer has it."""
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file or a folder; OSError if its writer has it."""
     if fcntl is None:
         yield
         return
-    with open(path, "rb") as file:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

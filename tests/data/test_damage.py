@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from skpursuit import OMP, Certified, as_design, minimize
 from skpursuit.data import parquet_source, recipes, sparse_files
 from skpursuit.data.progress import Progress
+from skpursuit.data.reads import CountedFile
 
 from .test_more_files import save_pieces
 from .test_on_files import problem, save
@@ -67,8 +68,12 @@ def forbidden(piece, make, monkeypatch):
             raise PermissionError(13, "Permission denied")
         return real(path, *more, **named)
 
+    def refuse_counted(file, path, reads, real=CountedFile.__init__):
+        refuse(path, real=lambda path: real(file, path, reads))
+
     monkeypatch.setattr("builtins.open", refuse)
     monkeypatch.setattr("io.open", refuse)
+    monkeypatch.setattr(CountedFile, "__init__", refuse_counted)
 
 
 DAMAGES = {

@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from skpursuit import OMP, Certified, PursuitClassifier, PursuitRegressor, as_design, minimize
+from skpursuit._files import locked
 from skpursuit.data.file_store import FileStore
 from skpursuit.data.view import View
 from skpursuit.selectors.query import Expect
@@ -129,16 +130,43 @@ def read_by_the_process():
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system does not count")
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_bytes_are_counted_as_the_system_counts_them(tmp_path, order):
-    X, y = problem(order=order)
+@pytest.mark.filterwarnings("ignore:.*row group")
+@pytest.mark.parametrize("target", ["signal", "noise"])
+@pytest.mark.parametrize("kind", ["C", "F", "rows", "columns", "parquet"])
+def test_bytes_of_files_are_those_that_the_system_counts(tmp_path, kind, target):
+    X, y = problem(5200, 120, order="F" if kind == "F" else "C")
+    y = y if target == "signal" else np.random.default_rng(3).standard_normal(len(y))
+    if kind == "parquet":
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        path = tmp_path / "x.parquet"
+        pq.write_table(pa.table({f"x{j}": X[:, j] for j in range(X.shape[1])}), path, row_group_size=600)
+    else:
+        axis = int(kind == "columns")
+        path = save(tmp_path / "x", X, (50, 110) if kind in ("rows", "columns") else (), axis)
+    for selector in ("exact", "certified", "gram", "auto"):
+        for limit in (LIMIT, "2GB"):
+            for k in (1, 8):  # the first one loads kernels
+                before = read_by_the_process()
+                made = as_design(path, memory_limit=limit)
+                opened = made.store.file_bytes
+                result = minimize(made, y, OMP(n_nonzero_coefs=k), selector)
+                told, true = opened + result.file_bytes, read_by_the_process() - before
+            assert abs(told - true) <= 0.02 * true, (selector, limit)
+
+
+def test_a_run_counts_the_bytes_of_its_own(tmp_path):
+    X, y = problem()
     path = save(tmp_path / "x", X)
-    minimize(as_design(path, memory_limit=LIMIT), y, OMP(n_nonzero_coefs=12), "certified")  # loads kernels
-    before = read_by_the_process()
+    whole = os.path.getsize(path)
+    assert minimize(path, y, OMP(n_nonzero_coefs=2)).file_bytes == whole  # read into memory
     design = as_design(path, memory_limit=LIMIT)
-    minimize(design, y, OMP(n_nonzero_coefs=12), "certified")
-    extra = read_by_the_process() - before - design.store.loaded_bytes
-    assert 0 <= extra < 20000  # the header, and this count itself
+    runs = [minimize(design, y, OMP(n_nonzero_coefs=2), "exact").file_bytes for _ in range(2)]
+    assert runs[1] < runs[0]  # norms, and columns that are kept
+    assert sum(runs) + whole - X.nbytes == design.store.file_bytes
+    assert minimize(X, y, OMP(n_nonzero_coefs=2)).file_bytes == 0
+    assert f"files        read {runs[0]:,} bytes" in repr(
+        minimize(as_design(path, memory_limit=LIMIT), y, OMP(n_nonzero_coefs=2), "exact")
+    )
 
 
 def test_a_small_file_is_an_array_in_memory(tmp_path):
@@ -410,6 +438,45 @@ def test_no_room_for_codes(tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(ValueError, match=r"codes=None forbids.*gram"):
         fit(spilling(path, codes=None), y)
+
+
+def unfinished(folder):
+    return [name for name in os.listdir(folder) if name.startswith(".")]
+
+
+@pytest.mark.parametrize("call", ["write_atomically", "os.replace", "shutil.rmtree"])
+def test_codes_that_cannot_be_put_in_place_leave_nothing(tmp_path, monkeypatch, call):
+    X, y = big_problem()
+    path, folder = save(tmp_path / "x", X), tmp_path / "codes"
+    fit(spilling(path, codes=folder), y)
+    os.utime(path, (1, 1))  # its codes are no longer those of this file
+    real, calls = shutil.rmtree, []
+
+    def full(*arguments, **named):
+        calls.append(arguments)
+        if call == "shutil.rmtree" and len(calls) > 1:
+            return real(*arguments, **named)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(f"skpursuit.data.spill.{call}", full)
+    with pytest.raises(ValueError, match=r"codes cannot be written \(No space left on device\); make room"):
+        fit(spilling(path, codes=folder), y)
+    assert calls
+    assert not unfinished(folder)
+
+
+def test_codes_of_a_process_that_was_killed_are_removed_and_those_of_a_living_one_stay(tmp_path):
+    X, y = big_problem()
+    path, folder = save(tmp_path / "x", X), tmp_path / "codes"
+    killed, alive, foreign = (folder / name for name in (".panels.lo0_abcd", ".panels-fine.x1y2z3_4", ".git"))
+    for each in (killed, alive, foreign):
+        each.mkdir(parents=True)
+        (each / "0.codes").write_bytes(b"1")
+    with locked(alive):
+        fit(spilling(path, codes=folder), y)
+    assert sorted(unfinished(folder)) == sorted([alive.name, foreign.name])
+    fit(spilling(path, codes=folder), y)
+    assert unfinished(folder) == [foreign.name]
 
 
 @pytest.mark.parametrize("why", ["the disk is full", "codes=None"])

@@ -62,8 +62,8 @@ def on_disk(X, path, tile_bytes=2**16):
     """A design of a `.npy` file, which is never in memory as a whole."""
     np.save(path, X)
     options = Options("1GB")
-    recipes = Stack([npy_array(str(path))], 0, options).recipes(tile_bytes)
-    return Design(FileStore(recipes, options.limit))
+    recipes = Stack([npy_array(str(path), options.reads)], 0, options).recipes(tile_bytes)
+    return Design(FileStore(recipes, options))
 
 
 def unchecked(X, row_norms=None):

@@ -8,6 +8,7 @@ import numpy as np
 
 from skpursuit.data.array_source import check_shape, float_dtype
 from skpursuit.data.options import Options
+from skpursuit.data.reads import FileReads
 from skpursuit.data.store import TileStore
 
 
@@ -30,8 +31,8 @@ def store(X: Any, options: Options) -> TileStore:
     return DaskStore(as_dask_array(X), names, options.limit)
 
 
-def column(X: Any, name: str) -> np.ndarray:
-    """One column of all rows of a data frame in its own type, brought to the driver."""
+def column(X: Any, name: str, reads: FileReads) -> np.ndarray:
+    """One column of all rows of a data frame in its own type, brought to the driver; no file is read here."""
     from skpursuit.data.dask_cluster import computed
 
     names = [str(other) for other in X.columns]

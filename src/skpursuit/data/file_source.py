@@ -23,12 +23,14 @@ from skpursuit.data.array_source import float_dtype
 from skpursuit.data.dense import DenseTile
 from skpursuit.data.file_store import FileStore
 from skpursuit.data.options import Options
+from skpursuit.data.reads import FileReads
 from skpursuit.data.recipes import DenseRecipe, FileArray, Part, mapped_array, naming, npy_array
 from skpursuit.data.store import TileStore
 from skpursuit.numerics.sums import PIECE
 
 KNOWN = "a .npy, .npz or .parquet file, or a folder of such pieces"
 PIECES = (".npy", ".npz", ".parquet", ".pq")
+WHOLE_ROWS = 4  # times as large a tile may be whose rows are then not read in parts, each by a call
 FEW = 16  # columns that a tile of long columns has at least, if it can, and a multiple of which it has
 
 
@@ -37,7 +39,7 @@ def takes(X: Any) -> bool:
     if isinstance(X, (list, tuple)):
         return len(X) > 0 and all(not isinstance(part, (list, tuple)) and takes(part) for part in X)
     if isinstance(X, np.memmap):
-        return mapped_array(X) is not None
+        return mapped_array(X, FileReads()) is not None
     return isinstance(X, (str, os.PathLike))
 
 
@@ -54,25 +56,25 @@ def _names(folder: Any, endings: tuple[str, ...]) -> list[str]:
 
 def store(X: Any, options: Options) -> TileStore:
     """X in one array where that fits in the limit, else tile by tile."""
-    arrays = arrays_of(X)
+    arrays = arrays_of(X, options.reads)
     return store_of(Stack(arrays, axis_of(arrays, options), options).recipes(options.limit.tile), options)
 
 
-def arrays_of(X: Any) -> list[FileArray]:
+def arrays_of(X: Any, reads: FileReads) -> list[FileArray]:
     """The arrays in files that X is made of, in their order."""
     if isinstance(X, (list, tuple)):
-        return [array for part in X for array in arrays_of(part)]
+        return [array for part in X for array in arrays_of(part, reads)]
     if isinstance(X, np.memmap):
-        mapped = mapped_array(X)
+        mapped = mapped_array(X, reads)
         assert mapped is not None
         return [mapped]
     if not os.path.exists(X):
         raise FileError(X, "X is no array but a path, and there is no such file", "check the path")
     if is_folder_of(X, ".npy"):
-        return [npy_array(path) for path in pieces(X, ".npy")]
+        return [npy_array(path, reads) for path in pieces(X, ".npy")]
     if not str(X).endswith(".npy"):
         raise FileError(X, "this kind of file or folder is not known", f"give {KNOWN} (not of more folders)")
-    return [npy_array(os.fspath(X))]
+    return [npy_array(os.fspath(X), reads)]
 
 
 def axis_of(arrays: list[FileArray], options: Options) -> int:
@@ -184,7 +186,7 @@ def tile_shape(n: int, d: int, entries: int, by_columns: bool) -> tuple[int, int
         tall = n if n * min(d, FEW) <= entries else max(PIECE, entries // FEW // PIECE * PIECE)
         wide = max(1, entries // tall)
         return tall, wide - wide % FEW if wide > FEW else wide  # whole panels of codes
-    wide = d if d * PIECE <= entries else max(1, entries // PIECE)
+    wide = d if d * PIECE <= WHOLE_ROWS * entries else max(1, entries // PIECE)
     return max(PIECE, entries // wide // PIECE * PIECE), wide
 
 
@@ -201,8 +203,10 @@ def edges(ends: list[int], most: int) -> list[int]:
 
 def store_of(recipes: list[list[Any]], options: Options, names: list[str] | None = None) -> TileStore:
     """Recipes of dense tiles as a store; one array in memory where all of X fits in the limit."""
-    if not options.limit.holds(sum(recipe.nbytes for row in recipes for recipe in row)):
-        return FileStore(recipes, options.limit, names, options.codes)
+    sizes = [recipe.nbytes for row in recipes for recipe in row]
+    if not options.limit.holds(sum(sizes)):
+        options.limit.ask(3 * max(0, max(sizes) - options.limit.tile), force=True)
+        return FileStore(recipes, options, names)
     n, d = sum(row[0].shape[0] for row in recipes), sum(recipe.shape[1] for recipe in recipes[0])
     first = recipes[0][0].blank()
     X = np.empty((n, d), first.dtype, order="C" if first.fast_axis else "F")
@@ -215,5 +219,5 @@ def store_of(recipes: list[list[Any]], options: Options, names: list[str] | None
             column += width
         row += line[0].shape[0]
     made = TileStore([[DenseTile(X, first.fast_axis == 0)]])
-    made.names = names
+    made.names, made.file_reads = names, (options.reads,)
     return made

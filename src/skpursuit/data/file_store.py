@@ -1,8 +1,7 @@
 """X in files: tiles are loaded one after the other, the next one while the last one is worked on.
 
 Two buffers and one thread that reads are all that is in memory of X itself. Whatever is kept of it (codes,
-columns, products) has its share of one memory limit. Every pass over the files counts the bytes it reads, as
-the system does.
+columns, products) has its share of one memory limit. Files are read by `reads.CountedFile`, which counts.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data.kept import ColumnCache, Kept
-from skpursuit.data.memory import MemoryLimit
+from skpursuit.data.options import Options
 from skpursuit.data.progress import Meter
-from skpursuit.data.reads import Reads
+from skpursuit.data.reads import FileReads, Reads
 from skpursuit.data.recipes import Recipe, Stamp, check_same, naming
 from skpursuit.data.spill import HEADER, Spill, Spilled
 from skpursuit.data.store import Arguments, Keep, Place, Prices, TileStore, call, no_arguments
@@ -41,30 +40,16 @@ class FileStore(TileStore):
     ----------
     recipes : list of list of Recipe
         One list for each range of rows.
-    limit : MemoryLimit
+    options : Options
+        With the memory limit, the count of bytes read, and where codes go that do not fit in the limit.
     names : list of str, optional
         Of the columns, where the source has them.
-    codes : "auto", path or None
-        Where codes go that do not fit in the limit, as in `as_design`.
-
-    Attributes
-    ----------
-    loaded_bytes : int
-        Bytes of X that were read from files so far.
-    code_bytes : int
-        Bytes of codes that were read from disk so far.
     """
 
     in_memory = False
 
-    def __init__(
-        self,
-        recipes: list[list[Recipe]],
-        limit: MemoryLimit,
-        names: list[str] | None = None,
-        codes: Any = "auto",
-    ) -> None:
-        self.limit = limit
+    def __init__(self, recipes: list[list[Recipe]], options: Options, names: list[str] | None = None) -> None:
+        self.limit, codes = options.limit, options.codes
         self.recipes = [recipe for row in recipes for recipe in row]
         blanks: dict[Any, Tile] = {}  # one for each shape and size
         for recipe in self.recipes:
@@ -72,7 +57,7 @@ class FileStore(TileStore):
                 blanks[recipe.shape, recipe.nbytes] = recipe.blank()
         super().__init__([[blanks[recipe.shape, recipe.nbytes] for recipe in row] for row in recipes])
         self.names, self.codes = names, codes
-        self.loaded_bytes = self.code_bytes = 0
+        self.file_reads = options.reads, FileReads()
         self.codes_folder = None if codes is None or codes == "auto" else Path(codes)
         self._spills: dict[Keep, Spill] = {}
         self._buffers: list[np.ndarray] = []
@@ -82,6 +67,16 @@ class FileStore(TileStore):
         self.columns_are_dear = not self.by_columns
         line = (whole // d, whole) if self.by_columns else (whole, whole // n)
         self.prices = Prices(FILE_BYTE, *line)
+
+    @property
+    def loaded_bytes(self) -> int:
+        """Bytes of X that were read from files so far."""
+        return self.file_reads[0].bytes
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of codes that were read from disk so far."""
+        return self.file_reads[1].bytes
 
     def new_kept(self) -> Kept:
         """Empty caches within the limit."""
@@ -121,13 +116,14 @@ class FileStore(TileStore):
             kept = spill.held[place.number]
             yield place, call(fn, kept, given)
             if isinstance(kept, Spilled):
-                self.code_bytes += kept.release()
+                kept.release()
 
     def _spill(self, keep: Keep) -> Spill:
         """Where what this makes of the tiles is; codes of an earlier run are used."""
         if keep not in self._spills:
             folder, may_write = self.codes_folder, self.codes is not None
-            spill = Spill(keep, self.identity, len(self.places), folder, may_write, self.limit)
+            store = self.identity, len(self.places), folder, may_write, self.limit, self.file_reads[1]
+            spill = Spill(keep, *store)
             spill.adopt()
             self._spills[keep] = spill
         return self._spills[keep]
@@ -138,6 +134,7 @@ class FileStore(TileStore):
         What goes to disk is written by another thread, while the next tile is worked on.
         """
         kept: Future[None] | None = None
+        done = False
         try:
             with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-writer") as writer:
                 for place, tile in zip(missing, self._loaded(missing)):
@@ -150,8 +147,9 @@ class FileStore(TileStore):
             if kept is not None:
                 awaited(kept)
             spill.finish()
+            done = True
         finally:
-            if len(spill.held) < len(self.places):  # an error or an interrupt: nothing is left behind
+            if not done:  # an error or an interrupt: nothing is left behind
                 self.forget(keep)
 
     def forget(self, keep: Keep) -> None:
@@ -175,7 +173,6 @@ class FileStore(TileStore):
                 ahead = [reader.submit(r.load, b, lambda: stopped) for r, b in zip(recipes[:1], buffers)]
                 for k, recipe in enumerate(recipes):
                     tile = awaited(ahead.pop())
-                    self.loaded_bytes += recipe.file_bytes
                     meter.add(recipe.file_bytes)
                     for following in recipes[k + 1 : k + 2]:
                         ahead.append(reader.submit(following.load, buffers[(k + 1) % 2], lambda: stopped))
@@ -200,7 +197,6 @@ class FileStore(TileStore):
             below = slice(j, None, len(self.grid[0]))
             for place, recipe in zip(self.places[below], self.recipes[below]):
                 out[places, place.rows] = recipe.take(local)
-                self.loaded_bytes += recipe.file_bytes * len(local) // recipe.shape[1]
         return out
 
     def _where_not_finite(self, column: int) -> str:
@@ -215,6 +211,10 @@ class FileStore(TileStore):
     def panel(self) -> int:
         """Columns that one pass over files by rows gathers: the cache has room for two such panels."""
         return 0 if self.by_columns else self.limit.columns * 3 // 8 // (8 * self.shape[0])
+
+    def cost_a_pass(self, cols: Indices) -> bool:
+        missing = sum(j not in self.kept.columns.held for j in cols.tolist())
+        return missing > (self.shape[1] // 4 if self.by_columns else self.panel())
 
     def combined(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
         if not self.by_columns:
@@ -267,7 +267,5 @@ class FileStore(TileStore):
         self.digest(digest, Reads())
         digest.update(self.row_edges.tobytes() + self.col_edges.tobytes())
         for number in np.unique(np.linspace(0, len(self.places) - 1, SAMPLED).astype(int)).tolist():
-            sample = self.recipes[number].sample()
-            self.loaded_bytes += len(sample)
-            digest.update(sample)
+            digest.update(self.recipes[number].sample())
         return digest.hexdigest()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data.memory import MemoryLimit, as_bytes
+from skpursuit.data.reads import FileReads
 from skpursuit.numerics.arrays import Indices
 from skpursuit.parameters import check_count, shown
 
@@ -18,7 +19,7 @@ MEMORY_LIMIT = "2GB"
 
 @dataclass(frozen=True)
 class Options:
-    """Checked options of `as_design`; `limit` is the accountant of one design."""
+    """Checked options of `as_design`; `limit` and `reads` are the accountants of one design."""
 
     memory_limit: int | str = MEMORY_LIMIT
     columns: Any = None
@@ -27,6 +28,7 @@ class Options:
     axis: int | None = None
     shape: tuple[int | None, int | None] = (None, None)  # that X should have, as far as it is known
     columns_are: str = "columns"  # the argument that named the columns, for messages
+    reads: FileReads = field(default_factory=FileReads, compare=False)
     limit: MemoryLimit = field(init=False)
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ from skpursuit._files import FileError
 from skpursuit.data.dense import DenseTile
 from skpursuit.data.file_source import edges, is_folder_of, pieces, store_of, tile_shape
 from skpursuit.data.options import Options
+from skpursuit.data.reads import CountedFile, FileReads
 from skpursuit.data.recipes import CHUNK, Recipe, Stamp, Stopped, check_same, naming, never, stamp_of
 from skpursuit.data.store import TileStore
 from skpursuit.data.tile import Tile
@@ -55,8 +56,8 @@ class Group(NamedTuple):
 class GroupReader:
     """Reads row groups, and keeps the last one: the next tile may begin in it."""
 
-    def __init__(self, names: tuple[str, ...], dtype: np.dtype[Any]) -> None:
-        self.names, self.dtype = names, dtype
+    def __init__(self, names: tuple[str, ...], dtype: np.dtype[Any], reads: FileReads) -> None:
+        self.names, self.dtype, self.reads = names, dtype, reads
         self.last: tuple[Any, Floats] | None = None
 
     def read(self, group: Group, stop: Callable[[], bool] = never) -> Floats:
@@ -70,7 +71,7 @@ class GroupReader:
             check_same(group.path, group.stamp, os.stat(group.path))
         try:
             step = max(1, CHUNK // max(1, group.rows * self.dtype.itemsize))
-            with parquet().ParquetFile(group.path, page_checksum_verification=True) as file:
+            with counted(group.path, self.reads) as opened, checked(opened) as file:
                 for first in range(0, len(self.names), step):
                     if stop():
                         raise Stopped
@@ -133,11 +134,11 @@ def store(X: Any, options: Options) -> TileStore:
     """X in one array where that fits in the limit, else tile by tile."""
     paths = pieces(X, *ENDINGS)
     names, dtype = columns_of(paths, options)
-    groups = groups_of(paths, names)
+    groups = groups_of(paths, names, options.reads)
     n, d = sum(group.rows for group in groups), len(names)
     if n == 0:
         raise FileError(paths[0], "it has no rows", "write some")
-    reader = GroupReader(names, dtype)
+    reader = GroupReader(names, dtype, options.reads)
     if not options.limit.holds(n * d * dtype.itemsize):
         check_layout(groups, d * dtype.itemsize, options.limit.tile)
     largest = max(group.rows for group in groups) * d * dtype.itemsize
@@ -153,13 +154,13 @@ def store(X: Any, options: Options) -> TileStore:
     return store_of(recipes, options, list(names))
 
 
-def column(X: Any, name: str) -> np.ndarray:
+def column(X: Any, name: str, reads: FileReads) -> np.ndarray:
     """One column of all rows in its own type: text as objects, whole numbers and truth values as such."""
     paths, parts = pieces(X, *ENDINGS), []
-    columns_of(paths, Options(columns=[name], columns_are="y"), any_type=True)
+    columns_of(paths, Options(columns=[name], columns_are="y", reads=reads), any_type=True)
     for path in paths:
         try:
-            with parquet().ParquetFile(path, page_checksum_verification=True) as file:
+            with counted(path, reads) as opened, checked(opened) as file:
                 part = file.read(columns=[name]).column(name)
         except (OSError, ValueError) as error:
             raise FileError(path, f"column {name!r} cannot be read ({error})", "write it again") from None
@@ -180,16 +181,20 @@ def parquet() -> Any:
     return pyarrow.parquet
 
 
+def checked(opened: Any) -> Any:
+    """A Parquet file whose pages are compared with their checksums, where it has some."""
+    return parquet().ParquetFile(opened, page_checksum_verification=True)
+
+
 def columns_of(
     paths: list[str], options: Options, any_type: bool = False
 ) -> tuple[tuple[str, ...], np.dtype[Any]]:
     """Names and common dtype of the columns that count, which all files have, in any order, as numbers."""
-    every = schema_of(paths[0]).names
-    indexes = row_indexes(schema_of(paths[0]))
+    schemas = {path: schema_of(path, options.reads) for path in paths}
+    every, indexes = schemas[paths[0]].names, row_indexes(schemas[paths[0]])
     listed = [name for name in every if name not in indexes]
     names, single = [listed[j] for j in options.chosen(len(listed), listed)], True
-    for path in paths:
-        schema = schema_of(path)
+    for path, schema in schemas.items():
         if differing := sorted(set(schema.names) ^ set(every)):
             problem = f"its columns are not those of {paths[0]} (only one of the two has {differing[0]!r})"
             raise FileError(path, problem, "write them alike")
@@ -207,12 +212,19 @@ def columns_of(
     return tuple(names), np.dtype(np.float32 if single else np.float64)
 
 
-def schema_of(path: str) -> Any:
+def counted(path: str, reads: FileReads) -> CountedFile:
+    """An open file, or an error that names it."""
+    with naming(path):
+        return CountedFile(path, reads)
+
+
+def schema_of(path: str, reads: FileReads) -> Any:
     """The columns of a file."""
-    with naming(path), open(path, "rb"):
-        pass
     try:
-        return parquet().read_schema(path)
+        with counted(path, reads) as file:
+            return parquet().read_schema(file)
+    except FileError:
+        raise
     except (OSError, ValueError) as error:
         told = str(error).splitlines()[0]
         raise FileError(path, f"it is no Parquet file ({told})", "write it again") from None
@@ -231,11 +243,12 @@ def is_numeric(kind: Any) -> bool:
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
 
 
-def groups_of(paths: list[str], names: tuple[str, ...]) -> list[Group]:
+def groups_of(paths: list[str], names: tuple[str, ...], reads: FileReads) -> list[Group]:
     """The row groups of all files, one below the other."""
     groups, start, wanted = [], 0, set(names)
     for path in paths:
-        meta, stamp = parquet().read_metadata(path), stamp_of(path)
+        with counted(path, reads) as file:
+            meta, stamp = parquet().read_metadata(file), stamp_of(path)
         for k in range(meta.num_row_groups):
             group = meta.row_group(k)
             chunks = [group.column(j) for j in range(group.num_columns)]

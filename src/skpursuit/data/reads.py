@@ -1,8 +1,16 @@
-"""How much of X was read: exact counts, kept apart by what they were read for."""
+"""How much of X was read: exact counts, kept apart by what they were read for.
+
+Bytes of files are counted by the open file itself, which all sources read by (`CountedFile`): nobody can
+forget to count, and the sum is that of the system (`rchar` of /proc/self/io).
+"""
 
 from __future__ import annotations
 
+import io
+import os
 from dataclasses import dataclass
+from threading import Lock
+from typing import Any
 
 
 @dataclass
@@ -31,3 +39,40 @@ class Reads:
         """Count a read whose result is kept for every later question."""
         self.prepared_entries += int(entries)
         self.prepared_bytes += int(nbytes)
+
+
+class FileReads:
+    """Counts bytes that are read from files; threads may share it."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FileReads, ()  # a copy counts for itself
+
+    def add(self, count: int) -> int:
+        """Count so many bytes; returns them."""
+        with self._lock:
+            self.bytes += count
+        return count
+
+
+class CountedFile(io.FileIO):
+    """An open file without a buffer, whose reads are counted."""
+
+    def __init__(self, path: str, reads: FileReads) -> None:
+        super().__init__(path)
+        self.reads = reads
+
+    def read_at(self, out: memoryview, offset: int) -> int:
+        """Fill memory from a place in the file, as far as the system does at once."""
+        return self.reads.add(os.preadv(self.fileno(), [out], offset))
+
+    def readinto(self, out: Any) -> int:
+        return self.reads.add(super().readinto(out) or 0)
+
+    def read(self, size: int | None = -1) -> bytes:
+        return io.RawIOBase.read(self, -1 if size is None else size) or b""
+
+    readall = io.RawIOBase.readall  # these two call `readinto`

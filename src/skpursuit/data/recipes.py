@@ -2,9 +2,10 @@
 
 A `FileArray` is a dense array in a file, as the header of a `.npy` file or a memory map describes it. A
 `DenseRecipe` is a tile made of parts of such arrays. Recipes can be sent to other processes. Files are read
-by `preadv` into buffers that are used again, and never mapped: a mapped file that is cut short kills the
-process, and its pages count as memory of the process. A file is opened for each tile, and its size and time
-of change are compared with what they were, so that a file that changed in between is noticed.
+by `preadv` into buffers that are used again (`CountedFile`), and never mapped: a mapped file that is cut
+short kills the process, its pages count as memory of the process, and nobody counts what is read of it. A
+file is opened for each tile, and its size and time of change are compared with what they were, so that a file
+that changed in between is noticed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ import numpy as np
 from skpursuit._files import FileError
 from skpursuit.data.array_source import check_shape, float_dtype
 from skpursuit.data.dense import DenseTile
+from skpursuit.data.reads import CountedFile, FileReads
 from skpursuit.data.tile import Tile
 from skpursuit.numerics.arrays import Floats, Indices
 
@@ -66,16 +68,14 @@ def naming(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def opened(path: str, stamp: Stamp) -> Iterator[int]:
-    """A descriptor of a file that must be, and stay, the one it was."""
+def opened(path: str, stamp: Stamp, reads: FileReads) -> Iterator[CountedFile]:
+    """A file that must be, and stay, the one it was."""
     with naming(path):
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-    try:
-        check_same(path, stamp, os.fstat(descriptor))
-        yield descriptor
-        check_same(path, stamp, os.fstat(descriptor))
-    finally:
-        os.close(descriptor)
+        file = CountedFile(path, reads)
+    with file:
+        check_same(path, stamp, os.fstat(file.fileno()))
+        yield file
+        check_same(path, stamp, os.fstat(file.fileno()))
 
 
 def check_same(path: str, stamp: Stamp, now: os.stat_result) -> None:
@@ -85,18 +85,18 @@ def check_same(path: str, stamp: Stamp, now: os.stat_result) -> None:
         raise FileError(path, f"{what} while it was in use", "make a new design of it: as_design(path)")
 
 
-def read_into(descriptor: int, path: str, offset: int, out: np.ndarray, stop: Callable[[], bool]) -> None:
+def read_into(file: CountedFile, path: str, offset: int, out: np.ndarray, stop: Callable[[], bool]) -> None:
     """Fill contiguous memory from a place in a file."""
     view = out.reshape(-1).view(np.uint8).data
     done = 0
-    while done < len(view):
-        if stop():
-            raise Stopped
-        with naming(path):
-            count = os.preadv(descriptor, [view[done : done + CHUNK]], offset + done)
-        if count == 0:
-            raise FileError(path, f"it ends at byte {offset + done}: it was cut short", "write it again")
-        done += count
+    with naming(path):
+        while done < len(view):
+            if stop():
+                raise Stopped
+            count = file.read_at(view[done : done + CHUNK], offset + done)
+            if count == 0:
+                raise FileError(path, f"it ends at byte {offset + done}: it was cut short", "write it again")
+            done += count
 
 
 def never() -> bool:
@@ -118,6 +118,8 @@ class FileArray:
         Whether the entries of a column lie next to each other (F order).
     dtype : dtype of the numbers in the file
     stamp : Stamp
+    reads : FileReads
+        Counts what is read of it.
     """
 
     path: str
@@ -126,6 +128,7 @@ class FileArray:
     by_columns: bool
     dtype: np.dtype[Any]
     stamp: Stamp
+    reads: FileReads = field(compare=False)
 
     def __post_init__(self) -> None:
         end = self.offset + self.shape[0] * self.shape[1] * self.dtype.itemsize
@@ -149,13 +152,13 @@ class FileArray:
         together = max(1, CHUNK // (width * size)) if whole else 1
         if whole and direct and out.flags.c_contiguous:
             together = len(out)
-        with opened(self.path, self.stamp) as descriptor:
+        with opened(self.path, self.stamp, self.reads) as file:
             for start in range(0, len(out), together):
                 target = out[start : start + together]
                 filled = direct and (len(target) == 1 or target.flags.c_contiguous)
                 room = target if filled else np.empty(target.shape, self.dtype)
                 at = self.offset + ((lines.start + start) * length + within.start) * size
-                read_into(descriptor, self.path, at, room, stop)
+                read_into(file, self.path, at, room, stop)
                 if not filled:
                     target[...] = room
 
@@ -280,10 +283,10 @@ def npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         raise ValueError(f"its header cannot be read: {error}") from None
 
 
-def npy_array(path: str, takes_lines: bool = False) -> FileArray:
+def npy_array(path: str, reads: FileReads, takes_lines: bool = False) -> FileArray:
     """The array of a `.npy` file by its header. One of one dimension may be y, and is refused unless told."""
     stamp = stamp_of(path)
-    with naming(path), open(path, "rb") as file:
+    with naming(path), CountedFile(path, reads) as file:
         try:
             shape, by_columns, dtype = npy_header(file)
         except ValueError as error:
@@ -298,10 +301,10 @@ def npy_array(path: str, takes_lines: bool = False) -> FileArray:
         n, d = shape
     except (TypeError, ValueError) as error:
         raise FileError(path, str(error), "save a matrix of numbers") from None
-    return FileArray(path, offset, (n, d), by_columns and min(n, d) > 1, dtype, stamp)
+    return FileArray(path, offset, (n, d), by_columns and min(n, d) > 1, dtype, stamp, reads)
 
 
-def mapped_array(X: np.memmap[Any, Any]) -> FileArray | None:
+def mapped_array(X: np.memmap[Any, Any], reads: FileReads) -> FileArray | None:
     """The file behind a memory map; None where X is a part of it with gaps, or a private copy."""
     base: Any = X
     while isinstance(base.base, np.memmap):
@@ -314,4 +317,4 @@ def mapped_array(X: np.memmap[Any, Any]) -> FileArray | None:
         return None
     offset = base.offset + X.ctypes.data - base.ctypes.data
     n, d = X.shape
-    return FileArray(str(path), offset, (n, d), by_columns, X.dtype, stamp_of(str(path)))
+    return FileArray(str(path), offset, (n, d), by_columns, X.dtype, stamp_of(str(path)), reads)

@@ -170,7 +170,7 @@ def with_target(X: Any, y: Any) -> tuple[Any, Any]:
         if is_elsewhere(X):
             make_design(X, check=False)  # a path that leads nowhere is told first
         raise TypeError(f"y is {y!r}, but X has no column names; give y as an array")
-    values = column(source, y)
+    values = column(source, y, options.reads)
     if values.dtype.kind in "mM":
         raise TypeError(f"column {y!r}, which is y, has dates or times; make numbers of them")
     design = X if is_design(X) else make_design(X, options=options)

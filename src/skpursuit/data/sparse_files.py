@@ -24,6 +24,7 @@ from skpursuit.data.array_source import float_dtype
 from skpursuit.data.file_source import is_folder_of, pieces
 from skpursuit.data.file_store import FileStore
 from skpursuit.data.options import Options
+from skpursuit.data.reads import FileReads
 from skpursuit.data.recipes import (
     FileArray,
     Recipe,
@@ -149,6 +150,7 @@ class PieceRecipe(SparseRecipe):
 
     path: str
     stamp: Stamp
+    reads: FileReads
 
     @property
     def file_bytes(self) -> int:  # type: ignore[override]
@@ -158,6 +160,7 @@ class PieceRecipe(SparseRecipe):
     def load(self, buffer: np.ndarray, stop: Callable[[], bool] = never) -> Tile:
         with naming(self.path):
             check_same(self.path, self.stamp, os.stat(self.path))
+        self.reads.add(self.stamp.size)
         return self.checked(loaded(self.path, stop, parts_of(buffer)), self.path)
 
     def file_of(self, row: int, column: int) -> str:
@@ -234,22 +237,22 @@ def store(X: Any, options: Options) -> TileStore:
     """X in one matrix where that fits in the limit, else tile by tile."""
     if options.chooses:
         raise ValueError("columns and exclude are not for sparse X on disk; write the columns that count")
-    recipes: list[Any] = three_files(X, options.limit.tile) if is_three_files(X) else npz_pieces(X)
+    recipes: list[Any] = three_files(X, options) if is_three_files(X) else npz_pieces(X, options.reads)
     stored = sum(recipe.stored for recipe in recipes)
     size = recipes[0].dtype.itemsize + 4
     if not options.limit.holds(2 * stored * size):  # columns of it need a second layout
         largest = 3 * size * max(recipe.stored for recipe in recipes)  # in hand, ahead, and its second layout
         options.limit.ask(max(0, largest - 3 * options.limit.tile), force=True)
-        return FileStore([[recipe] for recipe in recipes], options.limit, None, options.codes)
+        return FileStore([[recipe] for recipe in recipes], options)
     parts = [recipe.load(np.empty(0, np.uint8)).matrix for recipe in recipes]
     matrix = sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
     return TileStore(sparse_tiles(matrix))
 
 
-def three_files(folder: Any, tile_bytes: int) -> list[RowsRecipe]:
+def three_files(folder: Any, options: Options) -> list[RowsRecipe]:
     """Recipes of a CSR matrix in three files."""
     paths = [os.path.join(folder, name) for name in THREE]
-    data, indices, indptr = (npy_array(path, takes_lines=True) for path in paths)
+    data, indices, indptr = (npy_array(path, options.reads, takes_lines=True) for path in paths)
     pointers = np.asarray(read_line(indptr, 0, indptr.shape[0], never))
     if pointers.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
         raise FileError(folder, "indices and pointers must be whole numbers", "write the matrix again")
@@ -258,7 +261,7 @@ def three_files(folder: Any, tile_bytes: int) -> list[RowsRecipe]:
         problem = f"indptr.npy does not rise from 0 to at most {min(indices.shape[0], data.shape[0])}"
         raise FileError(folder, problem, "write the matrix again")
     n, d = len(pointers) - 1, columns_in(folder, indices)
-    size = data.dtype.itemsize + indices.dtype.itemsize
+    size, tile_bytes = data.dtype.itemsize + indices.dtype.itemsize, options.limit.tile
     targets = np.arange(1, max(1, count * size // tile_bytes) + 1) * (tile_bytes // size)
     inner = np.searchsorted(pointers, targets) // PIECE * PIECE
     edges = np.unique([0, *inner[inner < n], n]).tolist()
@@ -284,7 +287,7 @@ def columns_in(folder: Any, indices: FileArray) -> int:
     return most + 1
 
 
-def npz_pieces(X: Any) -> list[PieceRecipe]:
+def npz_pieces(X: Any, reads: FileReads) -> list[PieceRecipe]:
     """Recipes of `.npz` pieces, by the headers in them."""
     paths = pieces(X, ".npz")
     recipes: list[PieceRecipe] = []
@@ -306,5 +309,5 @@ def npz_pieces(X: Any) -> list[PieceRecipe]:
         if recipes and d != recipes[0].shape[1]:
             problem = f"it has {d} columns, and {recipes[0].path} has {recipes[0].shape[1]}"
             raise FileError(path, problem, "pieces need the same columns")
-        recipes.append(PieceRecipe((n, d), float_dtype(dtype), int(np.prod(shape)), path, stamp))
+        recipes.append(PieceRecipe((n, d), float_dtype(dtype), int(np.prod(shape)), path, stamp, reads))
     return recipes

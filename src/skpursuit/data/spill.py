@@ -5,28 +5,34 @@ together fit in the memory limit, plane by plane; the others are written to a fo
 and read again when they are used. A folder that the caller named, or one beside a checkpoint, gets all
 arrays, and a header with the identity of the source: the next design of the same files uses them. Every array
 has a checksum, compared when it is first read. A folder is written under another name and renamed when it is
-complete, so that there are whole codes in it or none, and old ones stay until then.
+complete, so that there are whole codes in it or none, and old ones stay until then. Whoever fails removes
+what it wrote; a process that was killed cannot, so the next fit that looks for codes there does, unless the
+folder is locked by a writer that is alive.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import weakref
 import zlib
+from contextlib import ExitStack, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpursuit._files import FileError, write_atomically
+from skpursuit._files import FileError, locked, write_atomically
 from skpursuit.data.memory import MemoryLimit
+from skpursuit.data.reads import CountedFile, FileReads
 
 FORMAT = 3
 HEADER = "header.json"
+UNFINISHED = re.compile(r"\.(panels|nearest|seed\d+)[a-z-]*\.[a-z0-9_]{8}")  # names that `mkdtemp` makes
 
 
 class StoredArray(NamedTuple):
@@ -42,18 +48,21 @@ class StoredArray(NamedTuple):
     def nbytes(self) -> int:
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
-    def read(self, check: bool) -> np.ndarray:
+    def read(self, check: bool, reads: FileReads) -> np.ndarray:
         """The array; ValueError where the file is not what was written."""
+        found = np.empty(self.shape, self.dtype)
+        out, done = found.reshape(-1).view(np.uint8).data, 0
         try:
-            count = int(np.prod(self.shape, dtype=np.int64))
-            found = np.fromfile(self.path, np.dtype(self.dtype), count, offset=self.offset)
+            with CountedFile(self.path, reads) as file:
+                while done < len(out) and (count := file.read_at(out[done:], self.offset + done)):
+                    done += count
         except OSError as error:
             raise damaged(self.path, error.strerror or "it cannot be read") from None
-        if len(found) < count:
+        if done < len(out):
             raise damaged(self.path, "it was cut short")
-        if check and zlib.crc32(found.data) != self.checksum:
+        if check and zlib.crc32(out) != self.checksum:
             raise damaged(self.path, "its checksum does not match")
-        return found.reshape(self.shape)
+        return found
 
 
 def damaged(path: str, problem: str) -> FileError:
@@ -75,20 +84,20 @@ class Spilled:
         if name not in stored:
             raise AttributeError(name)
         checked: set[str] = self.__dict__["checked"]
-        value = self.__dict__[name] = stored[name].read(name not in checked)
+        value = self.__dict__[name] = stored[name].read(name not in checked, self.__dict__["reads"])
         checked.add(name)
         return value
 
-    def release(self) -> int:
-        """Forget the arrays that are on disk, until they are used again; the bytes that were read of them."""
-        found = [self.__dict__.pop(name, None) for name in self.__dict__["stored_arrays"]]
-        return sum(array.nbytes for array in found if array is not None)
+    def release(self) -> None:
+        """Forget the arrays that are on disk, until they are used again."""
+        for name in self.__dict__["stored_arrays"]:
+            self.__dict__.pop(name, None)
 
 
-def spilled(kind: type, values: dict[str, Any], stored: dict[str, StoredArray]) -> Any:
+def spilled(kind: type, values: dict[str, Any], stored: dict[str, StoredArray], reads: FileReads) -> Any:
     """An object of a dataclass with these values, and with arrays that are on disk."""
     made: Any = object.__new__(type(kind.__name__, (Spilled, kind), {}))
-    made.__dict__.update(values, stored_arrays=stored, checked=set())
+    made.__dict__.update(values, stored_arrays=stored, checked=set(), reads=reads)
     return made
 
 
@@ -106,18 +115,27 @@ class Spill:
         Where they are to be found later; None: a temporary folder, if one is needed at all.
     may_write : bool
     limit : MemoryLimit
+    reads : FileReads
     """
 
     def __init__(
-        self, keep: Any, identity: str, tiles: int, folder: Path | None, may_write: bool, limit: MemoryLimit
+        self,
+        keep: Any,
+        identity: str,
+        tiles: int,
+        folder: Path | None,
+        may_write: bool,
+        limit: MemoryLimit,
+        reads: FileReads,
     ) -> None:
-        self.keep, self.tiles, self.limit, self.may_write = keep, tiles, limit, may_write
+        self.keep, self.limit, self.may_write, self.reads = keep, limit, may_write, reads
         self.header = {"format": FORMAT, "identity": identity, "keep": repr(keep), "tiles": tiles}
         self.home = None if folder is None else folder / keep.label
         self.held: dict[int, Any] = {}
         self.granted = 0
         self.in_memory: set[str] = set()
         self.making: Path | None = None
+        self.lock = ExitStack()  # of the folder that is being made
 
     # -- codes that are there ---------------------------------------------------------------------------
 
@@ -125,8 +143,10 @@ class Spill:
         """Use the codes in the folder, if they are those of this source."""
         if self.home is None:
             return False
+        remove_unfinished(self.home.parent)
         try:
-            header = json.loads((self.home / HEADER).read_bytes())
+            with CountedFile(str(self.home / HEADER), self.reads) as file:
+                header = json.loads(file.readall())
             if {name: header.get(name) for name in self.header} != self.header:
                 return False
             pieces = header["pieces"]
@@ -143,10 +163,10 @@ class Spill:
             arrays = {name: StoredArray(path, *rest) for name, rest in piece["arrays"].items()}
             arrays = {name: a._replace(shape=tuple(a.shape)) for name, a in arrays.items()}
             self._plan({name: array.nbytes for name, array in arrays.items()}, piece["share"])
-            kept = {name: array.read(True) for name, array in arrays.items() if name in self.in_memory}
+            kept = {name: arrays[name].read(True, self.reads) for name in arrays if name in self.in_memory}
             plain = {n: tuple(v) if isinstance(v, list) else v for n, v in piece["values"].items()}
             stored = {name: array for name, array in arrays.items() if name not in kept}
-            self.held[number] = spilled(self.keep.kind(), kept | plain, stored)
+            self.held[number] = spilled(self.keep.kind(), kept | plain, stored, self.reads)
         return True
 
     # -- codes that are made ----------------------------------------------------------------------------
@@ -168,7 +188,8 @@ class Spill:
         outside = arrays if self.home is not None else {name: arrays[name] for name in out}
         written = self._write(number, outside, values, share)
         stays = {name: value for name, value in vars(made).items() if name not in out}
-        self.held[number] = spilled(type(made), stays, {n: written[n] for n in out}) if out else made
+        away = {name: written[name] for name in out}
+        self.held[number] = spilled(type(made), stays, away, self.reads) if out else made
 
     def _plan(self, sizes: dict[str, int], share: float) -> None:
         """Decide by the first tile which arrays of all tiles stay in memory."""
@@ -210,9 +231,12 @@ class Spill:
             return made
         try:
             self.home.parent.mkdir(parents=True, exist_ok=True)
-            return Path(tempfile.mkdtemp(prefix=f".{self.home.name}.", dir=self.home.parent))
+            made = Path(tempfile.mkdtemp(prefix=f".{self.home.name}.", dir=self.home.parent))
         except OSError as error:
             raise unwritable(self.home.parent, error) from None
+        with suppress(OSError):  # some network drives have no locks; then nobody gets one
+            self.lock.enter_context(locked(made))
+        return made
 
     def finish(self) -> None:
         """Put a complete folder in its place."""
@@ -220,10 +244,14 @@ class Spill:
             return
         sum_ = zlib.crc32(json.dumps(self.pieces).encode())
         whole = self.header | {"pieces": self.pieces, "checksum": sum_}
-        write_atomically(self.making / HEADER, json.dumps(whole))
-        if self.home.exists():
-            shutil.rmtree(self.home)
-        os.replace(self.making, self.home)
+        try:
+            write_atomically(self.making / HEADER, json.dumps(whole))
+            if self.home.exists():
+                shutil.rmtree(self.home)
+            os.replace(self.making, self.home)
+        except OSError as error:
+            raise unwritable(self.home, error) from None
+        self.lock.close()
         for kept in self.held.values():
             stored = getattr(kept, "stored_arrays", {})
             for name, array in stored.items():
@@ -237,3 +265,12 @@ class Spill:
         if self.making is not None:
             shutil.rmtree(self.making, ignore_errors=True)
             self.making = None
+        self.lock.close()
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what writers of codes left in a folder when they were killed."""
+    with suppress(OSError):  # there may be no folder yet
+        for name in filter(UNFINISHED.fullmatch, os.listdir(folder)):
+            with suppress(OSError), locked(folder / name):
+                shutil.rmtree(folder / name)

@@ -26,7 +26,7 @@ from skpursuit.data.kept import Kept
 from skpursuit.data.memory import UNLIMITED
 from skpursuit.data.norms import add_in_order, make_norms
 from skpursuit.data.progress import Listener
-from skpursuit.data.reads import Reads
+from skpursuit.data.reads import FileReads, Reads
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import product_bound
@@ -89,6 +89,7 @@ class TileStore:
         self.dtype = np.result_type(*(tile.dtype for row in grid for tile in row))
         self.names: list[str] | None = None  # of the columns, where the source has them
         self.listener: Listener | None = None  # told how far long passes are
+        self.file_reads: tuple[FileReads, ...] = ()  # of X, and of codes on disk
         self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
         self.kept = self.new_kept()
         self.witnesses: list[Any] = []
@@ -269,6 +270,11 @@ class TileStore:
                 reads.prepare(*read)
 
     @property
+    def file_bytes(self) -> int:
+        """Bytes that were read from files so far: of X, and of codes on disk."""
+        return sum(reads.bytes for reads in self.file_reads)
+
+    @property
     def pass_seconds(self) -> float:
         """Seconds to bring all of X to the processor once, apart from work on it; 0 in memory."""
         return self.prices.byte * max(self.prices.column, self.prices.row)
@@ -315,6 +321,10 @@ class TileStore:
         tile = self.first
         short = self.shape[0] * 8 * SWEEP <= self.kept.columns.limit // 8
         return SWEEP if tile.can_encode and tile.fast_axis == 1 and short else 0
+
+    def cost_a_pass(self, cols: Indices) -> bool:
+        """Whether reading these columns from disk costs as much as a product with all of X."""
+        return False
 
     def keep_codes_beside(self, path: Any) -> None:
         """Have codes on disk found again by a run that goes on from this checkpoint."""

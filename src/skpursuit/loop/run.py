@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from skpursuit.data import Design, check_finite, expecting, make_design, with_target
+from skpursuit.data import Design, check_finite, expecting, is_design, make_design, with_target
 from skpursuit.data.progress import current, watching
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
@@ -105,6 +105,7 @@ def minimize(
         checkpoint = Checkpoint(checkpoint)
     if checkpoint is not None:
         files.check_place(Path(checkpoint.path))
+    known = is_design(X)
     X, y = with_target(X, y)
     design = make_design(X, check=False, options=expecting(y))
     design.store.listener = getattr(callback, "progress", None)
@@ -113,6 +114,7 @@ def minimize(
     with watching("minimize", verbose):
         run = make_run(design, y, solver, selector, loss, sample_weight, random_state)
         run.callback, run.time_limit = callback, time_limit
+        run.bytes_before = run.bytes_before if known else 0
         if checkpoint is not None:
             run.resume(checkpoint, seeded=isinstance(random_state, (int, np.integer)))
         run.go()
@@ -131,7 +133,7 @@ def make_run(
 ) -> Run:
     """A run that is checked and ready to go; parameters as in `minimize`."""
     solver, chosen, seed = as_solver(solver), as_selector(selector), seed_of(random_state)
-    base = design.for_run()
+    base, before = design.for_run(), design.store.file_bytes
     problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     expect = solver.expect(problem)
     if not base.store.in_memory:  # columns of the support, and residuals that are guessed
@@ -145,10 +147,10 @@ def make_run(
     units = choose_units(problem, solver)
     scaled = solver.scaled(units.x, units.y, problem.quadratic) if units else None
     if scaled is None:
-        return Run(problem, solver, chosen, bound, seed)
+        return Run(problem, solver, chosen, bound, seed, before)
     problem = units.problem(problem)
     bound = chosen.bind(problem.design, scaled.expect(problem))
-    return Run(problem, scaled, chosen, bound, seed, units)
+    return Run(problem, scaled, chosen, bound, seed, before, units)
 
 
 def seed_of(random_state: Any) -> int:
@@ -187,6 +189,7 @@ class Run:
     selector: Selector
     bound: Bound
     seed: int
+    bytes_before: int  # that were read from files before this run
     units: Units = field(default_factory=Units)
     callback: Callable[[Record], Any] | None = None
     time_limit: float | None = None
@@ -291,6 +294,7 @@ class Run:
             dropped=state.dropped,
             selector=self.bound.describe(),
             stored_bytes=problem.design.reads.stored_bytes,
+            file_bytes=problem.design.store.file_bytes - self.bytes_before,
         )
 
     def _not_above_start(self) -> State:

@@ -141,7 +141,13 @@ class Result:
         the same design is not read again, and not counted.
     stored_bytes : int
         Bytes of stored products that selection read instead of X: columns of X^T X, and products of codes
-        with columns. Vectors (y, residuals, norms, bounds) are in none of the counts.
+        with columns. Vectors (y, residuals, norms, bounds) are in none of these counts.
+    file_bytes : int
+        Bytes that this run read from the files of an X on disk, and of its codes that are there, as the
+        system counts them (`rchar` of /proc/self/io): headers, and columns that were read again, included;
+        memory-mapped rows of the fit and checkpoints are not. Where `minimize` was given a path, making
+        the design of it is included. The other counts are of entries that were used, whether they came from
+        a file or from memory, and not of what had to be read for them.
     history : list of Record
     dropped : ndarray of int
         Columns that were found to depend on the support, and were left out.
@@ -161,13 +167,15 @@ class Result:
     dropped: Indices
     selector: str
     stored_bytes: int = 0
+    file_bytes: int = 0
 
     def __repr__(self) -> str:
+        files = f"\n  files        read {self.file_bytes:,} bytes" if self.file_bytes else ""
         return (
             f"Result: {self.status.name}, {len(self.support)} columns after {self.n_iter} steps, "
             f"objective {self.objective:.6g}\n"
             f"  selector     {self.selector}\n"
             f"  selection    read {self.entries_read:,} entries, {self.bytes_read:,} bytes, "
             f"and {self.stored_bytes:,} bytes of stored products\n"
-            f"  preparation  read {self.prepared_bytes:,} bytes once"
+            f"  preparation  read {self.prepared_bytes:,} bytes once{files}"
         )

@@ -76,9 +76,14 @@ class Certified(Selector):
         return Bound(fitted, design, sums, speculation)
 
     def _fine(self, design: Design, expect: Expect) -> bool:
-        """Whether a second byte an entry will be needed."""
+        """Whether a second byte an entry will be needed.
+
+        On disk it costs little while the first is made, and a pass later, as do columns left in doubt.
+        """
+        (n, d), store = design.shape, design.store
+        tall = n > TALL or (not store.in_memory and n > TALL // 4 and store.has_room(2 * n * d))
         proof = not self.delta  # else intervals are narrow enough for one byte
-        return self.fine or (proof and (expect.asks_many or design.shape[0] > TALL or expect.steps >= LONG))
+        return self.fine or (proof and (expect.asks_many or tall or expect.steps >= LONG))
 
     @property
     def codes(self) -> CodeOrigin:
@@ -119,7 +124,12 @@ class Certified(Selector):
         elif alone and codes_pay(design, targets, expect.visits / 2):
             read = min(read, n * d * PRICES.ahead + expect.visits / 2 * d * targets * PRICES.axpy)
         build = PRICES.build + PRICES.fine * fine
-        return codes_seconds(design, expect.steps, build, read, there)
+        rounds = design.sweeps(expect.visits, design.store.limit.columns // (32 * n))
+        passes = max(0, 2 * rounds - 1)  # a sweep for guesses, and one for doubts
+        if not (fine or design.store.in_memory) and n > TALL // 4:
+            passes += expect.steps  # most columns are in doubt: each step is an exact product
+        doubts = passes * design.store.pass_seconds
+        return codes_seconds(design, expect.steps, build, read, there) + doubts
 
     def nbytes(self, design: Design) -> int:
         products = 0.5  # of codes, made ahead
@@ -134,6 +144,6 @@ def codes_seconds(design: Design, steps: int, build: float, read: float, there: 
     """Building codes where there are none yet, and `steps` selections that read them."""
     n, d = design.shape
     passes = 0.0 if there else 1.0  # over an X on disk
-    seconds = passes * n * d * build * NANO + (passes + design.columns_are_dear) * design.store.pass_seconds
+    seconds = passes * (n * d * build * NANO + design.store.pass_seconds)
     left = RECOMPUTED * n * PRICES.gather + PRICES.codes_step
     return seconds + steps * (read + left) * NANO

@@ -30,7 +30,9 @@ class Exact(Selector):
         return exact_answer(design, query)
 
     def price(self, design: Design, expect: Expect) -> float:
-        return expect.steps * product_seconds(design, expect.targets)
+        before = (not design.store.in_memory) + design.sweeps(expect.visits)  # norms, columns
+        seconds = before * design.store.pass_seconds
+        return seconds + expect.steps * product_seconds(design, expect.targets)
 
 
 def product_seconds(design: Design, residuals: int = 1) -> float:

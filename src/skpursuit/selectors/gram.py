@@ -86,7 +86,8 @@ class Gram(Selector):
         terms *= PRICES.gram_term + d * expect.targets * PRICES.axpy
         left = RECOMPUTED * n * PRICES.gather if design.dtype == np.float32 else 0.0
         steps = expect.steps * (terms + left + PRICES.gram_step) * NANO
-        before = (1 + design.columns_are_dear) * design.store.pass_seconds  # norms, columns
+        width = GRAM_WIDTH * -(-expect.visits // GRAM_USED)
+        before = (1 + design.sweeps(width)) * design.store.pass_seconds  # norms, columns
         return before + blocks + product_seconds(design, expect.targets) + steps
 
     def nbytes(self, design: Design) -> int:

@@ -47,10 +47,11 @@ def exact_answer(design: Design, query: Query) -> Selection:
 
 
 class CodeOrigin(NamedTuple):
-    """The codes that an estimate came from: their seed, and whether their second bytes are made already."""
+    """The codes that an estimate came from: whether their second bytes are made, or used, and their seed."""
 
     fine: bool = False
     seed: int | None = None
+    refined: bool = False
 
 
 class Close(NamedTuple):
@@ -72,7 +73,8 @@ def settle(
     """The exact top k from an estimate of X^T r, for all columns or for those in `cols`, ascending.
 
     Columns that the bounds leave in doubt are computed by the design's fixed-order product. Where the
-    estimate came from `codes`, whose bounds are wide, there are ways to doubt fewer of them first.
+    estimate came from `codes`, whose bounds are wide, there are ways to doubt fewer of them first; and where
+    those that are left would cost a pass over X on disk, the pass is an exact product.
     """
     scores = query.scores(estimate.value) if cols is None else query.score.of(estimate.value)
 
@@ -98,7 +100,9 @@ def settle(
             answer = Selection(names, values, "exact")
         else:
             close = Close(left if cols is None else cols[left], scores[left], margin[left], g[left])
-            if codes is None or len(left) <= query.k:
+            if codes is not None and codes.refined >= codes.fine and design.cost_a_pass(close.names):
+                answer = exact_answer(design, query)
+            elif codes is None or codes.refined or len(left) <= query.k:
                 answer = _computed(design, query, close, likely=likely)
             else:
                 answer = _narrowed(design, query, close, codes, likely)
@@ -122,11 +126,13 @@ def _narrowed(
     """The exact top k of candidates that codes leave; a second byte narrows many of them down.
 
     The best guesses, computed exactly, have no interval any more and rule out most of the others. Those with
-    the same estimate stay: they may be copies, and the lowest of copies wins.
+    the same estimate stay: they may be copies, and the lowest of copies wins. Where columns are so many that
+    they cost a pass over X on disk, the second byte comes first.
     """
     few = max(FEW if codes.fine else MANY, query.k)
+    few = 0 if design.cost_a_pass(close.names) else few
     guesses, guessed = NO_COLUMNS, close.g[:0]
-    if query.k == 1 or (query.ordered and len(close.names) <= few):
+    if few and (query.k == 1 or (query.ordered and len(close.names) <= few)):
         guesses = top(close.scores, query.k)
         names = close.names[guesses]
         guessed = design.dots(names, query.r, likely)
@@ -140,7 +146,7 @@ def _narrowed(
         guesses = np.cumsum(stay)[guesses] - 1
     if len(close.names) > few:
         refined = Estimate(*design.codes(fine=True).refine(query.r, close.names))
-        return settle(design, query, refined, close.names)
+        return settle(design, query, refined, close.names, codes._replace(fine=True, refined=True))
     return _computed(design, query, close, guesses, guessed, likely)
 
 
