@@ -190,6 +190,7 @@ UNKNOWN_VALUES = {
     "--format",
     "--encoding",
     "--memory-limit",
+    "--drop",
 }
 
 
