@@ -111,7 +111,7 @@ def run(path: Path, selector: str, limit: str, noise: bool, k: int) -> dict:
         result = minimize(design, y, OMP(n_nonzero_coefs=k), selector)
     seconds = time.perf_counter() - began
     peak.ended.set()
-    size, loaded = os.path.getsize(path), design.store.loaded_bytes
+    size, loaded = os.path.getsize(path), design.store.file_reads[0].bytes
     told = status("rchar", "/proc/self/io", 1) - read
     return {
         "file": path.name,
@@ -123,7 +123,7 @@ def run(path: Path, selector: str, limit: str, noise: bool, k: int) -> dict:
         "encode_gb_s": round(size / encoded / 1e9, 2) if encoded else None,
         "reads": round(loaded / size, 3),
         "rchar": round(told / size, 3),
-        "codes_read": round(design.store.code_bytes / size, 3),
+        "codes_read": round(design.store.file_reads[1].bytes / size, 3),
         "peak_mb": peak.most // 10**6,
         "limit_mb": as_bytes("limit", limit) // 10**6,
         "atoms": hashlib.sha256(result.support.tobytes()).hexdigest()[:8],

@@ -67,7 +67,7 @@ def main() -> None:
     design = as_design(given.folder, memory_limit=given.memory_limit)
     ours = minimize(design, y, solver, loss="logistic")
     peak.ended.set()
-    seconds, loaded = time.perf_counter() - began, design.store.loaded_bytes
+    seconds, loaded = time.perf_counter() - began, design.store.file_reads[0].bytes
     size = sum(path.stat().st_size for path in given.folder.glob("*.npz"))
     print(f"on disk: {seconds:.1f} s, {size / 1e6:.0f} MB read {loaded / size:.1f} times, {ours.selector}")
     print(f"memory: {peak.most / 1e6:.0f} MB, limit {given.memory_limit}")

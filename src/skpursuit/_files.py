@@ -13,6 +13,7 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -76,12 +77,18 @@ def prepared(path: str | os.PathLike[str], content: str | bytes) -> Iterator[Cal
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove what writers of this file left beside it when they were killed."""
+    """Remove what writers of this file or folder left beside it when they were killed."""
     with contextlib.suppress(OSError):  # a folder that cannot be listed: writing to it will tell
         ours = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{16}\.tmp")
         for name in filter(ours.fullmatch, os.listdir(target.parent)):
             with contextlib.suppress(OSError), locked(target.parent / name):
-                os.unlink(target.parent / name)
+                left = target.parent / name
+                shutil.rmtree(left) if left.is_dir() else os.unlink(left)
+
+
+def beside(target: Path) -> Path:
+    """A new name for what is written before it is renamed to the target."""
+    return target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
 
 
 @contextlib.contextmanager
@@ -103,7 +110,7 @@ def _temporary(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
     """A new, locked file beside the target, which is gone in the end unless it was renamed."""
     mode = 0o600 if target.exists() else 0o666
     while True:
-        path = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
+        path = beside(target)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         file = os.fdopen(os.open(path, flags, mode), "wb")
         if fcntl is not None:

@@ -207,4 +207,4 @@ def test_a_run_goes_on_without_encoding_again(tmp_path):
     design = as_design(path, memory_limit=LIMIT)
     ours = minimize(design, y, *given, random_state=0, checkpoint=tmp_path / "run")
     np.testing.assert_array_equal(ours.coef, whole.coef)
-    assert design.store.loaded_bytes < 0.2 * X.nbytes  # columns of the support alone
+    assert design.store.file_reads[0].bytes < 0.2 * X.nbytes  # columns of the support alone

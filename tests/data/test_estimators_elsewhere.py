@@ -161,7 +161,7 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_before_any_work(tmp_path
     def refused(path, told):
         with pytest.raises(ValueError, match=told):
             minimize(design, X[:, 0], OMP(n_nonzero_coefs=2), "certified", checkpoint=path)
-        assert design.store.loaded_bytes == 0
+        assert design.store.file_reads[0].bytes == 0
         assert not (tmp_path / f"{path.name}.codes").exists()
 
     refused(folder, "folder is a folder; name a file in it")

@@ -310,7 +310,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, how):
 def test_contract_over_tiles_of_files(tmp_path):
     X, _ = problem(600, 40)
     for order in "CF":
-        design = on_disk(np.asarray(X, order=order), tmp_path / f"{order}.npy")
+        design = on_disk(np.asarray(X, order=order), tmp_path / f"{order}.npy", 2**14)
         assert len(design.store.places) > 3
         r = np.random.default_rng(1).standard_normal((600, 2))
         np.testing.assert_allclose(design.product(r), X.T @ r)
@@ -390,11 +390,11 @@ def test_codes_in_a_folder_serve_the_next_design(tmp_path):
     path, folder = save(tmp_path / "x", X), tmp_path / "codes"
     first = spilling(path, codes=folder)
     true = fit(first, y)
-    assert first.store.loaded_bytes > X.nbytes
+    assert first.store.file_reads[0].bytes > X.nbytes
     again = spilling(path, codes=folder)
     ours = fit(again, y)
     np.testing.assert_array_equal(ours.coef, true.coef)
-    saved = first.store.loaded_bytes - again.store.loaded_bytes
+    saved = first.store.file_reads[0].bytes - again.store.file_reads[0].bytes
     assert saved >= X.nbytes
     assert saved % X.nbytes == 0
 
@@ -402,7 +402,7 @@ def test_codes_in_a_folder_serve_the_next_design(tmp_path):
     np.save(path, X)
     changed = spilling(path, codes=folder)
     fit(changed, y)
-    assert changed.store.loaded_bytes > X.nbytes
+    assert changed.store.file_reads[0].bytes > X.nbytes
 
 
 def test_damaged_codes_are_named_and_others_stay(tmp_path):
@@ -468,7 +468,10 @@ def test_codes_that_cannot_be_put_in_place_leave_nothing(tmp_path, monkeypatch, 
 def test_codes_of_a_process_that_was_killed_are_removed_and_those_of_a_living_one_stay(tmp_path):
     X, y = big_problem()
     path, folder = save(tmp_path / "x", X), tmp_path / "codes"
-    killed, alive, foreign = (folder / name for name in (".panels.lo0_abcd", ".panels-fine.x1y2z3_4", ".git"))
+    killed, alive, foreign = (
+        folder / f".{name}"
+        for name in ("panels-fine.0123456789abcdef.tmp", "panels-fine.fedcba9876543210.tmp", "git")
+    )
     for each in (killed, alive, foreign):
         each.mkdir(parents=True)
         (each / "0.codes").write_bytes(b"1")
@@ -517,7 +520,7 @@ def test_a_run_goes_on_from_its_checkpoint_with_its_codes(tmp_path):
     ours = fit(design, y, checkpoint=tmp_path / "run")
     np.testing.assert_array_equal(ours.support, true.support)
     assert ours.n_iter == 15
-    assert design.store.loaded_bytes < 2.5 * X.nbytes
+    assert design.store.file_reads[0].bytes < 2.5 * X.nbytes
     assert not [record for record in ours.history if record.certificate != "exact"]
 
 
@@ -528,7 +531,7 @@ def test_steps_in_the_noise_read_x_three_times(tmp_path):
     ours = minimize(design, y, OMP(n_nonzero_coefs=20), Certified(fine=True))
     true = minimize(X, y, OMP(n_nonzero_coefs=20), "exact")
     np.testing.assert_array_equal(ours.support, true.support)
-    assert design.store.loaded_bytes <= 3.1 * X.nbytes
+    assert design.store.file_reads[0].bytes <= 3.1 * X.nbytes
 
 
 @pytest.mark.parametrize("selector", ["greedy", "uniform", "importance", "reject"])
@@ -570,4 +573,4 @@ def test_columns_of_zeros_cost_one_pass_together(tmp_path):
     X[:, ::3] = 0.0
     design = as_design(save(tmp_path / "x", X), memory_limit="1MiB", check=False)
     np.testing.assert_array_equal(design.norms(0), as_design(X).norms(0))
-    assert design.store.loaded_bytes <= 3 * X.nbytes
+    assert design.store.file_reads[0].bytes <= 3 * X.nbytes

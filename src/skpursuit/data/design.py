@@ -462,16 +462,6 @@ class Design:
         """Whether one column costs a pass over X, so that it should be gathered with likely ones."""
         return self.store.columns_are_dear
 
-    def cost_a_pass(self, cols: Indices) -> bool:
-        """Whether reading these columns of an X on disk costs as much as a product with all of it."""
-        return self.store.cost_a_pass(self._real(cols))
-
-    def sweeps(self, visits: int, width: int | None = None) -> int:
-        """Passes that gather so many columns, a panel or `width` at a time, where one costs a pass."""
-        if not self.columns_are_dear:
-            return 0
-        return -(-visits // max(1, self.store.panel() if width is None else width))
-
     def codes(self, seed: int | None = None, fine: bool = False, steps: bool = False) -> Codes:
         """X in one or two bytes an entry, behind the same view. Kept; see `codes.py`.
 

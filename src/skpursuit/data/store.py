@@ -77,6 +77,7 @@ class TileStore:
     limit = UNLIMITED  # of what is kept of an X that is not in memory
     prices = Prices()
     columns_are_dear = False  # whether one column costs a pass over X
+    on_disk = False  # whether X is read from files, tile by tile
     in_memory = True  # whether tiles are at hand, so that layouts of them can be kept
     keeps_tiles = False  # whether workers keep all tiles in memory
 
@@ -322,9 +323,9 @@ class TileStore:
         short = self.shape[0] * 8 * SWEEP <= self.kept.columns.limit // 8
         return SWEEP if tile.can_encode and tile.fast_axis == 1 and short else 0
 
-    def cost_a_pass(self, cols: Indices) -> bool:
-        """Whether reading these columns from disk costs as much as a product with all of X."""
-        return False
+    def sweep_seconds(self, visits: int) -> float:
+        """Seconds to gather so many columns where one costs a pass, a panel of them at a time."""
+        return -(-visits // max(1, self.panel())) * self.pass_seconds if self.columns_are_dear else 0.0
 
     def keep_codes_beside(self, path: Any) -> None:
         """Have codes on disk found again by a run that goes on from this checkpoint."""

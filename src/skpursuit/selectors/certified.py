@@ -76,12 +76,9 @@ class Certified(Selector):
         return Bound(fitted, design, sums, speculation)
 
     def _fine(self, design: Design, expect: Expect) -> bool:
-        """Whether a second byte an entry will be needed.
-
-        On disk it costs little while the first is made, and a pass later, as do columns left in doubt.
-        """
+        """Whether a second byte an entry will be needed; on disk a pass makes it later."""
         (n, d), store = design.shape, design.store
-        tall = n > TALL or (not store.in_memory and n > TALL // 4 and store.has_room(2 * n * d))
+        tall = n > TALL or (store.on_disk and n > TALL // 4 and store.has_room(2 * n * d))
         proof = not self.delta  # else intervals are narrow enough for one byte
         return self.fine or (proof and (expect.asks_many or tall or expect.steps >= LONG))
 
@@ -124,12 +121,9 @@ class Certified(Selector):
         elif alone and codes_pay(design, targets, expect.visits / 2):
             read = min(read, n * d * PRICES.ahead + expect.visits / 2 * d * targets * PRICES.axpy)
         build = PRICES.build + PRICES.fine * fine
-        rounds = design.sweeps(expect.visits, design.store.limit.columns // (32 * n))
-        passes = max(0, 2 * rounds - 1)  # a sweep for guesses, and one for doubts
-        if not (fine or design.store.in_memory) and n > TALL // 4:
-            passes += expect.steps  # most columns are in doubt: each step is an exact product
-        doubts = passes * design.store.pass_seconds
-        return codes_seconds(design, expect.steps, build, read, there) + doubts
+        if design.store.on_disk and not fine and n > TALL // 4:  # many columns in doubt, which cost a pass
+            read += design.store.pass_seconds / NANO
+        return codes_seconds(design, expect, build, read, there)
 
     def nbytes(self, design: Design) -> int:
         products = 0.5  # of codes, made ahead
@@ -140,10 +134,13 @@ class Certified(Selector):
         return repr(replace(self, events=None, fine=False))
 
 
-def codes_seconds(design: Design, steps: int, build: float, read: float, there: bool) -> float:
-    """Building codes where there are none yet, and `steps` selections that read them."""
+def codes_seconds(design: Design, expect: Expect, build: float, read: float, there: bool) -> float:
+    """Building codes where there are none yet, selections that read them, and sweeps to gather columns."""
     n, d = design.shape
     passes = 0.0 if there else 1.0  # over an X on disk
     seconds = passes * (n * d * build * NANO + design.store.pass_seconds)
+    # One sweep for a single path; more paths have one for guesses and one for doubts, of fewer columns.
+    once = design.store.sweep_seconds(1)
+    sweeps = max(once, 3 * design.store.sweep_seconds(expect.visits) - 2 * once)
     left = RECOMPUTED * n * PRICES.gather + PRICES.codes_step
-    return seconds + steps * (read + left) * NANO
+    return seconds + sweeps + expect.steps * (read + left) * NANO

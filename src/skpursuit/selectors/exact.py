@@ -30,9 +30,8 @@ class Exact(Selector):
         return exact_answer(design, query)
 
     def price(self, design: Design, expect: Expect) -> float:
-        before = (not design.store.in_memory) + design.sweeps(expect.visits)  # norms, columns
-        seconds = before * design.store.pass_seconds
-        return seconds + expect.steps * product_seconds(design, expect.targets)
+        before = design.store.pass_seconds + design.store.sweep_seconds(expect.visits)  # norms, columns
+        return before + expect.steps * product_seconds(design, expect.targets)
 
 
 def product_seconds(design: Design, residuals: int = 1) -> float:

@@ -87,7 +87,7 @@ class Gram(Selector):
         left = RECOMPUTED * n * PRICES.gather if design.dtype == np.float32 else 0.0
         steps = expect.steps * (terms + left + PRICES.gram_step) * NANO
         width = GRAM_WIDTH * -(-expect.visits // GRAM_USED)
-        before = (1 + design.sweeps(width)) * design.store.pass_seconds  # norms, columns
+        before = design.store.pass_seconds + design.store.sweep_seconds(width)  # norms, columns
         return before + blocks + product_seconds(design, expect.targets) + steps
 
     def nbytes(self, design: Design) -> int:

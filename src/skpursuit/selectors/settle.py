@@ -100,7 +100,7 @@ def settle(
             answer = Selection(names, values, "exact")
         else:
             close = Close(left if cols is None else cols[left], scores[left], margin[left], g[left])
-            if codes is not None and codes.refined >= codes.fine and design.cost_a_pass(close.names):
+            if codes is not None and codes.refined >= codes.fine and cost_a_pass(design, close.names):
                 answer = exact_answer(design, query)
             elif codes is None or codes.refined or len(left) <= query.k:
                 answer = _computed(design, query, close, likely=likely)
@@ -109,6 +109,14 @@ def settle(
     if design.columns_are_dear and query.k == 1:  # the winner will be asked for
         design.columns(answer.columns, likely=likely)
     return answer
+
+
+def cost_a_pass(design: Design, cols: Indices) -> bool:
+    """Whether reading these columns from disk costs as much as a product with all of X."""
+    if not design.store.on_disk:
+        return False
+    missing = sum(j not in design.store.kept.columns.held for j in cols.tolist())
+    return missing > (design.store.panel() if design.columns_are_dear else design.shape[1] // 4)
 
 
 def _in_order(scores: Floats, margin: Floats, left: Indices) -> bool:
@@ -130,7 +138,7 @@ def _narrowed(
     they cost a pass over X on disk, the second byte comes first.
     """
     few = max(FEW if codes.fine else MANY, query.k)
-    few = 0 if design.cost_a_pass(close.names) else few
+    few = 0 if cost_a_pass(design, close.names) else few
     guesses, guessed = NO_COLUMNS, close.g[:0]
     if few and (query.k == 1 or (query.ordered and len(close.names) <= few)):
         guesses = top(close.scores, query.k)

@@ -111,9 +111,7 @@ class Sketch(Selector):
         if not design.has_codes:
             return inf
         read = expect.targets * design.shape[0] * design.shape[1] * PRICES.codes / SERVES
-        there, sweeps = None in design.store.kept.codes, design.sweeps(expect.visits)
-        seconds = codes_seconds(design, expect.steps, PRICES.build, read, there)
-        return seconds + sweeps * design.store.pass_seconds
+        return codes_seconds(design, expect, PRICES.build, read, None in design.store.kept.codes)
 
     def nbytes(self, design: Design) -> int:
         return design.shape[0] * design.shape[1] if design.has_codes else 0
