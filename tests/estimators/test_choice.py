@@ -1,5 +1,6 @@
 """The contest behind `solver="auto"`: its parts against plain references, and what it chooses."""
 
+import tracemalloc
 import warnings
 from types import SimpleNamespace
 
@@ -37,12 +38,14 @@ def scaled(X, y, fit_intercept=True):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array])
-def test_gram_matrices_and_gram_columns_agree_with_sums_over_rows(form, weighted, fit_intercept):
+def test_gram_matrices_and_gram_columns_agree_with_sums_over_rows(form, weighted, fit_intercept, monkeypatch):
     X, y = problem(targets=2)
     weights = np.random.default_rng(1).random(60) + 0.5 if weighted else None
     folds = Folds.of(list(KFold(3, shuffle=True, random_state=0).split(X)), 60, weights)
     data = scaled(form(X), y, fit_intercept)
-    both = squared_folds.GramFolds(data, folds), squared_folds.ColumnFolds(data, folds)
+    kinds = [squared_folds.GramFolds(data, folds), squared_folds.ColumnFolds(data, folds)]
+    monkeypatch.setattr(squared_folds, "FEW_ROWS", 1)
+    kinds.append(squared_folds.ColumnFolds(data, folds))  # keeps Gram columns of all folds
     support, coef = np.array([[0, 3], [2, 1], [4, 5]]), np.random.default_rng(2).standard_normal((3, 2, 2))
     Z = X / 2.0
     for f, (train, test) in enumerate(zip(folds.train, folds.test)):
@@ -50,7 +53,7 @@ def test_gram_matrices_and_gram_columns_agree_with_sums_over_rows(form, weighted
         Zc = Z - used * np.average(Z, axis=0, weights=train)
         yc = y - used * np.average(y, axis=0, weights=train)
         left = yc - Zc[:, support[f]] @ coef[f]
-        for kind in both:
+        for kind in kinds:
             np.testing.assert_allclose(
                 kind.columns(support[:, 0])[f], (Zc * train[:, None]).T @ Zc[:, support[f, 0]]
             )
@@ -60,9 +63,31 @@ def test_gram_matrices_and_gram_columns_agree_with_sums_over_rows(form, weighted
                 kind.gradient(support, coef)[f], (Zc * train[:, None]).T @ left, atol=1e-9
             )
             np.testing.assert_allclose(kind.errors(support, coef)[f], test @ (left**2).sum(axis=1))
-    rows = [kind.row_losses(support, coef) for kind in both]
-    np.testing.assert_allclose(*rows)
-    assert rows[0] @ folds.judged == pytest.approx(both[0].errors(support, coef).sum())
+    rows = [kind.row_losses(support, coef) for kind in kinds]
+    np.testing.assert_allclose(rows, rows[:1] * 3)
+    assert rows[0] @ folds.judged == pytest.approx(kinds[0].errors(support, coef).sum())
+
+
+def test_columns_in_blocks_have_the_same_contest(monkeypatch):
+    X, y, _ = datasets.make_sparse_signal(40, 700, 3, snr=1.0, random_state=3)
+    whole = PursuitRegressorCV(null_guard=None).fit(X, y)
+    monkeypatch.setattr(squared_folds, "BLOCK_ENTRIES", 2000)
+    blocks = PursuitRegressorCV(null_guard=None).fit(X, y)
+    np.testing.assert_allclose(blocks.cv_losses_["loss"], whole.cv_losses_["loss"], rtol=1e-9)
+    np.testing.assert_allclose(blocks.coef_, whole.coef_, atol=1e-9)
+
+
+def test_a_very_wide_X_is_searched_with_few_tables_of_its_width():
+    """Fresh memory cost most of the time: there were 78 such tables."""
+    X, y, _ = datasets.make_sparse_signal(10, 60_000, 2, random_state=0)
+    PursuitRegressorCV().fit(X[:, :100], y)
+    tracemalloc.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        PursuitRegressorCV().fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 25 * 10 * 8 * X.shape[1]  # of 10 folds
 
 
 @pytest.mark.parametrize("ridge", [1e-4, 0.3])

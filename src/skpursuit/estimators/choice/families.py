@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from skpursuit.estimators.choice.squared_folds import SquaredFolds
+from skpursuit.estimators.choice.squared_folds import SquaredFolds, column_blocks
 from skpursuit.numerics.arrays import Floats, Indices
 
 Models = Iterator[tuple[int, Indices, Floats]]
@@ -49,20 +49,24 @@ def boost(folds: SquaredFolds, most: int) -> Models:
     n_folds, d, targets = folds.shape
     lines = np.arange(n_folds)
     g, coef = folds.xy.copy(), np.zeros((n_folds, d, targets))
-    least = 1e-6 * row_norms(g).max(axis=1)
+    sizes = row_norms(g)
+    least = 1e-6 * sizes.max(axis=1)
     records = set(np.round(np.geomspace(1, MOST_STEPS, 40)).astype(int).tolist())
     for step in range(1, MOST_STEPS + 1):
-        sizes = row_norms(g)
         atoms = sizes.argmax(axis=1)
+        ended = bool((sizes[lines, atoms] <= least).all())
         move = STEP * g[lines, atoms] / folds.squares[lines, atoms, None]
         coef[lines, atoms] += move
-        g -= folds.columns(atoms, sizes)[:, :, None] * move[:, None, :]
+        gram = folds.columns(atoms, sizes)
+        for some in column_blocks(n_folds, d):
+            g[:, some] -= gram[:, some, None] * move[:, None, :]
+            sizes[:, some] = row_norms(g[:, some])
         if step in records:
             support = padded_support(coef)
             if support.shape[1] > most:
                 return
             yield step, support, coef[lines[:, None], support]
-            if (sizes[lines, atoms] <= least).all():
+            if ended:
                 return
 
 
@@ -73,9 +77,10 @@ def row_norms(g: Floats) -> Floats:
 
 def padded_support(coef: Floats) -> Indices:
     """Columns of each fold with coefficients; shorter lists go on with columns that have none."""
-    taken = coef.any(axis=2)
-    most = max(1, int(taken.sum(axis=1).max()))
-    return np.argsort(~taken, axis=1, kind="stable")[:, :most]
+    taken = [np.flatnonzero(line.any(axis=1)) for line in coef]
+    most = max(1, *map(len, taken))
+    first = np.arange(min(2 * most, coef.shape[1]))
+    return np.array([np.append(some, np.setdiff1d(first, some))[:most] for some in taken])
 
 
 def greedy(
@@ -90,10 +95,12 @@ def greedy(
     penalty = folds.weight[:, None] * ridge
     left = _Left(folds, penalty)
     support, g = np.empty((n_folds, 0), dtype=np.intp), folds.xy
+    score = np.empty_like(folds.squares)
     for size in sizes:
-        score = row_norms(g)
-        if normalised and size <= SINGLE:
-            score = score / left.norms()
+        for some in column_blocks(*score.shape):
+            score[:, some] = row_norms(g[:, some])
+            if normalised and size <= SINGLE:
+                score[:, some] /= left.norms(some)
         score[lines, support] = -1.0
         new = np.array([best_columns(line, size - support.shape[1]) for line in score])
         support = np.hstack([support, new])
@@ -132,20 +139,26 @@ class _Left:
         self.floor = LEAST_LEFT * folds.squares
         self.rows: list[Floats] = []
 
-    def norms(self) -> Floats:
-        return np.sqrt(np.maximum(self.squares, self.floor))
+    def norms(self, some: slice) -> Floats:
+        return np.sqrt(np.maximum(self.squares[:, some], self.floor[:, some]))
 
     def take(self, atoms: Indices) -> None:
         lines = np.arange(len(atoms))
         row = self.folds.columns(atoms)
         row[lines, atoms] += self.penalty[:, 0]
-        for earlier in self.rows:
-            row -= earlier * earlier[lines, atoms][:, None]
+        own = [earlier[lines, atoms] for earlier in self.rows]
+        pivot = row[lines, atoms] - sum(entry**2 for entry in own)
         least = 1e-9 * np.maximum(self.folds.squares[lines, atoms], self.folds.weight)
-        row /= np.sqrt(np.maximum(row[lines, atoms], least))[:, None]
-        most = self.norms()  # of a column, what is left of it: rounding may say more
-        self.rows.append(np.clip(row, -most, most, out=row))
-        self.squares -= row**2
+        pivot = np.sqrt(np.maximum(pivot, least))[:, None]
+        for some in column_blocks(*row.shape):
+            part = row[:, some]
+            for earlier, entry in zip(self.rows, own):
+                part -= earlier[:, some] * entry[:, None]
+            part /= pivot
+            most = self.norms(some)  # of a column, what is left of it: rounding may say more
+            np.clip(part, -most, most, out=part)
+            self.squares[:, some] -= part**2
+        self.rows.append(row)
 
 
 def relaxed(folds: SquaredFolds, model: tuple[Indices, Floats]) -> tuple[Indices, Floats]:
@@ -186,61 +199,67 @@ class _Swaps:
 
     def add(self, size: int) -> None:
         """Add a column to every fold, then exchange while the objective falls."""
-        score = (self.g**2).sum(axis=2) / np.maximum(self.left, self.floor)
+        score = np.empty_like(self.left)
+        for some in column_blocks(*score.shape):
+            left = np.maximum(self.left[:, some], self.floor[:, some])
+            np.divide((self.g[:, some] ** 2).sum(axis=2), left, out=score[:, some])
         score[self.taken] = -1.0
         active = np.arange(len(score))
         self._put(active, np.full(len(active), size - 1), score.argmax(axis=1))
-        for _ in range(EXCHANGES):
-            inverse, products = self._solve(active, size)
-            if size == 1:
-                return
-            active, places, atoms = self._exchanges(active, size, inverse, products)
+        for left in reversed(range(EXCHANGES + 1)):
+            active, places, atoms = self._solve(active, size, exchange=size > 1 and left > 0)
             if len(active) == 0:
                 return
             self.taken[active, self.support[active, places]] = False
             self._put(active, places, atoms)
-        self._solve(active, size)
 
     def _put(self, active: Indices, places: Indices, atoms: Indices) -> None:
         every = self.support[:, 0].copy()
         every[active] = atoms
         self.support[active, places] = atoms
-        self.rows[active, places] = self.folds.columns(every)[active]
+        gram = self.folds.columns(every)
+        for f, place in zip(active, places):
+            self.rows[f, place] = gram[f]
         self.taken[active, atoms] = True
 
-    def _solve(self, active: Indices, size: int) -> tuple[Floats, Floats]:
-        """Fit the folds again; returns A = (G_SS + n ridge)^-1 and A G_S."""
-        folds, rows = self.folds, self.rows[active, :size]
-        support = self.support[active, :size]
-        matrix = np.take_along_axis(rows, support[:, None, :], axis=2)
-        inverse = np.linalg.inv(solvable(matrix, folds.weight[active], self.penalty[active, None]))
-        coef = inverse @ folds.xy[active[:, None], support]
-        products = inverse @ rows
-        self.coef[active, :size] = coef
-        self.g[active] = folds.xy[active] - rows.transpose(0, 2, 1) @ coef
-        inside = np.einsum("fkd,fkd->fd", rows, products)
-        self.left[active] = folds.squares[active] + self.penalty[active, None] - inside
-        return inverse, products
+    def _solve(self, active: Indices, size: int, exchange: bool) -> tuple[Indices, Indices, Indices]:
+        """Fit the folds again, with A = (G_SS + n ridge)^-1; then look for the best exchange of each.
 
-    def _exchanges(
-        self, active: Indices, size: int, inverse: Floats, products: Floats
-    ) -> tuple[Indices, Indices, Indices]:
-        """Folds that gain by an exchange, the place in the support that gives way, and the new column."""
+        Returns folds that gain by one, the place in the support that gives way, and the new column.
+        """
+        folds, support = self.folds, self.support[active, :size]
+        matrix = self.rows[active[:, None, None], np.arange(size)[:, None], support[:, None, :]]
+        inverse = np.linalg.inv(solvable(matrix, folds.weight[active], self.penalty[active, None]))
+        coef = self.coef[active, :size] = inverse @ folds.xy[active[:, None], support]
         pivots = np.diagonal(inverse, axis1=1, axis2=2)
-        coef = self.coef[active, :size]
         loss = (coef**2).sum(axis=2) / pivots
+        best, atoms = np.full(loss.shape, -1.0), np.zeros(loss.shape, dtype=np.intp)
+        for some in column_blocks(loss.size, folds.shape[1]):
+            rows = self.rows[active, :size, some]
+            products = inverse @ rows
+            self.g[active, some] = folds.xy[active, some] - rows.transpose(0, 2, 1) @ coef
+            inside = np.einsum("fkd,fkd->fd", rows, products)
+            self.left[active, some] = folds.squares[active, some] + self.penalty[active, None] - inside
+            if exchange:
+                gain = self._gains(active, some, products, coef, pivots) - loss[:, :, None]
+                gain.transpose(0, 2, 1)[self.taken[active, some]] = -1.0
+                here = gain.argmax(axis=2)
+                found = np.take_along_axis(gain, here[:, :, None], axis=2)[:, :, 0]
+                better = found > best
+                best[better], atoms[better] = found[better], some.start + here[better]
+        places, lines = best.argmax(axis=1), np.arange(len(active))
+        gains = best[lines, places] > self.worth[active]
+        return active[gains], places[gains], atoms[lines, places][gains]
+
+    def _gains(self, active: Indices, some: slice, products: Floats, coef: Floats, pivots: Floats) -> Floats:
+        """What some columns would gain in each place of the support, once the column there is gone."""
         gain = np.zeros_like(products)
         for t in range(coef.shape[2]):
             part = products * (coef[:, :, t] / pivots)[:, :, None]
-            part += self.g[active, None, :, t]
+            part += self.g[active, None, some, t]
             gain += np.square(part, out=part)
         left = np.square(products)
         left /= pivots[:, :, None]
-        left += self.left[active, None]
-        gain /= np.maximum(left, self.floor[active, None], out=left)
-        gain -= loss[:, :, None]
-        gain.transpose(0, 2, 1)[self.taken[active]] = -1.0
-        best = gain.reshape(len(active), -1).argmax(axis=1)
-        places, atoms = np.divmod(best, gain.shape[2])
-        better = gain[np.arange(len(active)), places, atoms] > self.worth[active]
-        return active[better], places[better], atoms[better]
+        left += self.left[active, None, some]
+        gain /= np.maximum(left, self.floor[active, None, some], out=left)
+        return gain

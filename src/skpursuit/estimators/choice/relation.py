@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import issparse
 
-from skpursuit.estimators.choice.squared_folds import ScaledData
+from skpursuit.estimators.choice.squared_folds import ScaledData, column_blocks
 from skpursuit.numerics.arrays import Floats
 
 DEALS = 99
@@ -36,7 +36,10 @@ def chance_of_none(data: ScaledData, residuals: Floats, rows: slice) -> float:
     deals = [rng.permutation(r) if data.fit_intercept else r * sign for sign in signs]
     table = np.stack([r, *deals], axis=1).reshape(len(r), -1)  # (n, deals * m)
     X = data.block(lines)
-    evidence = [np.abs(np.asarray(X.T @ table)).max(axis=0).reshape(DEALS + 1, -1).max(axis=1)]
+    columns, largest = X.T.tocsr() if issparse(X) else X.T, np.zeros(table.shape[1])
+    for some in column_blocks(table.shape[1], X.shape[1]):
+        np.maximum(largest, np.abs(np.asarray(columns[some] @ table)).max(axis=0), out=largest)
+    evidence = [largest.reshape(DEALS + 1, -1).max(axis=1)]
     if not issparse(X) and min(X.shape) <= MOST_SPANNED:
         evidence.append(-_left_out_error(X, table, data.fit_intercept))
     ranks = [np.count_nonzero(line >= line[:, None], axis=1) for line in evidence]

@@ -120,14 +120,15 @@ class SquaredArena(Arena):
 
     def means(self, models: Iterable[Model], other: Model) -> Iterator[Judged]:
         """The means of each model with the other one."""
-        n_folds, d, targets = self.squared.shape
+        n_folds, _, targets = self.squared.shape
         lines = np.arange(n_folds)[:, None]
         for model in models:
-            coef = np.zeros((n_folds, d, targets))
+            used = np.union1d(model[0], other[0])
+            coef = np.zeros((n_folds, len(used), targets))
             for support, part in (model, other):
-                coef[lines, support] += 0.5 * part
+                coef[lines, np.searchsorted(used, support)] += 0.5 * part
             support = families.padded_support(coef)
-            yield self.judged((support, coef[lines, support]))
+            yield self.judged((used[support], coef[lines, support]))
 
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
         """The models of a path, fitted on all rows by the same schedule."""

@@ -12,6 +12,7 @@ Shapes: F folds, n rows, d columns, m targets. A model of all folds is `support`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,6 +30,8 @@ WIDE = 600  # columns up to which Gram matrices pay though there are fewer rows
 BLOCK = 8192  # rows that are scaled at a time
 AHEAD = 16  # Gram columns of the best scores, made together with one that is missing
 CACHE_BYTES = 2**28  # Gram columns of wide X
+FEW_ROWS = 64  # below which a Gram column is made as fast as it is copied out of a cache
+BLOCK_ENTRIES = 2**18  # of the tables (folds, columns) that are worked on at a time
 
 
 class ScaledData(NamedTuple):
@@ -160,6 +163,15 @@ class SquaredFolds(ABC):
         """The same for one fold of all rows."""
 
 
+def column_blocks(lines: int, d: int) -> Iterator[slice]:
+    """All of d columns in order, so many at a time that temporary tables of so many lines stay in the cache.
+
+    Tables of a million columns are otherwise made of fresh pages each time, which costs more than the sums.
+    """
+    width = max(1, BLOCK_ENTRIES // lines)
+    return (slice(start, start + width) for start in range(0, d, width))
+
+
 def dense_coef(support: Indices, coef: Floats) -> tuple[Indices, Floats]:
     """Columns that occur in a fold, and their coefficients as a table (len(columns), F * m)."""
     used = np.unique(support)
@@ -273,31 +285,38 @@ class ColumnFolds(SquaredFolds):
         self.data, self.folds = data, folds
         X = self.X = data.scaled() if scaled is None else scaled
         train, y = folds.train, data.y
-        sum_x = np.asarray(X.T @ train.T).T
-        xy = np.stack([np.asarray(X.T @ (train * line).T).T for line in y.T], axis=2)
-        squares = np.asarray((X.multiply(X) if issparse(X) else X**2).T @ train.T).T
+        sum_x = np.asarray(train @ X)
+        xy = np.stack([np.asarray((train * line) @ X) for line in y.T], axis=2)
+        squares = np.asarray(train @ (X.multiply(X) if issparse(X) else X**2))
         self._centre(sum_x, train @ y, xy, squares, train @ (y**2).sum(axis=1))
         self.sum_x = sum_x
         self._kept: dict[int, Floats] = {}
-        self._room = int(CACHE_BYTES // (8 * len(train) * X.shape[1]))
+        room = int(CACHE_BYTES // (8 * len(train) * X.shape[1]))
+        self._room = room if room >= 2 * AHEAD and X.shape[0] >= FEW_ROWS else 0
         held = float(np.count_nonzero(folds.test)) * X.shape[1]
         self._tests: list[tuple[Indices, Floats]] = []  # rows that a fold tests, and these rows of X
-        if folds.are_complements and not issparse(X) and 0 < 8 * held <= CACHE_BYTES:
+        if self._room and folds.are_complements and not issparse(X) and 0 < 8 * held <= CACHE_BYTES:
             tests = [np.flatnonzero(test) for test in folds.test]
             self._tests = [(rows, X[rows]) for rows in tests]
 
     def columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
         missing = sorted(set(atoms.tolist()) - self._kept.keys())
         room = min(self._room, self.shape[1]) - len(self._kept) - len(missing)
+        if missing and room < 0:  # each fold its own column
+            self.entries_read += self.X.size
+            lines = self.X[:, atoms]
+            lines = (lines.toarray() if issparse(lines) else lines).T
+            found = np.asarray((self.folds.train * lines) @ self.X)
+            for f, j in enumerate(atoms):
+                found[f] -= self.mean_x[f, j] * self.sum_x[f]
+            return found
         if missing and scores is not None and room >= AHEAD:  # in one pass with those likely to come next
             best = scores.max(axis=0)
             best[[*missing, *self._kept]] = -1.0
             missing += np.argpartition(best, -AHEAD)[-AHEAD:].tolist()
-        made = self._make(np.array(missing)) if missing else {}
-        if len(self._kept) + len(made) <= self._room:
-            self._kept.update(made)
-        known = self._kept | made if made else self._kept
-        return np.array([known[j][f] for f, j in enumerate(atoms.tolist())])
+        if missing:
+            self._kept.update(self._make(np.array(missing)))
+        return np.array([self._kept[j][f] for f, j in enumerate(atoms.tolist())])
 
     def _make(self, atoms: Indices) -> dict[int, Floats]:
         self.entries_read += self.X.size
@@ -334,8 +353,8 @@ class ColumnFolds(SquaredFolds):
         self.entries_read += self.X.size
         left = self._residuals(support, coef, slice(None))
         left *= self.folds.train.T[:, :, None]
-        g = np.asarray(self.X.T @ left.reshape(len(left), -1)).reshape(-1, *self.mean_y.shape)
-        g = np.ascontiguousarray(g.transpose(1, 0, 2))
+        g = np.asarray(left.reshape(len(left), -1).T @ self.X).reshape(*self.mean_y.shape, -1)
+        g = np.ascontiguousarray(g.transpose(0, 2, 1))
         g[self.dead] = 0.0
         return g
 
