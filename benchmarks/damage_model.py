@@ -125,10 +125,7 @@ def prepare(folder: Path) -> list[Path]:
         files = ["--out", folder / f"{name}.json", "--save-schema", schema, "--png", "/dev/null"]
         done = run("fit", folder / "t.csv", "--target", target, *drop, *options, *files)
         assert done.exit_code == 0, done.output
-    return [*(folder / f"{name}.json" for name in MODELS), *FIRST.glob("*.json"), schema]
-
-
-FIRST = Path(__file__).parents[1] / "tests" / "models" / "first_models"
+    return [*(folder / f"{name}.json" for name in MODELS), schema]
 
 
 def cases(files: list[Path], count: int, seed: int):
@@ -148,9 +145,7 @@ def check(path: Path, content: bytes, folder: Path) -> tuple[str, str]:
     if path.name == "schema.json":
         done = run("fit", folder / "t.csv", "--target", "y", "-k", 1, "--schema", damaged, *as_json)
     else:
-        told = path.with_suffix(".predictions")
-        table = FIRST / json.loads(told.read_text())["file"] if told.exists() else folder / "t.csv"
-        done = run("predict", damaged, table, *as_json)
+        done = run("predict", damaged, folder / "t.csv", *as_json)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         last = traceback.extract_tb(done.exc_info[2])[-1]
         return "traceback", f"{done.exception!r:.200} [{last.filename}:{last.lineno}]"

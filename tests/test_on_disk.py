@@ -1,24 +1,19 @@
-"""What users have on disk from earlier versions: checkpoints and results. Model files are in `models`.
+"""A checkpoint that a user has on disk: one of the present format goes on, one of another format is refused.
 
-A checkpoint of the present format goes on, one of an older format is refused with a sentence that says what
-to do. `python -m tests.test_on_disk` writes a checkpoint of the present format beside the older ones; the
-results were written by `tests/cli/small_studies.py reproduce ... --trials 1`.
+The file in `fixtures` keeps the format honest: where it no longer goes on, the format has changed and its
+number in `loop/checkpoint.py` must be raised. `python -m tests.test_on_disk` then writes the file again.
 """
 
-import json
 import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from skpursuit import OMP, minimize
-from skpursuit.cli import main
 
-FIXTURES = Path(__file__).parent / "fixtures"
-CHECKPOINTS = sorted(FIXTURES.glob("checkpoint-*"))
+KEPT = Path(__file__).parent / "fixtures" / "checkpoint"
 STOPPED_AFTER = 3
 
 
@@ -35,28 +30,9 @@ def stopped(path):
     return run(path, callback=lambda record: record.iteration == STOPPED_AFTER - 1)
 
 
-def format_of(path):
-    """The first line of a checkpoint."""
-    return path.read_bytes().partition(b"\n")[0].decode()
-
-
-def test_there_are_checkpoints_of_all_formats():
-    assert [format_of(path).split()[-1] for path in CHECKPOINTS][:5] == ["1", "2", "3", "4", "5"]
-
-
-@pytest.mark.parametrize("kept", CHECKPOINTS, ids=lambda path: path.name)
-def test_a_checkpoint_goes_on_or_is_refused_with_a_sentence(kept, tmp_path):
-    path, present = tmp_path / "run", tmp_path / "present"
-    shutil.copy(kept, path)
-    stopped(present)
-    if format_of(kept) != format_of(present):
-        words = (
-            f"has format {format_of(kept)[-1]} and is not a checkpoint of this version; name another file or"
-        )
-        with pytest.raises(ValueError, match=words):
-            run(path)
-        assert path.read_bytes() == kept.read_bytes()  # it may still serve the version that wrote it
-        return
+def test_a_checkpoint_of_the_present_format_goes_on(tmp_path):
+    path = tmp_path / "run"
+    shutil.copy(KEPT, path)
     whole, resumed = run(), run(path)
     assert resumed.support.tolist() == whole.support.tolist()
     assert [record.selected for record in resumed.history] == [record.selected for record in whole.history]
@@ -64,24 +40,16 @@ def test_a_checkpoint_goes_on_or_is_refused_with_a_sentence(kept, tmp_path):
     np.testing.assert_allclose(resumed.coef, whole.coef, rtol=1e-12)
 
 
-def test_the_present_format_is_among_those_kept(tmp_path):
-    stopped(tmp_path / "run")
-    assert format_of(tmp_path / "run") in [format_of(path) for path in CHECKPOINTS]
-
-
-def test_results_of_the_first_version_are_reported(tmp_path):
-    folder = shutil.copytree(FIXTURES / "results", tmp_path / "results")
-    done = CliRunner().invoke(main, ["report", str(folder), "--json"])
-    assert done.exit_code == 0, done.output
-    page = Path(json.loads(done.stdout)["page"]).read_text()
-    titles = re.findall("<h2[^>]*>([^<]*)", page)
-    studies = {"Orthogonal matching pursuit", "CoSaMP", "Frank-Wolfe", "The budget of halving", "Scaling"}
-    assert studies | {"Sound", "Text"} <= set(titles)
-    machine = json.loads((folder / "omp.json").read_text())["about"][0]
-    assert machine["processor"] in page
+@pytest.mark.parametrize("number", ["1", "99", ""])
+def test_a_checkpoint_of_another_format_is_refused_with_a_sentence_and_kept(number, tmp_path):
+    path = tmp_path / "run"
+    content = re.sub(rb"\d+(?=\n)", number.encode(), KEPT.read_bytes(), count=1)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"has format {number} and is not a checkpoint of this version; "):
+        run(path)
+    assert path.read_bytes() == content  # it may still serve the version that wrote it
 
 
 if __name__ == "__main__":
-    new = FIXTURES / "new"
-    stopped(new)
-    new.rename(FIXTURES / f"checkpoint-{format_of(new).split()[-1]}")
+    KEPT.unlink()
+    stopped(KEPT)

@@ -194,21 +194,6 @@ def test_files_of_someone_else_are_refused_and_kept(tmp_path, content):
     assert path.read_bytes() == content
 
 
-def test_results_of_the_first_format_are_gone_on_with(tmp_path):
-    first = Path(__file__).with_name("first_results")
-    for name in ("budget.csv", "budget.json"):
-        (tmp_path / name).write_bytes((first / name).read_bytes())
-    old = read_results(tmp_path, "budget")
-    with Store(tmp_path / "budget.jsonl", old.columns, old.settings, {"machine": "new"}) as store:
-        assert len(store.done) == len(old.cells) == 52
-        store.append("new", [{"n": 1}])
-        store.finish([])
-    assert read_results(tmp_path, "budget").rows[:-1] == old.rows
-    assert len((tmp_path / "budget.csv").read_text().splitlines()) == 1 + len(old.rows) + 1
-    with pytest.raises(ResultsError, match="other settings"):
-        Store(tmp_path / "budget.jsonl", old.columns, {"x": 1})
-
-
 def test_half_a_line_at_the_end_is_cut_off(tmp_path):
     path = run(toy(n=1), tmp_path)
     study, size = parse(path, path.read_bytes() + b'{"cell": "abc", "ro')

@@ -64,11 +64,8 @@ def test_every_study_can_be_read_and_drawn(tmp_path):
     assert all(f'<section aria-labelledby="{name}">' in page for name in STUDIES)
 
 
-@pytest.mark.parametrize(
-    "folder", ["tests/experiments/first_results", "tests/fixtures/results", "docs/results"]
-)
-def test_results_of_every_format_are_still_shown(folder):
-    page = render_page(Path(__file__).parents[2] / folder)
+def test_the_results_of_the_full_runs_are_shown():
+    page = render_page(Path(__file__).parents[2] / "docs/results")
     for words in ("Orthogonal matching pursuit", "CoSaMP", "Frank-Wolfe", "halving, energy order"):
         assert words in page
 
@@ -131,26 +128,14 @@ def test_a_study_killed_before_its_first_row_is_left_out(tmp_path, size):
     assert "Orthogonal" not in render_page(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("omp.csv", None, "line 8"),
-        ("omp.csv", "no,results\n1,2\n", "these are not results"),
-        ("omp.json", "{", "gone or damaged"),
-        ("omp.json", "[1]", "gone or damaged"),
-    ],
-)
-def test_damage_of_the_first_format(tmp_path, name, content, words):
-    for path in (Path(__file__).with_name("first_results")).glob("omp.*"):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    lines = (tmp_path / "omp.csv").read_text().splitlines(keepends=True)
-    (tmp_path / name).write_text(
-        "".join([*lines[:7], "garbage\n", *lines[7:]]) if content is None else content
-    )
-    assert words in refusal(tmp_path)
-    (tmp_path / "omp.csv").write_text("".join(lines)[:-20])  # cut off by a kill
-    (tmp_path / "omp.json").write_bytes((Path(__file__).with_name("first_results") / "omp.json").read_bytes())
-    assert len(read_results(tmp_path, "omp").rows) == len(lines) - 2
+def test_a_table_without_its_results_is_refused_and_kept(tmp_path):
+    table = tmp_path / "omp.csv"
+    table.write_text("cell,part,n\nabc,1/1,20\n")
+    words = "omp.jsonl, which results are read from, is not beside it; use another folder"
+    assert refusal(tmp_path).startswith(f"{table}: {words}")
+    with pytest.raises(ResultsError, match="is not beside it"):
+        write(tmp_path, "omp", toy_rows())
+    assert [path.name for path in tmp_path.iterdir()] == ["omp.csv"]
 
 
 def test_methods_that_are_not_known_are_shown_by_their_names(tmp_path):

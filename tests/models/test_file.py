@@ -104,11 +104,12 @@ def test_changed_content_is_noticed_but_not_changed_layout(saved):
         load_model(saved)
 
 
-def test_other_version_and_other_files(tmp_path, saved):
+@pytest.mark.parametrize("version", [1, 3, None])
+def test_other_version_and_other_files(tmp_path, saved, version):
     document = json.loads(saved.read_text())
-    document["format_version"] = 3
+    document["format_version"] = version
     saved.write_text(json.dumps(document))
-    with pytest.raises(ModelFileError, match="format version 3, not 2"):
+    with pytest.raises(ModelFileError, match=f"format version {version}, not 2; fit it again"):
         load_model(saved)
     other = tmp_path / "other.json"
     other.write_text('{"a": 1}')

@@ -120,7 +120,7 @@ def report(folder: Path, page: Path | None, out: Output) -> None:
 
     page = page or folder / "report.html"
     if folder.is_dir():
-        results = [folder / f"{name}.{end}" for name in STUDIES for end in ("jsonl", "csv", "json")]
+        results = [folder / f"{name}.{end}" for name in STUDIES for end in ("jsonl", "csv")]
         check_outputs(results, {"--out": page})
     write_all([(page, "--out", render_page(folder))])
     out.result({"page": str(page)})

@@ -2,8 +2,7 @@
 
 The first line holds the settings, which results of other settings are never mixed with; lines that begin with
 "about" name the machines that worked on it. A kill can leave half a line at the end, which is cut off when
-the file is opened again; anything else that is no line of results is damage, and refused. `read_results`
-reads both this and the first format (a CSV with the columns "cell" and "part", and a JSON file beside it).
+the file is opened again; anything else that is no line of results is damage, and refused.
 
 A `Store` appends to such a file, one process at a time, the line of a cell by one write that is synced. When
 a study is finished, its rows are also written as a plain CSV file beside it.
@@ -102,8 +101,8 @@ def read_results(folder: Path, name: str) -> Results | None:
     try:
         if path.is_file():
             return parse(path, path.read_bytes())[0]
-        first = path.with_suffix(".csv")
-        return _read_first_format(first) if first.is_file() else None
+        _refuse_lone_table(path)
+        return None
     except OSError as error:
         raise ResultsError(path, f"it cannot be read ({error.strerror})", "name another folder") from None
 
@@ -127,6 +126,13 @@ def parse(path: Path, content: bytes) -> tuple[Results | None, int]:
     if results is None and rest.strip(b"\0") and not rest.startswith(b"{"):
         raise _foreign(path)
     return results, len(content) - len(rest)
+
+
+def _refuse_lone_table(path: Path) -> None:
+    """Refuse a CSV file without the results it was made from, before a study writes its own over it."""
+    table = path.with_suffix(".csv")
+    if table.exists() and not path.exists():
+        raise ResultsError(table, f"{path.name}, which results are read from, is not beside it", OTHER_FOLDER)
 
 
 def _foreign(path: Path) -> ResultsError:
@@ -172,48 +178,12 @@ def _fits(value: Any, kind: str) -> bool:
     return kind != "share" or value <= 1
 
 
-def _read_first_format(path: Path) -> Results | None:
-    """Read results that were kept as CSV with their settings beside them."""
-    with open(path, encoding="utf-8", errors="replace", newline="") as file:
-        head, *records = list(csv.reader(file)) or [[]]
-    if "cell,part".startswith(",".join(head)):
-        return None
-    if head[:2] != ["cell", "part"]:
-        raise _foreign(path)
-    try:
-        stored = json.loads(path.with_suffix(".json").read_bytes())
-        results = Results(dict(stored["settings"]), tuple(head[2:]), list(map(dict, stored["about"])))
-    except (OSError, ValueError, KeyError, TypeError):
-        problem = f"it holds results, but {path.stem}.json with their settings is gone or damaged"
-        raise ResultsError(path, problem, f"bring it back, {OTHER_FOLDER}") from None
-    waiting: list[Row] = []
-    for number, record in enumerate(records, start=2):
-        part, _, total = record[1].partition("/") if len(record) == len(head) else ("", "", "")
-        if part != str(len(waiting) + 1) or record[0] in results.cells:
-            if number == len(records) + 1:  # cut off by a kill
-                break
-            raise ResultsError(path, f"it is damaged at line {number}, not just cut off", "delete that line")
-        waiting.append({name: _value(name, text) for name, text in zip(head[2:], record[2:])})
-        if part == total:
-            results.cells[record[0]], waiting = waiting, []
-    return results if results.cells else None
-
-
-def _value(name: str, text: str) -> Any:
-    """Return what a cell of the first format holds."""
-    if name in ("collection", "method", "status"):
-        return text
-    with contextlib.suppress(ValueError):
-        return json.loads(text)
-    return text or None
-
-
 class Store:
     """The results of one experiment, open for appending; a context manager.
 
-    The file ``NAME.jsonl`` is created if it is not there, from one of the first format if that is. Results
-    depend on their cells and on the ``settings`` (texts, numbers, yes or no), which must be those of the
-    file; ``about`` (machine, versions and day) is recorded but not compared.
+    The file ``NAME.jsonl`` is created if it is not there. Results depend on their cells and on the
+    ``settings`` (texts, numbers, yes or no), which must be those of the file; ``about`` (machine, versions
+    and day) is recorded but not compared.
     """
 
     def __init__(
@@ -226,15 +196,14 @@ class Store:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         wanted = Results(dict(settings), tuple(columns))
-        start = wanted if path.exists() else read_results(path.parent, path.stem) or wanted
-        self._check(start, wanted)
+        _refuse_lone_table(path)
         self._file = _open_locked(path)
         try:
             found, self._size = parse(path, self._file.read())
             self._file.truncate(self._size)
-            self.results = found or start
+            self.results = found or wanted
             if found is None:
-                self._write(start.lines())
+                self._write(wanted.lines())
             self._check(self.results, wanted)
             if about and about not in self.results.about:
                 self._write(as_line({"about": about}))

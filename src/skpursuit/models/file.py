@@ -31,7 +31,6 @@ from skpursuit.tables.errors import Refused
 
 FORMAT = "skpursuit linear model"
 FORMAT_VERSION = 2
-READABLE = (1, 2)  # the first knew numbers and categories only, and no residuals
 
 
 class ModelFileError(FileError):
@@ -43,7 +42,7 @@ class _Coefficient(msgspec.Struct, forbid_unknown_fields=True):
     coef: list[float]
 
 
-class _Body(msgspec.Struct, forbid_unknown_fields=True):  # of a file, in both formats
+class _Body(msgspec.Struct, forbid_unknown_fields=True):  # of a file
     task: Literal["regression", "classification"]
     classes: list[int | float | str] | None
     intercept: list[float]
@@ -211,7 +210,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
     document = _read_json(Path(path), "`skpursuit fit`")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(path, "this is not a skpursuit model", "give a file that `skpursuit fit` wrote")
-    if document.get("format_version") not in READABLE:
+    if document.get("format_version") != FORMAT_VERSION:
         problem = f"the model has format version {document.get('format_version')}, not {FORMAT_VERSION}"
         raise ModelFileError(path, problem, "fit it again, or use the skpursuit that wrote it")
     body = document.get("model")

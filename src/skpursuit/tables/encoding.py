@@ -112,27 +112,11 @@ class Encoding:
     def from_dict(cls, stored: dict[str, Any]) -> Encoding:
         """Undo `to_dict`; KeyError, TypeError or ValueError if parts are missing or wrong."""
         target = msgspec.convert(stored["target"], str | None)
-        if "numeric" in stored:
-            return cls(target, _first_format(stored))
         kind = None if stored["target_kind"] is None else kind_from_dict(stored["target_kind"])
         made = cls(target, tuple(map(kind_from_dict, stored["columns"])), kind)
         if len({column.name for column in made.columns}) < len(made.columns):
             raise ValueError("a column is there twice")
         return made
-
-
-def _first_format(stored: dict[str, Any]) -> tuple[Kind, ...]:
-    """Return the columns of a model that was written when there were numbers and categories only."""
-    fill = msgspec.convert(stored["fill"], dict[str, Any] | None) or {}
-    named = msgspec.convert(stored["categories"], dict[str, list[str]])
-    numbers = [{"kind": "number", "name": name, "fill": fill.get(name)} for name in stored["numeric"]]
-    categories = [
-        {"kind": "category", "name": name, "levels": levels, "shown": levels, "fill": fill.get(name)}
-        for name, levels in named.items()
-    ]
-    if fill and None in [column["fill"] for column in (*numbers, *categories)]:
-        raise ValueError("missing values of every column are filled, or of none")
-    return tuple(map(kind_from_dict, (*numbers, *categories)))
 
 
 def _block(columns: Columns, wanted: list[Kind], found: dict[str, Found]) -> csr_array:
