@@ -46,7 +46,6 @@ SELECTORS = {
         "importance", "reject",
     )
 } | {
-    "delta": lambda: sk.Certified(delta=0.1, seed=3),
     "doubling": lambda: sk.SuccessiveHalving(doubling=True),
     "rules": lambda: sk.Greedy(stop=sk.Stability(0.05, track=2) | sk.Budget(0.4)),
     "error bound": lambda: sk.Greedy(stop=sk.ErrorBound(5.0)),
@@ -265,7 +264,7 @@ def constrained() -> Iterator[tuple[str, Case]]:
 
 
 def large() -> Iterator[tuple[str, Case]]:
-    """Data large enough for quantised copies and for products made ahead of time."""
+    """Data large enough for codes and for halving to work on them."""
     solvers = {
         "omp": lambda: sk.OMP(20),
         "mp": lambda: sk.MatchingPursuit(20, max_iter=30),
@@ -273,7 +272,7 @@ def large() -> Iterator[tuple[str, Case]]:
         "fw away": lambda: sk.FrankWolfe(sk.L1Ball(5.0), 40, variant="away"),
         "fw": lambda: sk.FrankWolfe(sk.L1Ball(5.0), 60),
     }
-    selectors = (*ASKED, "halving-random", "uniform", "delta")
+    selectors = (*ASKED, "halving-random", "uniform")
 
     def run(solver: str, selector: str, source: str) -> Any:
         X, y = wide(dtype="float32" if source == "float32" else "float64")
@@ -704,7 +703,6 @@ def refusals() -> Iterator[tuple[str, Case]]:
         "budget": lambda: sk.Budget(0.0),
         "stability": lambda: sk.Stability(-1),
         "error bound alone": lambda: sk.minimize(X, y, sk.OMP(2), sk.Greedy(stop=sk.ErrorBound())),
-        "delta": lambda: sk.Certified(delta=1.0),
         "order": lambda: sk.SuccessiveHalving(order="best"),
         "radius": lambda: sk.L1Ball(0.0),
         "variant": lambda: sk.FrankWolfe(sk.L1Ball(1.0), 10, variant="fast"),

@@ -46,13 +46,6 @@ def exact_answer(design: Design, query: Query) -> Selection:
     return settle(design, query, Estimate(design.product(r, batch), error))
 
 
-class CodeOrigin(NamedTuple):
-    """The codes that an estimate came from: their seed, and whether their second bytes are made already."""
-
-    fine: bool = False
-    seed: int | None = None
-
-
 class Close(NamedTuple):
     """Columns that may be among the top k, ascending, with their scores and what those may be wrong by."""
 
@@ -67,12 +60,13 @@ def settle(
     query: Query,
     estimate: Estimate,
     cols: Indices | None = None,
-    codes: CodeOrigin | None = None,
+    fine: bool | None = None,
 ) -> Selection:
     """The exact top k from an estimate of X^T r, for all columns or for those in `cols`, ascending.
 
     Columns that the bounds leave in doubt are computed by the design's fixed-order product. Where the
-    estimate came from `codes`, whose bounds are wide, there are ways to doubt fewer of them first.
+    estimate came from codes, whose bounds are wide, there are ways to doubt fewer of them first: `fine` then
+    says whether these have a second byte.
     """
     scores = query.scores(estimate.value) if cols is None else query.score.of(estimate.value)
 
@@ -98,10 +92,10 @@ def settle(
             answer = Selection(names, values, "exact")
         else:
             close = Close(left if cols is None else cols[left], scores[left], margin[left], g[left])
-            if codes is None or len(left) <= query.k:
+            if fine is None or len(left) <= query.k:
                 answer = _computed(design, query, close, likely=likely)
             else:
-                answer = _narrowed(design, query, close, codes, likely)
+                answer = _narrowed(design, query, close, fine, likely)
     if design.columns_are_dear and query.k == 1:  # the winner will be asked for
         design.columns(answer.columns, likely=likely)
     return answer
@@ -117,14 +111,14 @@ def _in_order(scores: Floats, margin: Floats, left: Indices) -> bool:
 
 
 def _narrowed(
-    design: Design, query: Query, close: Close, codes: CodeOrigin, likely: Callable[[int], Indices]
+    design: Design, query: Query, close: Close, fine: bool, likely: Callable[[int], Indices]
 ) -> Selection:
     """The exact top k of candidates that codes leave; a second byte narrows many of them down.
 
     The best guesses, computed exactly, have no interval any more and rule out most of the others. Those with
     the same estimate stay: they may be copies, and the lowest of copies wins.
     """
-    few = max(FEW if codes.fine else MANY, query.k)
+    few = max(FEW if fine else MANY, query.k)
     guesses, guessed = NO_COLUMNS, close.g[:0]
     if query.k == 1 or (query.ordered and len(close.names) <= few):
         guesses = top(close.scores, query.k)
