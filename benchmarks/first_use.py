@@ -19,7 +19,7 @@ CHILD = """
 import time
 import numpy as np
 import scipy.linalg
-from skpursuit import Certified, PursuitCoder, as_design
+from skpursuit import PursuitCoder, as_design
 from skpursuit.selectors import Expect, Query, as_selector
 rng = np.random.default_rng(0)
 X, r, signals = rng.standard_normal((1200, 1000)), rng.standard_normal(1200), rng.standard_normal((2000, 64))
@@ -38,7 +38,6 @@ print(first - min(answer() for _ in range(3)))
 """
 PAPER = ("greedy", "uniform", "importance", "halving", "halving-random", "reject")
 CALLS = {name: f"select({name!r})" for name in (*PAPER, "lucb", "sketch", "certified")}
-CALLS["certified, delta"] = "select(Certified(delta=0.1))"
 CALLS |= {f"coder, {s}, {m} signals": f"code({s!r}, {m})" for m in (2000, 100) for s in ("omp", "cosamp")}
 
 

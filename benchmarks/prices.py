@@ -83,8 +83,8 @@ def codes_of_x():
     build = seconds(lambda: as_design(X, check=False).codes())
     fine = seconds(lambda: as_design(X, check=False).codes(fine=True)) - build
     codes = seconds(lambda: design.codes().estimate(y))
-    several = X[:, :8].copy()
-    ahead = seconds(lambda: design.codes().multiplying(several)()) / 8 * tuning.PREFETCH
+    three = X[:, :3].copy()
+    target = (seconds(lambda: design.codes().estimate(three)) - codes) / 2
     way = np.linspace(y, y - X[:, :32] @ (X[:, :32].T @ y), 48)
     path = seconds(lambda: design.codes().following(way)()) / 48
     per_entry = 1e9 / X.size
@@ -92,7 +92,7 @@ def codes_of_x():
         "build": build * per_entry,
         "fine": fine * per_entry,
         "codes": codes * per_entry,
-        "ahead": ahead * per_entry,
+        "target": target * per_entry,
         "path": path * per_entry,
     }
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .reference import EPS, LD, TINY, Reference, norm
 
-CERTIFICATES = {"none", "exact", "delta", "heuristic"}
+CERTIFICATES = {"none", "exact", "heuristic"}
 RANGE = LD(np.finfo(np.float64).max)
 
 

@@ -45,7 +45,7 @@ def frank_wolfe(rng, table):
     known = solver.rule == "open-loop" or (solver.rule == "exact" and loss == "squared")
     if solver.variant == "vanilla" and known and not solver.lazy:
         wrong += replays.frank_wolfe(ref, result, solver)
-    elif result.history and result.history[0].certificate in ("exact", "delta"):
+    elif result.history and result.history[0].certificate == "exact":
         z = radius * ref.X[:, 0] if kind is sk.Simplex else ref.zero
         score = "signed" if kind is sk.Simplex else "absolute"
         chosen = result.history[0].selected[-1:]
@@ -78,7 +78,7 @@ def bounds_of_gaps(ref, solver, result):
     told = [float(ref.objective(starting_point(ref, solver)))] + [r.objective for r in result.history]
     unit = EPS * (ref.rows + 64) * 64 * (1 + len(told))
     for before, record in zip(told, result.history):
-        if record.gap is None or record.certificate not in ("exact", "delta") or not np.isfinite(before):
+        if record.gap is None or record.certificate != "exact" or not np.isfinite(before):
             continue
         slack = unit * (abs(before) + abs(record.gap) + abs(result.objective) + scale_of(ref, solver))
         if before - record.gap > result.objective + slack:

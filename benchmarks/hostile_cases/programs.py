@@ -86,7 +86,7 @@ def common(ref, result, k=None, proven=False, reach=0.0):
     if wrong:
         return wrong
     told = {record.certificate for record in result.history if record.selected}
-    if proven and not told <= {"exact", "delta"}:
+    if proven and not told <= {"exact"}:
         wrong.append(("certificate", f"a proven selector says {sorted(told)}"))
     return wrong + checks.told_objective(ref, result, reach)
 
@@ -305,7 +305,7 @@ def grasp(rng, table):
     wrong = common(ref, result, k, proven)
     if wrong or result.status.name == "DIVERGED":
         return wrong
-    if kind is sk.GraSP and result.history and result.history[0].certificate in ("exact", "delta"):
+    if kind is sk.GraSP and result.history and result.history[0].certificate == "exact":
         found = judge_choice(ref, ref.residual(ref.zero), result.history[0].selected, np.arange(ref.d), 2 * k)
         wrong += [("choice", f"step 0: {message}") for message in found]
     penalty = ridge * float(ref.weights.sum())

@@ -188,7 +188,6 @@ BAD = {
     "ErrorBound with Uniform": lambda: fitted(selector=sk.Uniform(stop=sk.ErrorBound(1.0))),
     "ErrorBound with Importance": lambda: fitted(selector=sk.Importance(stop=sk.ErrorBound(1.0))),
     "budget -1": lambda: sk.SuccessiveHalving(budget=-1),
-    "delta 1": lambda: sk.Certified(delta=1),
     "last 0": lambda: sk.Sketch(last=0),
     "memory_limit 0": lambda: sk.Gram(memory_limit=0),
     "random_state -1": lambda: fitted(random_state=-1),

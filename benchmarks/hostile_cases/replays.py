@@ -7,14 +7,13 @@ import numpy as np
 from .checks import coef_reach, coef_rounding
 from .reference import EPS, LD, SMOOTHNESS, TINY, Span, best_fit, judge_choice, norm
 
-PROVEN = ("exact", "delta")
 DOUBTFUL = 3e-4  # share below which normal equations may keep a later column instead
 GREY = 1000.0  # dependence within this factor of the threshold may be judged either way
 
 
 def proven(record):
     """Whether the last answer of a step is: an answer that would end the run is asked for again, exactly."""
-    return record.certificate in PROVEN or len(record.selected) > 1
+    return record.certificate == "exact" or len(record.selected) > 1
 
 
 def dependence(n):
@@ -244,7 +243,7 @@ def cosamp(ref, result, solver, k, batch=False):
     support = np.empty(0, int)
     stopped = result.status.name in ("STALLED", "CYCLING")
     for place, record in enumerate(result.history):
-        if record.certificate in PROVEN:
+        if record.certificate == "exact":
             r = weighted_back(ref, z - ref.b)
             found = judge_choice(ref, r, record.selected, np.arange(ref.d), 2 * k, score, slack)
             wrong += [("choice", f"step {place}: {message}") for message in found]
@@ -351,7 +350,7 @@ def frank_wolfe(ref, result, solver):
         smooth = max(LD(1), (ref.curvature(z) / ref.weights).max())
         slack = 16 * (ref.rows + 16) * EPS * (place + 2) * (reach + norm(ref.b)) * smooth
         r = ref.residual(z)
-        if record.certificate in PROVEN:
+        if record.certificate == "exact":
             found = judge_choice(ref, r, record.selected[-1:], np.arange(ref.d), 1, score, slack)
             wrong += [("choice", f"step {place}: {message}") for message in found]
             if wrong:

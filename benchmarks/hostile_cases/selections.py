@@ -19,7 +19,6 @@ EXACT = {
     "gram whole": lambda: sk.Gram(whole=True),
     "gram small": lambda: sk.Gram(memory_limit=4096),
 }
-PROVEN = {**EXACT, "delta": lambda: sk.Certified(delta=1e-9, seed=3)}
 HEURISTIC = {
     "greedy": lambda: "greedy",
     "greedy all rows": lambda: sk.Greedy(stop=sk.Budget(1.0)),
@@ -40,9 +39,9 @@ HEURISTIC = {
 
 def draw_selector(rng, quadratic=True, exact=0.7):
     """A selector and whether its answers must be proven."""
-    names = PROVEN if rng.random() < exact else HEURISTIC
+    names = EXACT if rng.random() < exact else HEURISTIC
     name = str(rng.choice([n for n in names if quadratic or not n.startswith("gram")]))
-    return name, names[name](), names is PROVEN
+    return name, names[name](), names is EXACT
 
 
 def spell(selector):
@@ -88,7 +87,7 @@ def select(rng, table):
     allowed = np.setdiff1d(np.arange(d), off)
     wrong = []
     if len(allowed) and (answer.certificate == "exact" or proven):
-        if answer.certificate not in ("exact", "delta"):
+        if answer.certificate != "exact":
             wrong.append(("certificate", f"a proven selector says {answer.certificate}"))
         found = judge_choice(ref, r.astype(LD), answer.indices, allowed, k, score)
         wrong += [("choice", message) for message in found]

@@ -157,11 +157,12 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_before_any_work(tmp_path
     folder, junk, fine = tmp_path / "folder", tmp_path / "junk", tmp_path / "fine"
     folder.mkdir()
     junk.write_text("not a run")
+    header = design.store.file_reads[0].bytes
 
     def refused(path, told):
         with pytest.raises(ValueError, match=told):
             minimize(design, X[:, 0], OMP(n_nonzero_coefs=2), "certified", checkpoint=path)
-        assert design.store.file_reads[0].bytes == 0
+        assert design.store.file_reads[0].bytes == header < 1000
         assert not (tmp_path / f"{path.name}.codes").exists()
 
     refused(folder, "folder is a folder; name a file in it")

@@ -5,7 +5,7 @@ import pytest
 
 from skpursuit import OMP, FrankWolfe, Gram, L1Ball, MatchingPursuit, as_design, datasets, minimize
 from skpursuit.data.grams import GRAM_SHARE
-from skpursuit.selectors.column_sums import GramSums
+from skpursuit.selectors.gram_sums import GramSums
 
 from ..support.asking import Absolute, query_at
 from ..support.data import dense, kept_gram_columns, kept_gram_matrix, view

@@ -37,7 +37,7 @@ def test_no_column_is_computed_twice():
         X = rng.standard_normal((700, 90))
         X[:, 40:80] = X[:, :40] + 0.01 * rng.standard_normal((700, 40))
         design = as_design(X)
-        one = codes(design).estimate_cost().entries
+        one = codes(design).cost()[0]
         answer = ask(Certified(), design, random_question(rng, 700, 90))
         assert answer.entries_read == one + 700 * answer.recomputed
         several += answer.recomputed > 1
@@ -53,9 +53,9 @@ def test_an_estimate_within_its_bound_gives_the_exact_answer(k, ordered):
     for size in (1e-9, 0.3, 3.0, 100.0):
         error = rng.uniform(0.0, size, 300)
         estimate = Estimate(X.T @ r + rng.uniform(-1, 1, 300) * error, error)
-        for how in (None, CodeOrigin(fine=True), CodeOrigin()):
+        for how in (None, True, False):
             query = replace(query_of(r, k=k), ordered=ordered)
-            answer = settle(design, query, estimate, codes=how)
+            answer = settle(design, query, estimate, codes=None if how is None else CodeOrigin(how))
             found = answer.columns.tolist()
             assert found == right.tolist() if ordered else sorted(found) == sorted(right.tolist())
 

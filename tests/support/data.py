@@ -155,9 +155,9 @@ def fingerprint(design):
     return design.identity()
 
 
-def estimate(design, r, seed=None, log_delta=None, cols=None):
+def estimate(design, r):
     """X^T r by codes, and bounds on its error."""
-    return design.codes(seed).estimate(r, log_delta, cols)
+    return design.codes().estimate(r)
 
 
 def refine(design, r, cols):
@@ -184,14 +184,14 @@ def read_by(design, verb, *arguments):
     return Reads(*(now - then for now, then in zip(reads(design), before)))
 
 
-def codes(design, seed=None, fine=False, steps=False):
-    """The quantised copy of X, made if it is not there: with a second byte, or ready to sum rows."""
-    return design.codes(seed, fine, steps).coded.only
+def codes(design, fine=False):
+    """The codes of an X in one tile, made if they are not there, with a second byte or without."""
+    return design.codes(fine).panels.only
 
 
-def kept_codes(design):
-    """The seeds of the quantised copies that are kept."""
-    return list(design.store.kept.codes)
+def has_codes(design):
+    """Whether codes are kept."""
+    return design.store.kept.codes is not None
 
 
 def keeps_row_norms(design):

@@ -50,9 +50,9 @@ NAMES = {
     "predicted": "predictions",
     "sums": "means",
     **dict.fromkeys(["squares", "moved_squares", "scaled_squares"], "norms"),
-    **dict.fromkeys(["multiplied", "followed", "estimate", "estimated"], "code_products"),
-    **dict.fromkeys(["facts_of", "code_loss", "block_norms"], "code_errors"),
-    **dict.fromkeys(["Encoding", "PanelEncoding"], "encode"),
+    **dict.fromkeys(["followed", "estimated"], "code_products"),
+    "facts_of": "code_errors",
+    "PanelEncoding": "encode",
 }
 
 
@@ -146,13 +146,6 @@ class DaskStore(TileStore):
         """Tasks by new keys, which are used once."""
         name = f"skpursuit_{NAMES.get(what, what)}-{self.name}-{next(self._numbers)}"
         return {f"{name}-{k}": task for k, task in enumerate(tasks)}
-
-    def take_tasks(self, cols: Indices) -> tuple[Graph, list[Any]]:
-        """Tasks that gather columns from the tiles that have some, by their keys; and the places of these."""
-        asked = {j: local for j, _, local in self.split(cols, self.col_edges)}
-        places = [at for at in self.places if at.j in asked]
-        made = [(partial(on_tile, "take", (asked[at.j],)), self.tiles[at.number]) for at in places]
-        return self.named("take", made), places
 
     def check_rows(self, what: str) -> None:
         trip = 1000 * (TRIP + TASK * len(self.places))

@@ -462,13 +462,9 @@ class Design:
         """Whether one column costs a pass over X, so that it should be gathered with likely ones."""
         return self.store.columns_are_dear
 
-    def codes(self, seed: int | None = None, fine: bool = False, steps: bool = False) -> Codes:
-        """X in one or two bytes an entry, behind the same view. Kept; see `codes.py`.
-
-        Rounded to nearest or, with a seed, at random. `fine` keeps a second byte for `Codes.refine`, `steps`
-        both bytes by rows for `Codes.rows`.
-        """
-        return Codes(self, seed, fine, steps)
+    def codes(self, fine: bool = False) -> Codes:
+        """X in one byte an entry, or two (`fine`, for `Codes.refine`), behind the same view; kept."""
+        return Codes(self, fine)
 
     # -- counting and identity ------------------------------------------------------------------------------
 

@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
+
+if TYPE_CHECKING:
+    from skpursuit.data.panel_codes import PanelCodes
 
 COLUMN_CACHE_BYTES = 256 * 2**20
 GRAM_CACHE_BYTES = 2**30
@@ -76,19 +79,6 @@ class ColumnCache:
                 self.held.pop(j, None)
 
 
-class ProductCache:
-    """Products of the codes of X with columns, which serve as long as the codes are the same."""
-
-    def __init__(self) -> None:
-        self._held: tuple[Any, ColumnCache] = None, ColumnCache()
-
-    def made_of(self, codes: Any, limit: int) -> ColumnCache:
-        """The products of these codes, bounded in bytes; those of other codes are forgotten."""
-        if codes is not self._held[0]:
-            self._held = codes, ColumnCache(limit)
-        return self._held[1]
-
-
 @dataclass
 class Kept:
     """Caches of one owner: the store of X, or a design for its view.
@@ -98,17 +88,15 @@ class Kept:
     columns : gathered columns
     norms : by axis and order
     sizes : upper bounds of the column norms, where they were had without a pass over X
-    codes : quantised X by the seed of its rounding, None for rounding to nearest
+    codes : X in one byte an entry or two
     gram, gram_columns : X^T X, and single columns of it
-    products : products of codes with columns, and the codes they were made of
     finite : whether X was found to be finite
     """
 
     columns: ColumnCache = field(default_factory=ColumnCache)
     norms: dict[tuple[int, float], Floats] = field(default_factory=dict)
     sizes: Floats | None = None
-    codes: dict[int | None, Any] = field(default_factory=dict)
+    codes: PanelCodes | None = None
     gram: Floats | None = None
     gram_columns: ColumnCache = field(default_factory=lambda: ColumnCache(GRAM_CACHE_BYTES))
-    products: ProductCache = field(default_factory=ProductCache)
     finite: bool = False

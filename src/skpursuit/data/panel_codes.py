@@ -7,6 +7,7 @@ Cauchy-Schwarz. It belongs to X itself, so one copy serves every view.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,7 @@ from skpursuit.numerics.sums import EPS
 
 if TYPE_CHECKING:
     from skpursuit.data.panels import Represented
-    from skpursuit.data.store import Place, TileStore
+    from skpursuit.data.store import TileStore
 
 Bounded = tuple[Floats, Floats]  # an estimate and a bound on its error
 
@@ -80,18 +81,13 @@ class PanelFacts(NamedTuple):
 
 def facts_of(panels: Any) -> PanelFacts:
     """The facts of the panels of one tile."""
-    costs = [panels.estimate_cost(fine) for fine in (False, True)]
+    costs = [panels.cost(fine) for fine in (False, True)]
     return PanelFacts(panels.plain, panels.peak, costs, panels.factors, panels.sizes, panels.block_errors)
 
 
 def itself(panels: Any) -> Any:
     """What is kept of a tile in memory."""
     return panels
-
-
-def multiplied(panels: Any, u: Floats) -> tuple[Floats, ...]:
-    """Products of the decoded columns of a tile with those of u, begun and ended."""
-    return panels.multiplying(u)()
 
 
 def followed(panels: Any, R: Floats, fine: bool) -> tuple[Floats, ...]:
@@ -103,7 +99,7 @@ class PanelCodes:
     """The panels of all tiles of X, which the store keeps."""
 
     def __init__(self, store: TileStore, fine: bool = False) -> None:
-        self.store, self.keep = store, PanelEncoding(fine)
+        self.store, self.keep = weakref.proxy(store), PanelEncoding(fine)  # no cycle: the store keeps this
         if store.is_one_tile:
             self.only = next(iter(store.run(itself, keep=self.keep)))[1]
         facts = [found for _, found in store.run(facts_of, keep=self.keep)]
@@ -126,15 +122,6 @@ class PanelCodes:
         """(1 or 2, blocks, columns): bounds of the 2-norm of what one byte and both lose in a block."""
         return np.concatenate([np.concatenate(row, axis=2) for row in self._errors], axis=1)
 
-    def code_loss(self, u: Floats) -> Floats:
-        """Upper bounds of what the codes lose of a product with u."""
-        if self.store.is_one_tile:
-            return self.only.code_loss(u)
-        losses = np.zeros((self.store.shape[1], *u.shape[1:]))
-        for place, part in self.store.run("code_loss", lambda at: (u[at.rows],), self.keep):
-            losses[place.cols] += part
-        return losses * (1.0 + self.terms * EPS)
-
     def decoded(self, cols: Indices, fine: bool = False) -> Floats:
         """Columns as one byte has them, or both, the rows of a float32 array."""
         if self.store.is_one_tile:
@@ -149,7 +136,15 @@ class PanelCodes:
         """X^T u or its entries at `cols`, with bounds; see `PanelTile.estimate`."""
         if self.store.is_one_tile:
             return self.only.estimate(u, fine, cols)
-        return summed_estimates(self.store, u, fine, cols, self.keep)
+        cols, u = np.arange(self.store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
+        g, bound, size = np.zeros((3, len(cols), *u.shape[1:]))
+        args = lambda at, places: (u[at.rows], fine)  # noqa: E731
+        for _, places, (part, error) in self.store.run_columns(estimated, cols, args, self.keep):
+            g[places] += part
+            bound[places] += error
+            size[places] += np.abs(part)
+        bound = (bound + self.terms * EPS * size) * (1.0 + 2 * self.terms * EPS)
+        return np.where(np.isfinite(bound), g, 0.0), bound
 
     def cost_at(self, cols: Indices) -> tuple[int, int]:
         """What `estimate` reads of both bytes at these columns: their panels."""
@@ -162,73 +157,34 @@ class PanelCodes:
             costs += [tuple(amount * int(read) // width for amount in row[j]) for row in self._fine_costs]
         return added(costs)
 
-    def multiplying(self, u: Floats) -> Callable[[], Bounded]:
-        """Products of the decoded columns with the columns of u; see `PanelTile.multiplying`."""
-        if self.store.is_one_tile:
-            return self.only.multiplying(u)
-        return lambda: self._summed(multiplied, u.T, lambda at: (u[at.rows],))[:2]
-
     def following(
         self, R: Floats, before: Represented | None, dtype: Any, fine: bool = False
     ) -> Callable[[], tuple[Any, Floats, Floats, Callable[[int], Represented | None]]]:
         """Products of the decoded columns with the rows of R; see `PanelTile.following`."""
         if self.store.is_one_tile:
             return self.only.following(R, before, dtype, fine)
-        part = lambda at: (np.ascontiguousarray(R[:, at.rows]), fine)  # noqa: E731
+        args = lambda at: (np.ascontiguousarray(R[:, at.rows]), fine)  # noqa: E731
 
         def finish() -> tuple[Any, Floats, Floats, Callable[[int], None]]:
-            g, loss, norms = self._summed(followed, R, part)
+            g, losses = np.zeros((len(R), self.store.shape[1])), np.zeros((self.terms, len(R), 2))
+            norms: list[Floats] = []
+            for place, (part, loss, of_rows) in self.store.run(followed, args, self.keep):
+                g[:, place.cols] += part
+                # Unlike processors may lose unlike amounts.
+                np.maximum(losses[place.i], loss, out=losses[place.i])
+                if place.j == 0:  # these are of the residual
+                    norms.append(of_rows)
+            unit = 2 * self.terms * EPS
+            rounding = unit * np.stack([norms_of(R.T), np.abs(R).sum(axis=1)], axis=1)
+            loss = np.sqrt((losses**2).sum(axis=0)) * (1.0 + unit) + rounding
             return g, loss, np.hstack(norms), lambda t: None
 
         return finish
 
-    def _summed(
-        self, fn: Any, rows: Floats, args: Callable[[Place], tuple[Any, ...]]
-    ) -> tuple[Floats, Floats, list[Floats]]:
-        """Products of tiles, added over rows and joined over columns; their losses; what else they tell."""
-        g, losses = np.zeros((len(rows), self.store.shape[1])), np.zeros((self.terms, len(rows), 2))
-        others: list[Floats] = []
-        for place, (part, loss, *more) in self.store.run(fn, args, self.keep):
-            g[:, place.cols] += part
-            # Unlike processors may lose unlike amounts.
-            np.maximum(losses[place.i], loss, out=losses[place.i])
-            if place.j == 0:  # these are of the residual
-                others += more
-        unit = 2 * self.terms * EPS
-        rounding = unit * np.stack([norms_of(rows.T), np.abs(rows).sum(axis=1)], axis=1)
-        return g, np.sqrt((losses**2).sum(axis=0)) * (1.0 + unit) + rounding, others
 
-
-class TileSums:
-    """Estimates of tiles with their bounds, while they are added up."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.g, self.bound, self.size = np.zeros((3, *shape))
-
-    def add(self, places: Any, part: Floats, error: Floats) -> None:
-        """Add the estimates of a tile to the entries at these places."""
-        self.g[places] += part
-        self.bound[places] += error
-        self.size[places] += np.abs(part)
-
-    def total(self, terms: int) -> Bounded:
-        """The sums, and bounds with the rounding of so many additions."""
-        bound = (self.bound + terms * EPS * self.size) * (1.0 + 2 * terms * EPS)
-        return np.where(np.isfinite(bound), self.g, 0.0), bound
-
-
-def estimated(coded: Any, cols: Indices, u: Floats, how: Any) -> Bounded:
+def estimated(panels: Any, cols: Indices, u: Floats, fine: bool) -> Bounded:
     """Estimates at some columns of a tile."""
-    return coded.estimate(u, how, cols)
-
-
-def summed_estimates(store: TileStore, u: Floats, how: Any, cols: Indices | None, keep: Any) -> Bounded:
-    """X^T u or its entries at `cols` from the codes of several tiles; `how` is for their `estimate`."""
-    cols, u = np.arange(store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
-    sums = TileSums((len(cols), *u.shape[1:]))
-    for _, places, known in store.run_columns(estimated, cols, lambda at, places: (u[at.rows], how), keep):
-        sums.add(places, *known)
-    return sums.total(len(store.grid))
+    return panels.estimate(u, fine, cols)
 
 
 def added(costs: Iterable[tuple[int, int]]) -> tuple[int, int]:

@@ -3,13 +3,12 @@
 In blocks of 512 rows ``x = c + s q + error``. Codes lie in panels of 16 columns, the way that instructions
 for products of bytes want them (`kernels/panels.py`), so a vector that is multiplied becomes bytes too
 (`kernels/products.py`), in one cut or two. A second byte, in panels of its own, has 256ths of a unit of the
-first: where one byte leaves many columns, products of both are added. Codes that are rounded at random and
-codes by rows (`quantized.py`) are read column by column or row by row instead.
+first: where one byte leaves many columns, products of both are added.
 
 What is lost has two parts. That of the codes depends on the vector alone and on the norms of the errors of
-each block: `PanelTile.code_loss`. That of the product is relative to the norm of the decoded column. With a
-vector w that consists of cuts, a sum over a block is an integer below 2**24, so it is exact, also in float32;
-its products with unit and scale, and their sum over B blocks, round by 2**-24 each:
+each block (`PanelTile.block_errors`). That of the product is relative to the norm of the decoded column. With
+a vector w that consists of cuts, a sum over a block is an integer below 2**24, so it is exact, also in
+float32; its products with unit and scale, and their sum over B blocks, round by 2**-24 each:
 
     |g - <s q, w>| <= (B + 3) 2**-23 sum over b of ||s q_b|| ||w_b|| <= (B + 3) 2**-23 ||s q|| ||w||
 
@@ -28,13 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.data.panel_encoder import PanelEncoder
-from skpursuit.data.quantized import Cost
 from skpursuit.data.residual import ROOT, UNIT, scaled_down, scaled_up
 from skpursuit.kernels import products as kernel
 from skpursuit.kernels.panel_vectors import FINE, PANEL
 from skpursuit.kernels.panels import ROWS
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.estimate import LEAST
 from skpursuit.numerics.scaling import VANISHED_SQUARES
 from skpursuit.numerics.threads import begin
 
@@ -151,11 +148,11 @@ class PanelTile:
     def __sizeof__(self) -> int:  # Dask asks how much it keeps
         return self.nbytes
 
-    def estimate_cost(self, fine: bool = False) -> Cost:
-        """What a product with all columns reads, for any number of vectors; both bytes are of one entry."""
+    def cost(self, fine: bool = False) -> tuple[int, int]:
+        """Entries and bytes that a product with any number of vectors reads; both bytes are of one entry."""
         n, d = self.shape
         frames = sum(len(a) * a.itemsize for a in (self.scale, self.centre, self.error[0]))
-        return Cost(n * d, d * ((1 + fine) * self.codes.shape[1] * 4 + frames))
+        return n * d, d * ((1 + fine) * self.codes.shape[1] * 4 + frames)
 
     # -- vectors as bytes -------------------------------------------------------------------------------
 
@@ -243,24 +240,6 @@ class PanelTile:
         return np.multiply(g, unit, dtype=dtype, casting="same_kind")
 
     # -- products ---------------------------------------------------------------------------------------
-
-    def multiplying(self, v: Floats) -> Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Products of the decoded columns with the columns of v, of shape (n, m), all in one pass.
-
-        Begun by other threads where there are some; the function returned ends it. It returns (g, loss) with
-        |g[k, j] - <decoded x_j, v_k>| <= loss[k] . factors[j]. They can be added up to a residual that is a
-        sum of such columns: what the codes lose of that is `code_loss`.
-        """
-        rows, exponent = scaled_down(v, self.shape[0])
-        cuts = self._cut(rows, None, 2)
-        end = self._begun(cuts, False)
-
-        def finish() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            power = np.ldexp(1.0, exponent)[:, None]
-            g = self._added(cuts, end()[:, : self.shape[1]], self.centre[:, : self.shape[1]])
-            return g * (power * self._powers), self._loss(cuts, self._rounding(cuts)) * power
-
-        return finish
 
     def following(
         self, R: Floats, before: Represented | None = None, dtype: Any = np.float64, fine: bool = False
@@ -371,12 +350,6 @@ class PanelTile:
         errors = np.linalg.norm(self.error[0, :, : self.shape[1]].astype(np.float64), axis=0) * self._powers
         return (self.factors[:, 0] + centres + errors) * (1.0 + self._slack)
 
-    def code_loss(self, r: Floats) -> NDArray[np.float64]:
-        """Upper bounds of |<x_j - decoded x_j, r>|, for r of shape (n,) or (n, m), of one byte."""
-        norms, power = block_norms(r)
-        bound = (norms.T @ self.block_errors[0]).T
-        return bound * (power * (1.0 + self._slack)) + LEAST * (bound > 0)
-
     @cached_property
     def block_errors(self) -> NDArray[np.float64]:
         """(1 or 2, blocks, columns): bounds of the 2-norm of what one byte and both lose in a block."""
@@ -399,13 +372,3 @@ class PanelTile:
         """The bytes of some columns, the rows of an array."""
         quads = codes.view(np.uint32)[cols // PANEL, :, cols % PANEL, 0]
         return quads.view(np.uint8)[:, : self.shape[0]]
-
-
-def block_norms(r: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Upper bounds of the norms of r, (n,) or (n, m), in blocks, divided by a power of two; and that."""
-    top = np.abs(r).max(axis=0, initial=0.0)
-    exponent = np.maximum(np.frexp(top)[1], -1000)  # smaller powers would leave the float range
-    rows = (r * np.ldexp(1.0, -exponent)).T
-    squares = np.add.reduceat(rows * rows, np.arange(0, len(r), ROWS), axis=-1) if len(r) else rows
-    norms = np.sqrt(squares) * (1.0 + 2.0**-40) + VANISHED_SQUARES * (top > 0.0)[..., None]
-    return norms.T, np.ldexp(1.0, exponent)

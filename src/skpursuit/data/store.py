@@ -387,10 +387,9 @@ class TileStore:
             return largest, largest
         if self.dtype == np.float32:  # whatever the numbers are
             return 2.0**-149, 2.0**128 * sqrt(n)
-        coded = list(self.kept.codes.values())
         made = [axis for axis in (0, 1) if (axis, 2) in self.kept.norms]
-        if coded and not made:
-            peak = coded[0].peak
+        if self.kept.codes is not None and not made:
+            peak = self.kept.codes.peak
             return peak, peak * 2.0**80 * sqrt(n)
         axis = made[0] if made else self.first.fast_axis
         largest = float(self.norms(axis, 2, reads).max())

@@ -17,6 +17,7 @@ from skpursuit.estimators.standardized import StandardizedData, standardize
 from skpursuit.loop.run import Run, make_run
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.sums import scaled_norm
 from skpursuit.problem import sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.selectors import Selector
@@ -173,8 +174,8 @@ def coef_dtype(base: Design, fits: list[LinearFit]) -> np.dtype[Any]:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # what is not finite differs
             z = fit.coef.T @ lines
             rounded = fit.coef.T.astype(base.dtype) @ lines.astype(base.dtype)
-            wide = np.linalg.norm((z.T + fit.intercept).T if np.ndim(fit.intercept) else z + fit.intercept)
-            same = np.linalg.norm(rounded - z) <= 1e-5 * wide
+            whole = z.T + fit.intercept
+            same = scaled_norm((rounded - z).ravel()) <= 1e-5 * scaled_norm(whole.ravel())
         if not same:
             return np.dtype(np.float64)
     return base.dtype

@@ -1,6 +1,7 @@
 # mypy: disable-error-code="no-untyped-def"
-"""Vector loops of the panels of codes (see `panels`), spelled out for LLVM as in `vectors`.
+"""Vector loops of the panels of codes (see `panels`), spelled out for LLVM.
 
+Its own choice for the plain loops is two or more times slower.
 Only `multiply_panel` knows particular instructions, and only where it is asked for them.
 """
 

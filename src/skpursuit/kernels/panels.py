@@ -28,7 +28,7 @@ from numba import njit
 from skpursuit.kernels.panel_vectors import PANEL, QUAD, SLOT, encode_lines, encode_rows, extremes
 from skpursuit.kernels.vectors import prefetch
 
-COMPILED_WITH = "c9e3ad3ad353"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "e81edd2b4c02"  # digest of these files: Numba notes changes of its own file only
 
 ROWS = 512  # rows in a block
 AHEAD = 16  # rows of a block that are asked for before they are looked at

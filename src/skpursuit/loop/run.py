@@ -37,7 +37,7 @@ from skpursuit.selectors.base import Asking
 from skpursuit.solvers import Solver, as_solver
 
 QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}  # a run ends at what is not finite anyway
-STRENGTH = ("none", "exact", "delta", "heuristic")
+STRENGTH = ("none", "exact", "heuristic")
 
 
 def minimize(

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 SAFE_EXPONENT = 1000  # sums up to two to this power have room below the end of the float range
 MOST = float(np.finfo(np.float64).max)
 LEAST_ENTRY, MOST_ENTRY = 1e-280, 1e280  # entries of X^T r in between were summed within the range of floats
-LEAST_WEIGHT = 1e-200  # weights of a sum are divided by at least this
 
 
 class NotFinite(ValueError):

@@ -24,8 +24,8 @@ class Prices:
     each: float = 0.097  # and for each residual
     build: float = 0.66  # of the codes
     fine: float = 0.035  # of second bytes made with them
-    codes: float = 0.08  # of an estimate by codes, per residual
-    ahead: float = 0.023  # of a product of codes made in a group, guesses in vain included
+    codes: float = 0.08  # of an estimate by codes
+    target: float = 0.01  # of each further residual in the same pass
     path: float = 0.0082  # of a product of codes along a path that was guessed
     gather: float = 12.0  # of a column that is not contiguous
     axpy: float = 0.26  # per entry of a Gram column that is added to the gradient
@@ -70,14 +70,6 @@ GRAM_WIDTH = 16  # columns of X^T X made in one product: as cheap as four by sin
 GRAM_USED = 12  # of the 16 Gram columns computed together, those that are used
 GRAM_BLOCK = 128  # columns of X^T X multiplied at a time where all of them are too many
 WORN = 1e6  # roundings after which a gradient that follows moves is summed up afresh
-
-# Products of codes with columns
-CODES_WORTH = 2**23  # codes times targets; fewer stay in the cache, and a pass over them costs little
-CODES_WIDTH = 8  # products made in one pass over the codes, in half the time of as many passes
-PREFETCH = 1.25  # products are begun early while made / used is at most this
-TERM_ROWS = 12  # rows of codes that are read in the time it takes to add one product
-SUM_TERMS = 40  # products that are added in the time that bounds and the rest of a sum take
-RESTART = 0.25  # sums start again when their own error exceeds this share of the codes' error
 
 # Candidates that estimates leave
 FEW = 32  # columns that are computed exactly without looking at their second byte, if there is one

@@ -23,7 +23,7 @@ from skpursuit.selectors.query import NOTHING, Expect, Memory, Query, Selection
 from skpursuit.selectors.settle import scaled_answer
 
 if TYPE_CHECKING:
-    from skpursuit.selectors.column_sums import ColumnSums
+    from skpursuit.selectors.gram_sums import GramSums
     from skpursuit.selectors.speculation import Speculation
 
 Round = tuple[float, Indices, Floats]
@@ -95,7 +95,7 @@ class Bound:
     ----------
     selector : Selector
     design : Design
-    sums : ColumnSums, optional
+    sums : GramSums, optional
         Gradients known more cheaply than by reading X.
     speculation : Speculation, optional
         Answers to several steps, made together.
@@ -110,7 +110,7 @@ class Bound:
         self,
         selector: Selector,
         design: Design,
-        sums: ColumnSums | None = None,
+        sums: GramSums | None = None,
         speculation: Speculation | None = None,
     ) -> None:
         self.selector, self.design, self.chosen = selector, design, ""

@@ -13,8 +13,8 @@ from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.tuning import GRAM_USED, NANO, PRICES, RECOMPUTED
 from skpursuit.parameters import check_count, check_flag
 from skpursuit.selectors.base import Bound, Selector
-from skpursuit.selectors.column_sums import GramSums
 from skpursuit.selectors.exact import Exact, product_seconds
+from skpursuit.selectors.gram_sums import GramSums
 from skpursuit.selectors.query import NOTHING, Expect, Memory, Query, Selection
 from skpursuit.selectors.settle import settle
 

@@ -26,7 +26,7 @@ from skpursuit.problem.score import top, top_set
 from skpursuit.selectors.base import Bound, Round, Selector
 from skpursuit.selectors.greedy import by_energy, empty_sums, partial_sums
 from skpursuit.selectors.query import Expect, Query, Selection
-from skpursuit.selectors.settle import CodeOrigin, settle, sorted_out
+from skpursuit.selectors.settle import settle, sorted_out
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class SuccessiveHalving(Selector):
 
     def bind(self, design: Design, expect: Expect) -> Bound:
         if uses_codes(design):
-            design.codes(steps=True)
+            design.codes(fine=True)
             design.norms(1)
         else:
             design.prepare("rows")
@@ -70,7 +70,7 @@ class SuccessiveHalving(Selector):
     def nbytes(self, design: Design) -> int:
         if not uses_codes(design):
             return design.store.layout_bytes("rows")
-        return 3 * design.shape[0] * design.shape[1]
+        return 2 * design.shape[0] * design.shape[1]
 
     def find(self, design: Design, query: Query) -> Selection:
         race = Race(design, query, self.order_rows(design, query))
@@ -190,17 +190,24 @@ class Race:
         steps = list(pairwise([last, *sorted({edge for edge in edges if edge > last})]))
         parts = [self.rows[start:stop] for start, stop in steps]
         if self.coded and parts:
-            sums, bounds = self.design.codes(steps=True).rows(self.query.r, parts)
-            before, error = self.sums[last]
-            bounds += self.rounding
-            if last and error is not None:
-                sums, bounds = sums + before, bounds + error
-            self.sums.update({stop: (g, bound) for (_, stop), g, bound in zip(steps, sums, bounds)})
+            self._estimate([stop for _, stop in steps])
             return
         for (start, stop), part in zip(steps, parts):
             sums = self.sums[start][0].copy(order="K")
             self.design.add_rows(part, self.query.r[part], sums)
             self.sums[stop] = sums, None
+
+    def _estimate(self, edges: list[int]) -> None:
+        """Sums up to these numbers of rows by codes: one product with residuals that are zero elsewhere."""
+        r = self.query.r
+        masked = np.zeros((len(r), len(edges), *r.shape[1:]))
+        for i, stop in enumerate(edges):
+            rows = self.rows[:stop]
+            masked[rows, i] = r[rows]
+        found = self.design.codes(fine=True).refine(masked.reshape(len(r), -1))
+        sums, bounds = (part.reshape(-1, *masked.shape[1:]) for part in found)
+        for i, stop in enumerate(edges):
+            self.sums[stop] = np.asfortranarray(sums[:, i]), bounds[:, i] + self.rounding
 
     def _sure_answer(self, alive: Indices, plan: list[tuple[int, int]]) -> Selection | None:
         """The answer, if it is beyond doubt that its columns stay in every round; else None."""
@@ -252,8 +259,7 @@ class Race:
         """Score the survivors by all rows, and rank them."""
         design, query = self.design, self.query
         if self.coded:
-            estimate = Estimate(*design.codes().estimate(query.r, cols=alive))
-            return settle(design, query, estimate, alive, CodeOrigin())
+            return settle(design, query, Estimate(*design.codes(fine=True).refine(query.r, alive)), alive)
         estimate = Estimate(self._summed(alive, len(self.rows)), self.rounding[alive])
         return settle(design, query, estimate, alive)
 

@@ -79,7 +79,7 @@ class Selection(NamedTuple):
         Their entries of X^T r; the largest float in place of those beyond it. Of an ordered exact answer
         they are products in a fixed order, or estimates whose sign, and that they are not zero, are certain.
     certificate : str
-        "exact", "delta" (right with probability 1 - delta), "heuristic", or "none" without columns.
+        "exact", "heuristic", or "none" without columns.
     entries_read, bytes_read : int
     recomputed : int
         Columns that were computed exactly because estimates could not tell them apart.

@@ -47,10 +47,9 @@ def exact_answer(design: Design, query: Query) -> Selection:
 
 
 class CodeOrigin(NamedTuple):
-    """The codes that an estimate came from: whether their second bytes are made, or used, and their seed."""
+    """The codes that an estimate came from: whether their second bytes are made, and used."""
 
     fine: bool = False
-    seed: int | None = None
     refined: bool = False
 
 

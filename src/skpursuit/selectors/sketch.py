@@ -111,7 +111,7 @@ class Sketch(Selector):
         if not design.has_codes:
             return inf
         read = expect.targets * design.shape[0] * design.shape[1] * PRICES.codes / SERVES
-        return codes_seconds(design, expect, PRICES.build, read, None in design.store.kept.codes)
+        return codes_seconds(design, expect, PRICES.build, read, design.store.kept.codes is not None)
 
     def nbytes(self, design: Design) -> int:
         return design.shape[0] * design.shape[1] if design.has_codes else 0

@@ -146,7 +146,7 @@ class Speculation:
             return False
         if self.poor >= PATIENCE and not self._refined():
             return False
-        if self.frames is None or self.frames.codes.coded is not self.design.store.kept.codes.get(None):
+        if self.frames is None or self.frames.codes.panels is not self.design.store.kept.codes:
             self.frames, self.here = Frames(self.design), None
         return self.frames.codes.can_follow
 

@@ -1,0 +1,123 @@
+"""Gradients of squared loss as sums of Gram columns, known more cheaply than by reading X.
+
+With r = X_S w_S - y the gradient is X^T r = sum of w_j X^T x_j, less X^T y: a sum of one Gram column for each
+column of the support. Gram columns are a pure function of X, so the design keeps them, and they serve every
+later step and every later y. One alone costs as much as X^T r itself, but several cost little more, because
+they read X once. So when one is missing it is made together with those of the columns that score next best: a
+pursuit takes nearly all of them soon.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.blas import daxpy
+
+from skpursuit.data.design import Design
+from skpursuit.data.grams import gram_column, gram_matrix
+from skpursuit.numerics import tuning
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.estimate import EPS, LEAST, Estimate, outer_bound
+from skpursuit.numerics.finite import MOST
+from skpursuit.numerics.sums import scaled_norm
+from skpursuit.problem.score import Score, top
+from skpursuit.problem.state import State
+from skpursuit.selectors.query import NOTHING, Memory, Query
+
+SINGLE_EPS = float(np.finfo(np.float32).eps)
+
+
+class Known(NamedTuple):
+    """X^T r for all columns, and what the sums want to be given with the next query."""
+
+    estimate: Estimate
+    memory: Memory = NOTHING
+
+
+class GramSums:
+    """X^T (X_S w_S - y) by columns of X^T X.
+
+    A solver that moves its predictions step by step (`roundings` None) has its gradient followed: X^T z comes
+    from that of the state before and the move between them, in d numbers for each column of the move, however
+    many columns the support has. Memory: `xtz`; the `roundings` it has gone through; `reach`, the largest sum
+    of |w_j| ||x_j|| of a state on the way.
+
+    Parameters
+    ----------
+    design : Design
+    y : ndarray of shape (n,) or (n, m)
+    roundings : int, optional
+        As in `Expect`.
+    whole : bool
+        Whether X^T X is formed at once.
+    """
+
+    def __init__(self, design: Design, y: Floats, roundings: int | None, whole: bool = False) -> None:
+        self.design, self.y, self.roundings = design, y, roundings
+        self.whole = whole
+        self.last: tuple[State | None, Known | None] = None, None
+
+    @cached_property
+    def xty(self) -> Floats:
+        """X^T y."""
+        return self.design.product(self.y)
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """||y||, and the size of the smallest column that is not zero."""
+        sizes = self.design.sizes
+        return scaled_norm(self.y.ravel(order="K")), float(sizes[sizes > 0].min(initial=MOST))
+
+    def gradient(self, query: Query, memory: Memory) -> Known | None:
+        """X^T r at the state of the query; None where it has none.
+
+        `memory` is that of the state before, from which `State.move` led to this one.
+        """
+        at = query.at
+        if at is None:
+            return None
+        if self.last[0] is at:  # a step that looked first
+            return self.last[1]
+        if self.whole:
+            gram_matrix(self.design)
+        sizes = self.design.sizes
+        reach = float((np.abs(at.coef.T) * sizes[at.support]).sum())
+        if self.roundings is None and at.move and "xtz" in memory and memory["roundings"] <= tuning.WORN:
+            factor, columns, amounts = at.move
+            xtz = self._added(factor * memory["xtz"], columns, amounts, query.score, memory["xtz"])
+            roundings = abs(factor) * float(memory["roundings"]) + 4.0 * max(1.0, abs(factor))
+            reach = max(reach, float(memory["reach"]))
+        else:
+            nothing = np.zeros((len(sizes), *at.coef.shape[1:]))
+            xtz = self._added(nothing, at.support, at.coef, query.score)
+            roundings = len(at.support) + (self.roundings or 0.0)
+        unit = self.design.unit + EPS * (roundings + 8)
+        # Coefficients multiply what Gram columns lost to underflow, and tiny columns have large ones.
+        (size, least), lost = self.ends, 4 * len(self.y) * (roundings + 1) * LEAST
+        error = outer_bound(4 * unit, sizes, size + reach, lost * min(MOST, 1.0 + reach / least))
+        if xtz.ndim == 2:
+            error = np.repeat(error[:, None], xtz.shape[1], axis=1)
+        memory = {"xtz": xtz, "roundings": np.array(roundings), "reach": np.array(reach)}
+        known = Known(Estimate(xtz - self.xty, error), memory if self.roundings is None else NOTHING)
+        self.last = at, known
+        return known
+
+    def _added(
+        self, xtz: Floats, columns: Indices, amounts: Floats, score: Score, before: Floats | None = None
+    ) -> Floats:
+        """The sum, and Gram columns times amounts.
+
+        A missing one is made with those of columns that scored high `before`, or by the sum so far.
+        """
+
+        def likely(count: int) -> Indices:
+            scores = score.of((xtz if before is None else before) - self.xty)
+            scores[list(self.design.kept.gram_columns.held)] = -np.inf
+            return np.append(columns, top(scores, count))
+
+        for j, amount in zip(columns.tolist(), amounts):
+            line = gram_column(self.design, j, likely)
+            xtz = daxpy(line, xtz, a=amount) if xtz.ndim == 1 else xtz + np.multiply.outer(line, amount)
+        return xtz
