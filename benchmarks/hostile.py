@@ -36,9 +36,9 @@ HERE = Path(__file__).resolve()
 
 def programs():
     """Every program and its share of the cases."""
-    from hostile_cases import faces, frank_wolfe, programs, refusals, selections
+    from hostile_cases import faces, files, frank_wolfe, programs, refusals, selections
 
-    modules = (selections, programs, frank_wolfe, faces, refusals)
+    modules = (selections, programs, frank_wolfe, faces, refusals, files)
     return {function: share for module in modules for function, share in module.PROGRAMS.items()}
 
 
