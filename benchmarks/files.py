@@ -3,6 +3,7 @@
     python benchmarks/files.py all /data --rows 60000 --columns 25000 --memory-limit 3GB --exact-steps 6
     python benchmarks/files.py make /data/c.npy --rows 60000 --columns 25000 --order C
     python benchmarks/files.py run /data/c.npy --selector certified --memory-limit 3GB [--noise]
+    python benchmarks/files.py grid /data [--repeats 5]
 
 `make` writes Gaussian columns in pieces. `run` evicts the file from the page cache, fits 50 atoms on one
 thread and prints one line of JSON: bytes of X read as the library and as the system count them (`rchar`,
@@ -13,6 +14,11 @@ steps are in the noise. `all` makes files in C and F order where there are none,
 process of its own. Step-by-step exact selection reads X once for each step: `--exact-steps` of them are
 measured, the others are taken to last as long as the median of these, and the table says so.
 
+`grid` fits 10 atoms of an X of 80 MB in C and F order, to a signal and to noise, within several limits, and
+compares `Result.file_bytes` with `rchar`, and the seconds of `auto` with those of the faster of exact and
+certified selection (least of interleaved repeats, the file in the page cache). It fails where they differ by
+more than 2 %, or `auto` takes more than 1.15 times as long.
+
 A machine with more memory than the file keeps all of it in its page cache from the second read on, whatever
 `memory_limit` says. `--machine 4.5GB` (as root, on Linux with control groups) gives each fit so much memory,
 page cache included, so that a larger file is read from the disk every time.
@@ -22,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import subprocess
@@ -130,6 +137,45 @@ def run(path: Path, selector: str, limit: str, noise: bool, k: int) -> dict:
     }
 
 
+def grid(folder: Path, repeats: int) -> bool:
+    """A table of bytes and seconds on small files; whether all are as promised."""
+    rng, fine = np.random.default_rng(0), True
+    X, selectors = rng.standard_normal((20000, 500)), ("exact", "certified", "gram", "auto")
+    targets = {"signal": X[:, ::50] @ rng.uniform(1.0, 2.0, 10) + 0.5 * rng.standard_normal(20000)}
+    targets["noise"] = rng.standard_normal(20000)
+    print(
+        "order target  limit   seconds: " + " ".join(f"{name:>9}" for name in selectors) + "  ratio   MB read"
+    )
+    for order in "CF":
+        path = folder / f"grid-{order}.npy"
+        np.save(path, np.asarray(X, order=order))
+        for selector in selectors:  # loads the kernels
+            minimize(
+                as_design(path, memory_limit="60MB"), targets["noise"], OMP(n_nonzero_coefs=10), selector
+            )
+        for (name, y), limit in itertools.product(targets.items(), ("20MB", "60MB", "100MB", "2GB")):
+            seconds, read, wrong = dict.fromkeys(selectors, np.inf), {}, 0.0
+            for selector in selectors * repeats:
+                before, began = status("rchar", "/proc/self/io", 1), time.perf_counter()
+                design = as_design(path, memory_limit=limit)
+                opened = design.store.file_bytes
+                result = minimize(design, y, OMP(n_nonzero_coefs=10), selector)
+                seconds[selector] = min(seconds[selector], time.perf_counter() - began)
+                true = status("rchar", "/proc/self/io", 1) - before
+                read[selector] = opened + result.file_bytes
+                wrong = max(wrong, abs(read[selector] - true) / true)
+            ratio = seconds["auto"] / min(seconds["exact"], seconds["certified"])
+            fine &= ratio <= 1.15 and wrong <= 0.02
+            times = " ".join(f"{seconds[selector]:9.3f}" for selector in selectors)
+            megabytes = " ".join(f"{read[selector] / 1e6:.0f}" for selector in selectors)
+            print(
+                f"{order:5} {name:7} {limit:>5} {times:>49} {ratio:6.2f}   {megabytes}, off by {wrong:.2%}",
+                flush=True,
+            )
+        path.unlink()
+    return fine
+
+
 def plain_speed(path: Path, most: int = 3 * 10**9) -> float:
     """Bytes a second of `preadv` alone, of the first bytes of an evicted file."""
     evict(path)
@@ -191,7 +237,7 @@ def show(row: dict, exact: dict) -> None:
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["all", "make", "run"])
+    parser.add_argument("what", choices=["all", "make", "run", "grid"])
     parser.add_argument("path", type=Path)
     parser.add_argument("--rows", type=int, default=60000)
     parser.add_argument("--columns", type=int, default=25000)
@@ -203,9 +249,12 @@ def main() -> None:
     parser.add_argument("--noise", action="store_true")
     parser.add_argument("--atoms", type=int, default=K)
     parser.add_argument("--exact-steps", type=int, default=0, help="steps of exact selection; default: all")
+    parser.add_argument("--repeats", type=int, default=5, help="of each fit of the grid")
     given = parser.parse_args()
     if given.what == "make":
         make(given.path, given.rows, given.columns, given.order, given.seed)
+    elif given.what == "grid":
+        sys.exit(0 if grid(given.path, given.repeats) else 1)
     elif given.what == "run":
         print(json.dumps(run(given.path, given.selector, given.memory_limit, given.noise, given.atoms)))
     else:

@@ -36,9 +36,9 @@ HERE = Path(__file__).resolve()
 
 def programs():
     """Every program and its share of the cases."""
-    from hostile_cases import faces, faults, frank_wolfe, programs, refusals, selections
+    from hostile_cases import faces, faults, files, frank_wolfe, programs, refusals, selections
 
-    modules = (selections, programs, frank_wolfe, faces, refusals, faults)
+    modules = (selections, programs, frank_wolfe, faces, refusals, faults, files)
     return {function: share for module in modules for function, share in module.PROGRAMS.items()}
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
-from pathlib import Path
 
 import numpy as np
 
@@ -58,36 +56,4 @@ def far_means_of_every_loss(rng, table):
     return wrong
 
 
-def bytes_of_files(rng, table):
-    """`file_bytes` is what the system counts."""
-    n, d = int(rng.integers(3000, 9000)), int(rng.integers(20, 120))
-    X = rng.standard_normal((n, d))
-    y = X[:, :3].sum(axis=1) + rng.choice([0.1, 1000.0]) * rng.standard_normal(n)
-    X = np.asarray(X, order=str(rng.choice(["C", "F"])))
-    kind, limit = str(rng.choice(["file", "folder"])), str(rng.choice(["1MiB", "2MB", "8MB"]))
-    selector = str(rng.choice(["exact", "certified", "auto", "gram"]))
-    table.notes["call"] = f"{kind} {X.shape} {'C' if X.flags.c_contiguous else 'F'}, {limit}, {selector}"
-    with tempfile.TemporaryDirectory() as folder:
-        if kind == "file":
-            np.save(Path(folder) / "x.npy", X)
-        else:
-            for i, part in enumerate(np.array_split(X, 3)):
-                np.save(Path(folder) / f"x{i}.npy", part)
-        path = Path(folder) / "x.npy" if kind == "file" else Path(folder)
-        sk.minimize(X[:600], y[:600], sk.OMP(2), selector)  # what is imported and compiled is read before
-        before = read_by_the_process()
-        design = sk.as_design(path, memory_limit=limit)
-        opened = design.store.file_bytes
-        result = sk.minimize(design, y, sk.OMP(int(rng.integers(1, 8))), selector)
-        true, told = read_by_the_process() - before, opened + result.file_bytes
-    if not abs(true - told) <= BYTES_MISSED * true + 65536:
-        return [("bytes", f"{told:,} bytes are told, {true:,} were read")]
-    return []
-
-
-def read_by_the_process():
-    """Bytes that this process has asked the system for."""
-    return int(Path("/proc/self/io").read_text().split()[1])
-
-
-PROGRAMS = {float32_of_low_rank: 6, far_means_of_every_loss: 8, bytes_of_files: 2}
+PROGRAMS = {float32_of_low_rank: 6, far_means_of_every_loss: 8}

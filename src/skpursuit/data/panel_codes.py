@@ -90,9 +90,9 @@ def itself(panels: Any) -> Any:
     return panels
 
 
-def followed(panels: Any, R: Floats, fine: bool) -> tuple[Floats, ...]:
+def followed(panels: Any, R: Floats, fine: bool, cut: list[Any]) -> tuple[Floats, ...]:
     """Products of the decoded columns of a tile with the rows of R, their losses, and norms of R."""
-    return panels.following(R, fine=fine)()[:3]
+    return panels.following(R, fine=fine, cut=cut)()[:3]
 
 
 class PanelCodes:
@@ -163,7 +163,8 @@ class PanelCodes:
         """Products of the decoded columns with the rows of R; see `PanelTile.following`."""
         if self.store.is_one_tile:
             return self.only.following(R, before, dtype, fine)
-        args = lambda at: (np.ascontiguousarray(R[:, at.rows]), fine)  # noqa: E731
+        cuts: list[list[Any]] = [[] for _ in range(self.terms)]  # vectors as bytes, for each range of rows
+        args = lambda at: (np.ascontiguousarray(R[:, at.rows]), fine, cuts[at.i])  # noqa: E731
 
         def finish() -> tuple[Any, Floats, Floats, Callable[[int], None]]:
             g, losses = np.zeros((len(R), self.store.shape[1])), np.zeros((self.terms, len(R), 2))

@@ -242,25 +242,31 @@ class PanelTile:
     # -- products ---------------------------------------------------------------------------------------
 
     def following(
-        self, R: Floats, before: Represented | None = None, dtype: Any = np.float64, fine: bool = False
+        self,
+        R: Floats,
+        before: Represented | None = None,
+        dtype: Any = np.float64,
+        fine: bool = False,
+        cut: list[tuple[float, Cuts]] | None = None,
     ) -> Callable[[], Trail]:
         """Begin with products of the decoded columns with consecutive vectors, the rows of R.
 
         From `before` on, only the way from what is represented so far to the next vector is multiplied, in
         one cut, so that what a cut leaves is in the next one. Without it the first vector is cut twice.
         Vectors and columns are of ordinary size (`codes.ORDINARY`). Columns are decoded by both bytes where
-        `fine` is asked for, as it then was for `before`.
+        `fine` is asked for, as it then was for `before`. Tiles of the same rows share what is in `cut`.
         """
         (n, d), first = self.shape, int(before is None)
         start = Represented(np.zeros(n), np.empty(0), 0.0) if before is None else before
-        largest = max(
-            float(R.max(initial=0.0)), -float(R.min(initial=0.0)), float(np.abs(start.u).max(initial=0.0))
-        )
-        power = float(np.ldexp(1.0, np.frexp(largest)[1]))
-        rows = np.empty((first + len(R), n), np.float64)
-        np.multiply(R, 1.0 / power, out=rows[first:])
-        rows[:first] = rows[first : 2 * first]
-        cuts = self._cut(rows, start.u * (1.0 / power), 1)
+        cut = [] if cut is None else cut
+        if not cut:
+            ends = R.max(initial=0.0), -R.min(initial=0.0), np.abs(start.u).max(initial=0.0)
+            power = float(np.ldexp(1.0, np.frexp(float(max(ends)))[1]))
+            rows = np.empty((first + len(R), n), np.float64)
+            np.multiply(R, 1.0 / power, out=rows[first:])
+            rows[:first] = rows[first : 2 * first]
+            cut.append((power, self._cut(rows, start.u * (1.0 / power), 1)))
+        power, cuts = cut[0]
         end = self._begun(cuts, fine)
 
         def finish() -> Trail:

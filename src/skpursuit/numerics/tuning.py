@@ -43,6 +43,7 @@ SURE = 0.75  # of the price of exact selection, which others must undercut: pric
 WAITING_SHARE = 0.2  # of the time a process has worked, that it may wait for kernels
 
 # X in files
+TILE_LOOK = 1.5e-4  # seconds to begin and end products of the codes of a tile, once for each look at them
 FILE_BYTE = 0.45e-9  # seconds to read a byte that is not in the page cache: 2.2 GB/s (benchmarks/files.py)
 
 # Threads of kernels, in multiply-adds

@@ -15,7 +15,7 @@ from typing import ClassVar
 from skpursuit.data.design import Design
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import Estimate
-from skpursuit.numerics.tuning import LONG, NANO, PRICES, RECOMPUTED, SERVES, TALL
+from skpursuit.numerics.tuning import LONG, NANO, PRICES, RECOMPUTED, SERVES, TALL, TILE_LOOK
 from skpursuit.parameters import check_flag
 from skpursuit.selectors.base import Bound, Selector
 from skpursuit.selectors.exact import Exact
@@ -103,8 +103,11 @@ def codes_seconds(design: Design, expect: Expect, build: float, read: float, the
     n, d = design.shape
     passes = 0.0 if there else 1.0  # over an X on disk
     seconds = passes * (n * d * build * NANO + design.store.pass_seconds)
-    # One sweep for a single path; more paths have one for guesses and one for doubts, of fewer columns.
-    once = design.store.sweep_seconds(1)
-    sweeps = max(once, 3 * design.store.sweep_seconds(expect.visits) - 2 * once)
+    if design.store.on_disk:
+        paths = -(
+            -expect.visits // max(1, design.store.limit.columns // (32 * n))
+        )  # that memory has room for
+        seconds += (paths + (paths > 1)) * design.store.sweep_seconds(1)  # to guess, and to verify
+        seconds += (2 * paths + 2) * len(design.store.places) * TILE_LOOK
     left = RECOMPUTED * n * PRICES.gather + PRICES.codes_step
-    return seconds + sweeps + expect.steps * (read + left) * NANO
+    return seconds + expect.steps * (read + left) * NANO
