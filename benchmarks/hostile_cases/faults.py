@@ -1,4 +1,4 @@
-"""Programs for faults found once: float32 of low rank, far means with every loss, bytes of files."""
+"""Programs for faults found once: float32 of low rank, far means with every loss."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import numpy as np
 
 import skpursuit as sk
 from skpursuit.problem.losses import LOSSES, as_loss
-
-BYTES_MISSED = 0.02  # of what the system counts
 
 
 def float32_of_low_rank(rng, table):

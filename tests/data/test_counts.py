@@ -112,7 +112,7 @@ def test_second_bytes_of_some_columns_cost_their_panels():
     X = np.random.default_rng(4).standard_normal((700, 40))
     design = as_design(X)
     codes, before = design.codes(fine=True), design.reads.bytes
-    codes.refine(X[:, 0], np.array([3, 35, 36]))
+    codes.estimate(X[:, 0], np.array([3, 35, 36]), fine=True)
     assert design.reads.entries == 700 * (16 + 8)
     assert design.reads.bytes - before == 24 * (2 * 704 + 2 * 16)
 

@@ -210,8 +210,9 @@ def test_intervals_of_tiles_hold(seed):
             assert (np.abs(design.product(r) - true) <= bound).all()
         for at, (g, bound) in (
             (slice(None), codes.estimate(r)),
-            (slice(None), codes.refine(r)),
-            (cols, codes.refine(r, cols)),
+            (slice(None), codes.estimate(r, fine=True)),
+            (cols, codes.estimate(r, cols)),
+            (cols, codes.estimate(r, cols, fine=True)),
         ):
             assert (np.abs(g - true[at]) <= bound).all()
 
@@ -307,8 +308,9 @@ def test_codes_of_tiles_count_what_they_read():
     design, whole = tiled(X, (512, 1024), (16,)), as_design(X)
     for ask_codes in (
         lambda codes: codes.estimate(y),
-        lambda codes: codes.refine(y, np.array([0, 44])),
-        lambda codes: codes.refine(y),
+        lambda codes: codes.estimate(y, np.array([0, 44]), fine=True),
+        lambda codes: codes.estimate(y, np.array([3, 15, 16])),
+        lambda codes: codes.estimate(y, fine=True),
         lambda codes: codes.following(y[None]),
     ):
         counts = []

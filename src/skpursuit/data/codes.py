@@ -32,16 +32,15 @@ class Codes:
         self.design, self.view = design, design.view
         self.panels = kept_panels(design.store, design.reads, fine)
 
-    def estimate(self, r: Floats) -> Bounded:
-        """(g, bound) with |g - V^T r| <= bound, from one byte an entry; residuals in columns share a pass."""
-        self.design.reads.add(*self.panels.cost)
-        return self._corrected(r, None, None, self.panels.estimate(self._down(r)))
+    def estimate(self, r: Floats, cols: Indices | None = None, fine: bool = False) -> Bounded:
+        """(g, bound) with |g - V^T r| <= bound, or at `cols`, from one byte an entry or both.
 
-    def refine(self, r: Floats, cols: Indices | None = None) -> Bounded:
-        """(g, bound) with |g - V^T r| <= bound, or at `cols`, from two bytes an entry."""
+        Residuals in the columns of r share a pass over the codes.
+        """
         real = None if cols is None else self.design._real(np.asarray(cols))
-        self.design.reads.add(*(self.panels.fine_cost if real is None else self.panels.cost_at(real)))
-        return self._corrected(r, real, cols, self.panels.estimate(self._down(r), True, real))
+        cost = self.panels.costs[fine] if real is None else self.panels.cost_at(real, fine)
+        self.design.reads.add(*cost)
+        return self._corrected(r, real, cols, self.panels.estimate(self._down(r), fine, real))
 
     def _down(self, r: Floats) -> Floats:
         if self.view.is_plain:
@@ -79,7 +78,7 @@ class Codes:
         `before` is what an earlier call represents: then only the way from there is multiplied. What ends it
         returns a `Followed`. Norms of R should be within `ORDINARY`, or zero. `fine` decodes by both bytes.
         """
-        self.design.reads.add(*(self.panels.fine_cost if fine else self.panels.cost))
+        self.design.reads.add(*self.panels.costs[fine])
         view, rows = self.view, np.ascontiguousarray(self._down(R.T).T)
         end = self.panels.following(rows, before, np.float32 if view.is_unmoved else np.float64, fine)
 
@@ -97,7 +96,7 @@ class Codes:
 
     def decoded(self, cols: Indices, fine: bool = False) -> Floats:
         """Columns of the view as one byte has them, or both: rows of a float32 array, without bounds."""
-        entries, nbytes = self.panels.fine_cost if fine else self.panels.cost
+        entries, nbytes = self.panels.costs[fine]
         share = len(cols) / max(1, self.design.store.shape[1])
         self.design.reads.add(int(entries * share), int(nbytes * share))
         return self.view.columns(self.panels.decoded(cols, fine), cols)

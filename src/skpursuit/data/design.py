@@ -463,7 +463,7 @@ class Design:
         return self.store.columns_are_dear
 
     def codes(self, fine: bool = False) -> Codes:
-        """X in one byte an entry, or two (`fine`, for `Codes.refine`), behind the same view; kept."""
+        """X in one byte an entry, or two (`fine`), behind the same view; kept."""
         return Codes(self, fine)
 
     # -- counting and identity ------------------------------------------------------------------------------

@@ -108,13 +108,13 @@ class PanelCodes:
         self.terms = len(grid)
         self.plain = all(fact.plain for fact in facts)
         self.peak = max(fact.peak for fact in facts)
-        self.cost, self.fine_cost = (added(costs) for costs in zip(*(fact.costs for fact in facts)))
+        self.costs = [added(costs) for costs in zip(*(fact.costs for fact in facts))]
         wider = 1.0 if store.is_one_tile else 1.0 + 8 * self.terms * EPS
         self.factors, self.sizes = (
             np.hypot.reduce([np.concatenate([getattr(fact, name) for fact in row]) for row in grid]) * wider
             for name in ("factors", "sizes")
         )
-        self._fine_costs = [[fact.costs[1] for fact in row] for row in grid]
+        self._tile_costs = [[fact.costs for fact in row] for row in grid]
         self._errors = [[fact.errors for fact in row] for row in grid]
 
     @cached_property
@@ -146,15 +146,15 @@ class PanelCodes:
         bound = (bound + self.terms * EPS * size) * (1.0 + 2 * self.terms * EPS)
         return np.where(np.isfinite(bound), g, 0.0), bound
 
-    def cost_at(self, cols: Indices) -> tuple[int, int]:
-        """What `estimate` reads of both bytes at these columns: their panels."""
+    def cost_at(self, cols: Indices, fine: bool) -> tuple[int, int]:
+        """What `estimate` reads at these columns: their panels."""
         from skpursuit.kernels.panel_vectors import PANEL
 
         edges, costs = self.store.col_edges, []
         for j, _, local in self.store.split(cols, edges):
             width = int(edges[j + 1] - edges[j])
             read = np.minimum(PANEL, width - PANEL * np.unique(local // PANEL)).sum()
-            costs += [tuple(amount * int(read) // width for amount in row[j]) for row in self._fine_costs]
+            costs += [tuple(part * int(read) // width for part in row[j][fine]) for row in self._tile_costs]
         return added(costs)
 
     def following(

@@ -301,7 +301,8 @@ class PanelTile:
         From one byte or both; all of it, or the entries at `cols`, for which their panels are read.
         """
         rows, exponent = scaled_down(r, self.shape[0])
-        cuts = self._cut(rows, None, 2 + fine)
+        # A single residual has room for a third cut: the kernel takes up to four vectors in the same time.
+        cuts = self._cut(rows, None, 2 + (fine and len(rows) == 1))
         centre, frame, powers = self.centre[:, : self.shape[1]], self._frames[int(fine)], self._exponent
         if cols is None:
             products = self._begun(cuts, fine)()[:, : self.shape[1]]

@@ -73,7 +73,7 @@ class Certified(Selector):
         if found is not None:
             return found
         if query.k > 1 and self.fine:  # one byte would leave many columns in doubt
-            return settle(design, query, Estimate(*design.codes(fine=True).refine(query.r)))
+            return settle(design, query, Estimate(*design.codes(fine=True).estimate(query.r, fine=True)))
         return settle(design, query, Estimate(*design.codes().estimate(query.r)), codes=CodeOrigin(self.fine))
 
     def price(self, design: Design, expect: Expect) -> float:

@@ -2,8 +2,9 @@
 
 The columns are the arms of a bandit, and a row is one pull of every arm that is left. Early rounds spend few
 rows on many columns, late rounds many rows on few: the budget goes where the decision is close. Once few
-columns are left they are scored exactly. On large X the sums come from codes, with bounds; only where the
-answer hangs on a column that these leave in doubt is it summed in float64.
+columns are left they are scored exactly. On large X the sums come from codes, with bounds. One byte an entry
+leaves most columns in doubt, but the winner by all rows, which is known then too, nearly always stays beyond
+doubt, and so it is the answer. Else two bytes leave few columns, and only these are summed in float64.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from skpursuit.problem.score import top, top_set
 from skpursuit.selectors.base import Bound, Round, Selector
 from skpursuit.selectors.greedy import by_energy, empty_sums, partial_sums
 from skpursuit.selectors.query import Expect, Query, Selection
-from skpursuit.selectors.settle import settle, sorted_out
+from skpursuit.selectors.settle import CodeOrigin, settle, sorted_out
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,9 @@ class Race:
     """One selection: sums over the first rows for all columns, kept from one budget to the next.
 
     Dropped columns share cache lines with others, so that summing them as well costs nothing. On large X the
-    sums are estimates by codes of X, with bounds. Columns that these leave in doubt stay in the race; only
-    where the answer hangs on one of them are they summed. The answer is that of the sums alone.
+    sums are estimates by codes of X, with bounds. Columns that these leave in doubt stay in the race; where
+    the answer hangs on one of them, both bytes are read, and then they are summed. The answer is that of the
+    sums alone.
 
     Attributes
     ----------
@@ -150,12 +152,18 @@ class Race:
         everyone = alive = self.query.allowed(self.design.shape[1])
         few = ceil(finish * len(alive))
         plan = list(self._plan(len(alive), pulls, few))
-        self._advance([edge for edge, _ in plan])
+        edges = [edge for edge, _ in plan]
         by_all_rows = self._all_rows() or (plan[-1][1] if plan else len(alive)) <= few
         if self.coded and plan and by_all_rows and self.query.k == 1:  # of many columns some are in doubt
-            sure = self._sure_answer(alive, plan)
-            if sure is not None:
-                return sure
+            for fine, answer_of in ((False, self._winner), (True, self._sure_answer)):
+                self._estimate([*edges, len(self.rows)], fine)
+                sure = answer_of(alive, plan)
+                if sure is not None:
+                    return sure
+        elif self.coded:
+            self._estimate([*edges, len(self.rows)], fine=True)
+        else:
+            self._advance(edges)
         for edge, count in plan:
             alive = self._better(alive, count, edge)
             self.rounds.append((edge, alive))
@@ -187,27 +195,32 @@ class Race:
     def _advance(self, edges: list[int]) -> None:
         """Sum all columns up to these numbers of rows."""
         last = max(self.sums)
-        steps = list(pairwise([last, *sorted({edge for edge in edges if edge > last})]))
-        parts = [self.rows[start:stop] for start, stop in steps]
-        if self.coded and parts:
-            self._estimate([stop for _, stop in steps])
-            return
-        for (start, stop), part in zip(steps, parts):
-            sums = self.sums[start][0].copy(order="K")
+        for start, stop in pairwise([last, *sorted({edge for edge in edges if edge > last})]):
+            part, sums = self.rows[start:stop], self.sums[start][0].copy(order="K")
             self.design.add_rows(part, self.query.r[part], sums)
             self.sums[stop] = sums, None
 
-    def _estimate(self, edges: list[int]) -> None:
+    def _estimate(self, edges: list[int], fine: bool) -> None:
         """Sums up to these numbers of rows by codes: one product with residuals that are zero elsewhere."""
-        r = self.query.r
+        r, edges = self.query.r, sorted(set(edges))
         masked = np.zeros((len(r), len(edges), *r.shape[1:]))
         for i, stop in enumerate(edges):
             rows = self.rows[:stop]
             masked[rows, i] = r[rows]
-        found = self.design.codes(fine=True).refine(masked.reshape(len(r), -1))
+        found = self.design.codes(fine).estimate(masked.reshape(len(r), -1), fine=fine)
         sums, bounds = (part.reshape(-1, *masked.shape[1:]) for part in found)
         for i, stop in enumerate(edges):
             self.sums[stop] = np.asfortranarray(sums[:, i]), bounds[:, i] + self.rounding
+
+    def _winner(self, alive: Indices, plan: list[tuple[int, int]]) -> Selection | None:
+        """The best column by all rows, if it is beyond doubt that it stays in every round; else None."""
+        answer = self._exact_among(alive)
+        best = np.searchsorted(alive, answer.columns)
+        for edge, count in plan:
+            scores, margin = self._estimated(alive, edge)
+            if np.count_nonzero(scores + margin >= scores[best] - margin[best]) > count:
+                return None
+        return answer._replace(certificate="heuristic")
 
     def _sure_answer(self, alive: Indices, plan: list[tuple[int, int]]) -> Selection | None:
         """The answer, if it is beyond doubt that its columns stay in every round; else None."""
@@ -258,10 +271,12 @@ class Race:
     def _exact_among(self, alive: Indices) -> Selection:
         """Score the survivors by all rows, and rank them."""
         design, query = self.design, self.query
-        if self.coded:
-            return settle(design, query, Estimate(*design.codes(fine=True).refine(query.r, alive)), alive)
-        estimate = Estimate(self._summed(alive, len(self.rows)), self.rounding[alive])
-        return settle(design, query, estimate, alive)
+        if not self.coded:
+            estimate = Estimate(self._summed(alive, len(self.rows)), self.rounding[alive])
+            return settle(design, query, estimate, alive)
+        g, bound = self.sums[len(self.rows)]
+        assert bound is not None
+        return settle(design, query, Estimate(g[alive], bound[alive]), alive, CodeOrigin(True))
 
 
 def uses_codes(design: Design) -> bool:

@@ -152,7 +152,7 @@ def _narrowed(
         close = Close(*(part[stay] for part in close))
         guesses = np.cumsum(stay)[guesses] - 1
     if len(close.names) > few:
-        refined = Estimate(*design.codes(fine=True).refine(query.r, close.names))
+        refined = Estimate(*design.codes(fine=True).estimate(query.r, close.names, fine=True))
         return settle(design, query, refined, close.names, codes._replace(fine=True, refined=True))
     return _computed(design, query, close, guesses, guessed, likely)
 
