@@ -105,6 +105,8 @@ def text(classes: int, **given: Any) -> Fits:
     X = sp.csr_array(X / np.sqrt(X.multiply(X).sum(axis=1))[:, None])
     telling = rng.standard_normal((d, classes)) * (rng.random((d, 1)) < 0.02)
     y = (X @ telling + 0.02 * rng.standard_normal((n, classes))).argmax(axis=1)
+    if "shared_support" in PursuitClassifier().get_params() and given.get("multi_class") == "ovr_shared":
+        given = {"shared_support": True}  # its name until there was "ovr_shared"
     while True:
         yield lambda: PursuitClassifier(n_nonzero_coefs=50, **given).fit(X, y)
 
@@ -173,7 +175,7 @@ def every_fit() -> dict[str, Callable[[], Fits]]:
     fits["drop-in/OMPCV, 1000 x 500"] = partial(drop_in, chosen, 1000, 500, max_iter=50)
     fits["drop-in/orthogonal_mp_gram"] = gram_function
     fits["text/two classes"] = partial(text, 2)
-    fits["text/six classes, one-vs-rest"] = partial(text, 6, shared_support=True)
+    fits["text/six classes, one-vs-rest"] = partial(text, 6, multi_class="ovr_shared")
     fits["text/six classes, multinomial"] = partial(text, 6, multi_class="multinomial")
     fits["solvers/PursuitCoder"] = coding
     for name in ("auto", "gram", "exact"):

@@ -72,7 +72,7 @@ def abess(X, y, binary):
 
 def compare(X, y, binary, split, with_abess):
     train, test = train_test_split(np.arange(len(y)), test_size=0.2, stratify=y, random_state=split)
-    ours, seconds = timed(PursuitClassifier(n_nonzero_coefs=K, shared_support=True), X[train], y[train])
+    ours, seconds = timed(PursuitClassifier(n_nonzero_coefs=K, multi_class="ovr_shared"), X[train], y[train])
     rows = {"PursuitClassifier": (ours.score(X[test], y[test]), seconds)}
     if not binary:
         joint, seconds = timed(

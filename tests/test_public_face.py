@@ -107,9 +107,7 @@ def fitted():
             X, Y
         ),
         "PursuitRegressorCV": skpursuit.PursuitRegressorCV(max_nonzero_coefs=4).fit(X, y),
-        "PursuitRegressorCV, bic": skpursuit.PursuitRegressorCV(max_nonzero_coefs=4, criterion="bic").fit(
-            X, y
-        ),
+        "PursuitRegressorCV, bic": skpursuit.PursuitRegressorCV(max_nonzero_coefs=4, scoring="bic").fit(X, y),
         "PursuitClassifier, 2 classes": skpursuit.PursuitClassifier(**k).fit(*two),
         "PursuitClassifier, 3 classes": skpursuit.PursuitClassifier(**k).fit(*iris),
         "PursuitClassifier, multinomial": skpursuit.PursuitClassifier(multi_class="multinomial", **k).fit(

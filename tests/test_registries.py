@@ -37,14 +37,14 @@ def test_what_a_solver_can_do_is_what_it_has_parameters_for(name):
 
 def test_parameters_become_the_solver_a_name_stands_for():
     given = {
-        "n_nonzero_coefs": 3, "tol": 0.5, "max_iter": 7, "forced": (2,), "ridge": 0.1, "radius": 4.0
+        "n_nonzero_coefs": 3, "tol": 0.5, "max_iter": 7, "forced": (2,), "ridge": 0.1
     }  # fmt: skip
     assert {name: solver_kind(name).from_parameters(**given) for name in SOLVERS} == {
         "omp": OMP(3, 0.5, max_iter=7, forced=(2,), ridge=0.1),
         "mp": MatchingPursuit(3, 0.5, max_iter=7),
         "cosamp": CoSaMP(3, 0.5, max_iter=7, ridge=0.1),
         "grasp": GraSP(3, 0.5, max_iter=7, ridge=0.1),
-        "fw": FrankWolfe(L1Ball(4.0), max_iter=7, tol=0.5),
+        "fw": FrankWolfe(L1Ball(1.0), max_iter=7, tol=0.5),
         "sp": SubspacePursuit(3, 0.5, max_iter=7, ridge=0.1),
     }
     assert solver_kind("mp").from_parameters(max_iter=None) == MatchingPursuit()
@@ -126,5 +126,4 @@ def test_a_solver_without_abilities_has_none():
 
     abilities = ("has_sparsity", "can_ridge", "can_force_columns", "nested_path", "quadratic_only")
     assert not any(getattr(Lazy, ability) for ability in abilities)
-    assert Lazy().admits(np.ones(5))
     assert Lazy.from_parameters(n_nonzero_coefs=3, max_iter=4) == Lazy(4)

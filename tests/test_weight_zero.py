@@ -62,22 +62,22 @@ ESTIMATORS = (
     OrthogonalMatchingPursuit(n_nonzero_coefs=3, fit_intercept=False, precompute=False),
     OrthogonalMatchingPursuitCV(max_iter=3, cv=3),
     PursuitRegressor(n_nonzero_coefs=3, normalize=True),
-    PursuitRegressor(n_nonzero_coefs=3, solver="fw", loss="huber", max_iter=10),
+    PursuitRegressor(solver="fw", loss="huber", max_iter=10),
     PursuitRegressor(n_nonzero_coefs=3, solver="mp", loss="poisson", max_iter=6),
     PursuitRegressor(n_nonzero_coefs=3, solver="grasp", loss="poisson", max_iter=4, ridge=0.1),
     PursuitRegressor(n_nonzero_coefs=3, loss="poisson", normalize=True, ridge=0.1),
     PursuitRegressorCV(cv=3),
-    PursuitRegressorCV(cv=3, scoring="r2", normalize=True),
+    PursuitRegressorCV(cv=3, scoring="r2", scale="column"),
     PursuitRegressorCV(
-        max_nonzero_coefs=3, cv=KFold(3, shuffle=True, random_state=0), loss="poisson", ridge=0.1
+        max_nonzero_coefs=3, cv=KFold(3, shuffle=True, random_state=0), loss="poisson", ridges=0.1
     ),
-    PursuitRegressorCV(criterion="bic", loss="huber"),
+    PursuitRegressorCV(scoring="bic", loss="huber"),
     PursuitClassifier(n_nonzero_coefs=3, class_weight="balanced"),
     PursuitClassifier(n_nonzero_coefs=3, multi_class="multinomial", normalize=True),
     PursuitClassifier(n_nonzero_coefs=3, solver="cosamp", loss="squared", max_iter=4),
     PursuitClassifierCV(max_nonzero_coefs=3, cv=3, class_weight="balanced"),
     PursuitClassifierCV(max_nonzero_coefs=3, cv=3, multi_class="multinomial", scoring="neg_log_loss"),
-    PursuitClassifierCV(criterion="ebic", max_nonzero_coefs=3),
+    PursuitClassifierCV(scoring="ebic", max_nonzero_coefs=3),
 )
 
 

@@ -6,6 +6,7 @@ import warnings
 from types import SimpleNamespace
 
 import numpy as np
+from sklearn.model_selection import KFold
 
 import skpursuit as sk
 
@@ -101,7 +102,8 @@ def regressor(rng, table):
     selector = draw_selector(rng)[1]
     intercept, normalize = bool(rng.random() < 0.7), bool(rng.random() < 0.4)
     model = sk.PursuitRegressor(
-        solver=solver, selector=selector, n_nonzero_coefs=k, fit_intercept=intercept, normalize=normalize,
+        solver=solver, selector=selector, n_nonzero_coefs=None if solver == "fw" else k,
+        fit_intercept=intercept, normalize=normalize,
         shared_support=table.y.ndim == 2, max_iter=None if solver == "omp" else 20, random_state=0,
     )  # fmt: skip
     fit(table, model)
@@ -163,11 +165,12 @@ def classifier(rng, table):
     loss = str(rng.choice(["logistic", "logistic", "squared", "huber"]))
     selector = draw_selector(rng, quadratic=loss == "squared")[1]
     solver = str(rng.choice(["omp", "omp", "mp", "grasp", "fw"]))
-    shared = bool(rng.random() < 0.3) and solver != "fw"
-    multi = "multinomial" if rng.random() < 0.3 and solver == "omp" and loss == "logistic" else "ovr"
+    multi = "ovr_shared" if rng.random() < 0.3 and solver != "fw" else "ovr"
+    multi = "multinomial" if rng.random() < 0.3 and solver == "omp" and loss == "logistic" else multi
+    k = draw_k(rng, table)
     model = sk.PursuitClassifier(
-        solver=solver, selector=selector, loss=loss, n_nonzero_coefs=draw_k(rng, table),
-        fit_intercept=bool(rng.random() < 0.7), multi_class=multi, shared_support=shared,
+        solver=solver, selector=selector, loss=loss, n_nonzero_coefs=None if solver == "fw" else k,
+        fit_intercept=bool(rng.random() < 0.7), multi_class=multi,
         max_iter=None if solver == "omp" else 10, random_state=0,
     )  # fmt: skip
     fit(table, model, names[labels])
@@ -218,12 +221,14 @@ def cross_validated(rng, table):
         table.weights = None
     if table.weights is not None:
         table.weights = table.weights + 0.25  # every fold needs rows that count
-    criterion = "cv" if n >= 9 else str(rng.choice(["aic", "bic", "ebic"]))
-    solver = "auto" if criterion == "cv" and rng.random() < 0.5 else "omp"
+    criterion = None if n >= 9 else str(rng.choice(["aic", "bic", "ebic"]))
+    solver = "auto" if criterion is None and rng.random() < 0.5 else "omp"
+    selector = draw_selector(rng)[1]
     model = sk.PursuitRegressorCV(
-        solver=solver, selector=draw_selector(rng)[1], max_nonzero_coefs=draw_k(rng, table),
-        criterion=criterion, cv=3, cv_repeats=1, null_guard=None, random_state=0,
-        fit_intercept=bool(rng.random() < 0.7), normalize=bool(rng.random() < 0.3),
+        solver=solver, selector="auto" if solver == "auto" else selector,
+        max_nonzero_coefs=draw_k(rng, table), scoring=criterion, null_test=False, random_state=0,
+        cv=None if criterion else KFold(3, shuffle=True, random_state=0),
+        fit_intercept=bool(rng.random() < 0.7), scale="column" if rng.random() < 0.3 else "none",
     )  # fmt: skip
     fit(table, model)
     wrong = finite(model) + predicts(table, model.predict(table.given), model.coef_, model.intercept_)

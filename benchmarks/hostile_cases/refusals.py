@@ -13,8 +13,8 @@ import skpursuit as sk
 ARGUMENTS = """
     X y sample_weight weights n_nonzero_coefs max_nonzero_coefs selector solver loss forced radius
     tol rtol ridge constraint positive batch_size step_size delta Gram Xy norms_squared dictionary
-    signals n_splits cv scoring max_iter step fit_intercept normalize lazy warm_start checkpoint
-    callback random_state stop eps time_limit variant budget fraction rows last criterion
+    signals n_splits cv scoring max_iter step fit_intercept normalize lazy shared_support checkpoint
+    callback random_state stop eps time_limit variant budget fraction rows last
     precompute memory_limit logistic Poisson CoSaMP Frank-Wolfe ErrorBound gram samples
 """
 NAMED = re.compile(r"\b(" + "|".join(ARGUMENTS.split()) + r")\b")
@@ -198,12 +198,12 @@ BAD = {
     "checkpoint with NUL": lambda: fitted(checkpoint="a\0b"),
     "fit_intercept as text": lambda: estimated(fit_intercept="zzz"),
     "normalize NaN": lambda: estimated(normalize=NAN),
-    "warm_start a list": lambda: estimated(warm_start=[]),
+    "shared_support a list": lambda: estimated(shared_support=[]),
     "estimator k = 0": lambda: estimated(n_nonzero_coefs=0),
     "estimator solver": lambda: estimated(solver="zzz"),
-    "estimator radius": lambda: estimated(solver="fw", radius=-1.0),
+    "estimator ridge without effect": lambda: estimated(solver="fw", ridge=0.1),
     "scoring = -3": lambda: estimated("PursuitRegressorCV", scoring=-3),
-    "criterion": lambda: estimated("PursuitRegressorCV", criterion="zzz"),
+    "criterion": lambda: estimated("PursuitRegressorCV", scoring="zzz"),
     "cv = 1": lambda: estimated("PursuitClassifierCV", cv=1),
     "one class": lambda: estimated("PursuitClassifier", y=np.ones(12)),
     "precompute": lambda: estimated("OrthogonalMatchingPursuit", precompute="x"),

@@ -46,8 +46,8 @@ def test_solver_objects_of_regressors(name, solver):
 
 
 def test_the_object_of_frank_wolfe():
-    named = PursuitRegressor(solver="fw", radius=2.0).fit(X, Y)
-    assert_same_model(named, PursuitRegressor(solver=FrankWolfe(L1Ball(2.0))).fit(X, Y))
+    named = PursuitRegressor(solver="fw").fit(X, Y)
+    assert_same_model(named, PursuitRegressor(solver=FrankWolfe(L1Ball(1.0))).fit(X, Y))
     with pytest.raises(ValueError, match="solver needs a number of coefficients, as omp, mp, cosamp, grasp"):
         PursuitRegressorCV(solver=FrankWolfe(L1Ball(2.0))).fit(X, Y)
 
@@ -64,8 +64,8 @@ def test_multinomial_classes_with_a_solver_object(fit_intercept):
 
 
 def test_multinomial_path_with_a_solver_object():
-    options = {"multi_class": "multinomial", "criterion": "bic"}
-    named = PursuitClassifierCV(ridge=0.005, **options).fit(*IRIS)
+    options = {"multi_class": "multinomial", "scoring": "bic"}
+    named = PursuitClassifierCV(ridges=0.005, **options).fit(*IRIS)
     given = PursuitClassifierCV(solver=OMP(ridge=0.005), **options).fit(*IRIS)
     assert_same_model(named, given)
     np.testing.assert_array_equal(named.scores_, given.scores_)

@@ -23,12 +23,15 @@ PROBLEMS = {
     "regression": (PursuitRegressorCV(**OMP), PursuitRegressor()),
     "targets": (PursuitRegressorCV(**OMP), PursuitRegressor(shared_support=True)),
     "counts": (
-        PursuitRegressorCV(**OMP, loss="poisson", ridge=0.1),
+        PursuitRegressorCV(**OMP, loss="poisson", ridges=0.1),
         PursuitRegressor(loss="poisson", ridge=0.1),
     ),
     "two classes": (PursuitClassifierCV(**OMP), PursuitClassifier()),
     "ovr": (PursuitClassifierCV(**OMP), PursuitClassifier()),
-    "shared": (PursuitClassifierCV(**OMP, shared_support=True), PursuitClassifier(shared_support=True)),
+    "shared": (
+        PursuitClassifierCV(**OMP, multi_class="ovr_shared"),
+        PursuitClassifier(multi_class="ovr_shared"),
+    ),
     "multinomial": (
         PursuitClassifierCV(**OMP, multi_class="multinomial"),
         PursuitClassifier(multi_class="multinomial"),

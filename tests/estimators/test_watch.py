@@ -61,7 +61,7 @@ def test_codes_for_which_there_was_no_time_are_zeros():
 
 def test_the_chosen_model_is_fitted_though_the_time_is_over():
     with pytest.warns(ConvergenceWarning):
-        model = sp.PursuitRegressorCV(time_limit=0, null_guard=None).fit(X, Y)
+        model = sp.PursuitRegressorCV(time_limit=0, null_test=False).fit(X, Y)
     assert model.coef_.any()
 
 

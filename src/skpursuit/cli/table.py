@@ -174,7 +174,7 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
 @click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
 @click.option("--loss", type=Registered(), help="What is minimised.  [default: squared; classes: logistic]")
 @click.option("--solver", type=Registered(), default="auto", help="How the model grows; auto: several ways.")
-@click.option("--selector", type=Registered(), default="auto", help="How features are found.")
+@click.option("--selector", type=Registered(), default="auto", help="How features are found, by omp.")
 @click.option(
     "--normalize/--no-normalize", default=None,
     help="Do features compete as if of one spread?  [default: in dense tables]",

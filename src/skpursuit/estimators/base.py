@@ -246,7 +246,6 @@ class LinearBase(Watched):
 class PursuitBase(LinearBase, SummaryMixin):
     """Coefficients and what is known of the runs: one for all targets, or one for each."""
 
-    warm_start: bool = False
     support_: Any
     history_: list[Record] | list[list[Record]]
     n_iter_: int
@@ -279,25 +278,9 @@ class PursuitBase(LinearBase, SummaryMixin):
         check_parameters(self)
         base, y, weights, *_ = self._read(X, y, sample_weight)
         problems = self._problems(y)
-        starts = self._starts(problems, base.shape[1])
-        fits = [
-            fit_linear(problems.config, base, target, weights, start)
-            for target, start in zip(problems.targets, starts)
-        ]
+        fits = [fit_linear(problems.config, base, target, weights) for target in problems.targets]
         self._keep(fits, base, problems.joint)
         return self
-
-    def _starts(self, problems: Problems, d: int) -> list[LinearFit | None]:
-        """The last fit of each problem, with `warm_start` and if it had coefficients of the same shape."""
-        shapes = [problems.config.loss.outputs(target) for target in problems.targets]
-        if not (self.warm_start and "support_" in vars(self)):
-            return [None] * len(shapes)
-        joint = not isinstance(self.support_, list)
-        supports, coefs = [self.support_] if joint else self.support_, np.atleast_2d(self.coef_)
-        if len(supports) != len(shapes) or coefs.shape != (sum(int(np.prod(shape)) for shape in shapes), d):
-            return [None] * len(shapes)
-        parts = [coefs.T if shapes[0] else coefs[0]] if joint else coefs
-        return [LinearFit(s, np.asarray(c[s], dtype=np.float64), 0.0) for s, c in zip(supports, parts)]
 
     def _keep(self, fits: list[LinearFit], base: Design, joint: bool) -> None:
         coefs, results = full_coefs(base, fits), [fit.result for fit in fits]
@@ -331,8 +314,5 @@ class PursuitParameters(Watched):
     fit_intercept: bool = True
     normalize: bool = False
     max_iter: int | None = None
-    shared_support: bool = False
-    radius: float = 1.0
     ridge: float | None = None
     random_state: Any = None
-    warm_start: bool = False

@@ -2,14 +2,20 @@
 
 A parameter has one meaning in every estimator, so its rule is found by its name; an estimator whose parameter
 differs says so (`**other`). An estimator with a parameter that has no rule cannot be fitted at all, so that
-none is left unchecked. Which values go together is checked where they meet.
+none is left unchecked.
+
+A parameter that would do nothing beside the others is refused (`cv` is warned about). `NO_EFFECT` has such
+parameters, and for each group a function that says where they have no effect and what to write instead.
+Parameters that change no result (`n_jobs`, `verbose`, a seed where nothing is drawn) are welcome everywhere.
 """
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -26,12 +32,12 @@ from skpursuit.parameters import (
 )
 from skpursuit.problem.losses import as_loss
 from skpursuit.selectors import as_selector
-from skpursuit.solvers import SOLVERS, Solver, solver_names
+from skpursuit.solvers import SOLVERS, Solver, solver_kind, solver_names
 
 Rule = Callable[[str, Any], object]  # raises, or all is well
 
-CRITERIA = ("cv", "aic", "bic", "ebic")
-MULTI_CLASS = ("ovr", "multinomial")
+CRITERIA = ("aic", "bic", "ebic")
+MULTI_CLASS = ("ovr", "ovr_shared", "multinomial")
 
 a_count = partial(check_count, optional=False)
 
@@ -43,14 +49,32 @@ def a_choice(*known: str) -> Rule:
 
 def check_parameters(estimator: Any, **other: Rule) -> None:
     """Check all parameters of an estimator; `other` has the rules that differ from those of their names."""
-    given = {name: getattr(estimator, name) for name in _parameters(estimator.__class__)}
+    defaults = _parameters(estimator.__class__)
+    given = {name: getattr(estimator, name) for name in defaults}
     check_values(RULES | other if other else RULES, **given)
+    for names, why in NO_EFFECT:
+        changed = [name for name in names if name in given and _differ(given[name], defaults[name])]
+        reason = why(given) if changed else None
+        if reason:
+            listed = ", ".join(f"{name}={shown(given[name])}" for name in changed)
+            message = f"{listed} {'has' if len(changed) == 1 else 'have'} no effect {reason}"
+            if changed != ["cv"]:
+                raise ValueError(message)
+            warnings.warn(message, UserWarning, stacklevel=4)  # scikit-learn's checks set it everywhere
+
+
+def _differ(value: Any, default: Any) -> bool:
+    plain = bool, int, float, str, np.generic
+    return value is not default and not (
+        isinstance(value, plain) and isinstance(default, plain) and value == default
+    )
 
 
 @cache
-def _parameters(kind: Any) -> list[str]:
-    """Names of the parameters of an estimator, which scikit-learn reads from its signature."""
-    return kind._get_param_names()
+def _parameters(kind: Any) -> dict[str, Any]:
+    """The parameters of an estimator, which scikit-learn reads from its signature, and their defaults."""
+    known = inspect.signature(kind).parameters
+    return {name: known[name].default for name in kind._get_param_names()}
 
 
 def check_values(rules: Mapping[str, Rule], **given: Any) -> None:
@@ -89,14 +113,10 @@ def check_path_solver(name: str, value: Any) -> None:
         )
 
 
-def check_optional_flag(name: str, value: Any) -> None:
-    """True, False or None."""
-    if value is not None:
-        check_flag(name, value)
-
-
 def check_ridges(name: str, value: Any) -> None:
-    """The word "auto", or some numbers of at least 0."""
+    """The word "auto", or one or some numbers of at least 0."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return check_size(name, value)
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         return check_choice(name, value, ("auto",))
     if len(list(value)) == 0:
@@ -110,13 +130,6 @@ def check_word_or_count(name: str, value: Any, word: str, optional: bool = True)
     if isinstance(value, str):
         return check_choice(name, value, (word,))
     check_count(name, value, optional=optional)
-
-
-def check_guard(name: str, value: Any) -> None:
-    """The word "auto", None, or a number of at least 0."""
-    if isinstance(value, str):
-        return check_choice(name, value, ("auto",))
-    check_size(name, value)
 
 
 def check_precompute(name: str, value: Any) -> None:
@@ -147,12 +160,12 @@ def check_splitter(name: str, value: Any) -> None:
 
 
 def check_scoring(name: str, value: Any) -> None:
-    """None, the name of a scorer, or a function (estimator, X, y)."""
-    if isinstance(value, str):
+    """None, a criterion, the name of a scorer, or a function (estimator, X, y)."""
+    if isinstance(value, str) and value not in CRITERIA:
         from sklearn.metrics import get_scorer
 
         get_scorer(value)  # its message names the parameter
-    else:
+    elif not isinstance(value, str):
         check_function(name, value)
 
 
@@ -172,7 +185,7 @@ def check_verbose(name: str, value: Any) -> None:
 
 
 FLAGS = (
-    *("fit_intercept", "normalize", "shared_support", "warm_start", "refit"),
+    *("fit_intercept", "normalize", "shared_support", "null_test", "refit"),
     *("copy", "copy_X", "copy_Gram", "copy_Xy", "return_path", "return_n_iter"),
 )
 RULES: dict[str, Rule] = {
@@ -191,18 +204,14 @@ RULES: dict[str, Rule] = {
     "batch_size": a_count,
     "memory_limit": a_count,
     "tol": check_size,
-    "radius": partial(check_number, interval="(0, inf)"),
     "ridge": check_size,
     "ridges": check_ridges,
-    "selection": a_choice("best", "sparse", "average"),
-    "null_guard": check_guard,
-    "cv_repeats": partial(check_word_or_count, word="auto", optional=False),
+    "selection": a_choice("best", "sparse"),
     "forget": partial(check_size, optional=False),
     "verbose": check_verbose,
     "time_limit": check_size,
     "precompute": check_precompute,
     "multi_class": a_choice(*MULTI_CLASS),
-    "criterion": a_choice(*CRITERIA),
     "class_weight": check_class_weight,
     "cv": check_splitter,
     "scoring": check_scoring,
@@ -210,3 +219,83 @@ RULES: dict[str, Rule] = {
     "n_jobs": check_workers,
     "random_state": check_seed,
 }
+
+
+Given = Mapping[str, Any]  # the parameters of an estimator
+
+
+def criterion_of(given: Given) -> str | None:
+    """The information criterion that `scoring` names, if it does."""
+    scoring = given.get("scoring")
+    return scoring if isinstance(scoring, str) and scoring in CRITERIA else None
+
+
+def _solvers(given: Given) -> list[Any]:
+    solver = given.get("solver", "omp")
+    return list(solver) if isinstance(solver, (list, tuple)) else [solver]
+
+
+def _beside_an_object(given: Given) -> str | None:
+    if any(isinstance(one, Solver) for one in _solvers(given)):
+        return "with a solver object; give it to the solver, as in OMP(n_nonzero_coefs=5, max_iter=20)"
+    return None
+
+
+def _no_ridge(given: Given) -> str | None:
+    for solver in _solvers(given) if np.any(given.get("ridges", given.get("ridge"))) else []:
+        if isinstance(solver, Solver):
+            return "with a solver object; give it to the solver, as in OMP(ridge=0.1)"
+        if solver != "auto" and not solver_kind(solver).can_ridge:
+            able = ", ".join(solver_names(lambda kind: kind.can_ridge))
+            return f"with solver {solver!r}; leave it out or use one of {able}"
+    return None
+
+
+def _no_sparsity(given: Given) -> str | None:
+    (solver,) = _solvers(given)
+    if solver_kind(solver).has_sparsity:
+        return None
+    return f"with solver {solver!r}; limit max_iter instead: an iteration adds at most one column"
+
+
+def _no_selector(given: Given) -> str | None:
+    if _solvers(given) != ["auto"] or criterion_of(given):
+        return None
+    loss = as_loss(given["loss"])
+    contest = loss.quadratic or loss.gives_probability
+    return "with solver='auto', whose models ask no selector; write solver='omp'" if contest else None
+
+
+def _no_folds(given: Given) -> str | None:
+    if criterion_of(given):
+        return f"with scoring={given['scoring']!r}, which has no folds; leave it out or use another scoring"
+    if given.get("n_features_to_select", "cv") != "cv":
+        return "without folds; write n_features_to_select='cv' or leave it out"
+    return None
+
+
+def _no_contest(given: Given) -> str | None:
+    if criterion_of(given) and (len(_solvers(given)) > 1 or np.size(given["ridges"]) > 1):
+        return f"with scoring={given['scoring']!r} beyond the first; give one"
+    return None
+
+
+def _no_resamples(given: Given) -> str | None:
+    return None if given["n_resamples"] else "without resamples; write n_resamples=50 or leave it out"
+
+
+def _not_cosamp(given: Given) -> str | None:
+    by_omp = "refit" in given and given["solver"] == "omp"
+    return "with solver='omp'; leave it out or use 'cosamp'" if by_omp else None
+
+
+NO_EFFECT: tuple[tuple[tuple[str, ...], Callable[[Given], str | None]], ...] = (
+    (("n_nonzero_coefs", "tol", "max_iter"), _beside_an_object),
+    (("ridge", "ridges"), _no_ridge),
+    (("n_nonzero_coefs",), _no_sparsity),
+    (("selector",), _no_selector),
+    (("cv", "selection"), _no_folds),
+    (("solver", "ridges"), _no_contest),
+    (("threshold",), _no_resamples),
+    (("max_iter", "refit"), _not_cosamp),
+)

@@ -41,7 +41,6 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
 
     loss: str | Loss
     multi_class: str
-    shared_support: bool
     class_weight: Any
     classes_: Any
 
@@ -76,7 +75,8 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
                 )
             return Problems(config, [y], joint=True)
         signs = np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
-        return Problems(config, [signs] if self.shared_support else list(signs.T), self.shared_support)
+        shared = self.multi_class == "ovr_shared"
+        return Problems(config, [signs] if shared else list(signs.T), shared)
 
     def _loss(self, n_classes: int) -> Loss:
         """The loss of the problems: that of two labels, or the one of all classes that extends it."""
@@ -132,20 +132,19 @@ class PursuitClassifier(PursuitParameters, PursuitClassifierMixin, BaseEstimator
 
     Parameters
     ----------
-    solver, selector, n_nonzero_coefs, fit_intercept, normalize, max_iter, radius, ridge
+    solver, selector, n_nonzero_coefs, fit_intercept, normalize, max_iter, ridge
         As in `PursuitRegressor`.
     loss : {"logistic", "squared", "huber", "quantile"} or Loss
         A loss of labels -1 and +1.
     tol : float, optional
         Smallest relative decrease of the objective; for squared loss the largest squared norm of the
         residual; duality gap for "fw".
-    multi_class : {"ovr", "multinomial"}
-        With three classes or more: one problem for each class against the rest, or one multinomial logistic
-        problem, whose classes share their features ("omp" or an `OMP` object).
-    shared_support : bool
-        Whether the problems of "ovr" share their features.
+    multi_class : {"ovr", "ovr_shared", "multinomial"}
+        With three classes or more: one problem for each class against the rest, each with its own features or
+        with features that all share; or one multinomial logistic problem, whose classes share their features
+        ("omp" or an `OMP` object).
     class_weight : dict, "balanced" or None
-    random_state, warm_start, verbose, time_limit
+    random_state, verbose, time_limit
         As in `PursuitRegressor`.
 
     Attributes
@@ -182,18 +181,18 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     solver : "auto", {"omp", "mp", "cosamp", "grasp", "sp"}, Solver or list of them
         "auto", for logistic loss: boosted and greedy ridge models compete on the same folds (see Notes).
         Others as in `PursuitRegressorCV`.
-    selector, criterion, cv, scoring, fit_intercept, normalize, max_iter, ridge, ridges, scale, selection
-        As in `PursuitRegressorCV`; folds are stratified.
+    selector, scoring, fit_intercept, scale, ridges, selection
+        As in `PursuitRegressorCV`.
     loss : {"logistic", "squared", "huber", "quantile"} or Loss
     max_nonzero_coefs : int, optional
         K. Default as in `PursuitRegressorCV`, but with ``solver="auto"``
         ``min(n_features, 2 * n_samples, 2000)``.
-    cv_repeats : "auto" or int
-        How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means twice for 150 to
-        500 samples, else once; up to 150 samples, `cv` is 10 by default, below 100 samples 20.
-    multi_class, shared_support, class_weight
+    cv : int, splitter or iterable, optional
+        Default: 5 folds; with ``solver="auto"`` 10 up to 150 samples, 20 below 100. Folds are stratified.
+        With ``solver="auto"`` a number of folds is drawn at random, twice for 150 to 500 samples.
+    multi_class, class_weight
         As in `PursuitClassifier`; one number of coefficients serves all classes.
-    null_guard, n_jobs, random_state, verbose, time_limit
+    null_test, n_jobs, random_state, verbose, time_limit
         As in `PursuitRegressorCV`.
 
     Attributes
@@ -235,7 +234,6 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
 
     loss: str | Loss = "logistic"
     multi_class: str = "ovr"
-    shared_support: bool = False
     class_weight: Any = None
 
     def _draws(self, rows: float, labels: Any) -> tuple[int, int]:

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skpursuit._text import write
+from skpursuit.estimators.checks import criterion_of
 from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import as_array, check_count, check_instance, check_number, shown
 from skpursuit.problem.losses import as_loss
@@ -294,9 +295,9 @@ def _two_axes(ax: Any) -> Any:
 def _score_name(estimator: Any) -> tuple[str, float]:
     """What is drawn of the scores, in its own units, and the factor that makes it of them."""
     parameters = estimator.get_params(deep=False)
-    if parameters.get("criterion", "cv") != "cv":
-        return parameters["criterion"].upper(), -1.0
     scoring = parameters.get("scoring")
+    if criterion_of(parameters):
+        return scoring.upper(), -1.0
     if isinstance(scoring, str):
         loss = scoring.startswith("neg_")
         return scoring.removeprefix("neg_").replace("_", " "), -1.0 if loss else 1.0

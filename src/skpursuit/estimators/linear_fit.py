@@ -21,7 +21,7 @@ from skpursuit.numerics.sums import scaled_norm
 from skpursuit.problem import sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.selectors import Selector
-from skpursuit.solvers import Solver, solver_kind, solver_names
+from skpursuit.solvers import Solver, solver_kind
 
 CLASS_RIDGE = 0.03  # chosen on text collections, see the README
 
@@ -56,7 +56,6 @@ class FitConfig:
     fit_intercept: bool = True
     scale: str = "none"
     max_iter: int | None = None
-    radius: float = 1.0
     ridge: float | None = None
     random_state: Any = None
 
@@ -67,17 +66,6 @@ class FitConfig:
         given["loss"] = as_loss(given["loss"])
         given.setdefault("scale", "column" if given.get("normalize") else "none")
         return cls(**{part.name: given[part.name] for part in fields(cls) if part.name in given})
-
-    def __post_init__(self) -> None:
-        """Refuse a ridge that was given and would have no effect."""
-        if not self.ridge:
-            return
-        useless = f"ridge={self.ridge:g} has no effect with"
-        if isinstance(self.solver, Solver):
-            raise ValueError(f"{useless} a solver object; give it to the solver, as in OMP(ridge=0.1)")
-        if not self.kind.can_ridge:
-            able = " or ".join(solver_names(lambda kind: kind.can_ridge))
-            raise ValueError(f"{useless} solver {self.solver!r}; leave it out or use {able}")
 
     @property
     def kind(self) -> type[Solver]:
@@ -98,32 +86,22 @@ class FitConfig:
             return sparsity.clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
         return sparsity.for_pursuit(n, d, self.tol is not None, weights)
 
-    def make_solver(self, k: int, forced: tuple[int, ...], start: LinearFit | None, total: float) -> Solver:
-        """The solver object, with the column of ones forced into the model, and those of an earlier fit.
-
-        `total` is the sum of the weights.
-        """
+    def make_solver(self, k: int, forced: tuple[int, ...], total: float) -> Solver:
+        """The solver object, with the column of ones in the model; `total` is the sum of the weights."""
         solver = self.solver
         if not isinstance(solver, Solver):
             ridge = self.ridge
             if ridge is None and self.loss.gives_probability:  # classes may be separable
                 ridge = CLASS_RIDGE / (total if self.scale == "none" else 1.0)
             solver = self.kind.from_parameters(
-                n_nonzero_coefs=k,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                forced=() if start is None else tuple(int(j) for j in start.columns[:k]),
-                ridge=ridge or 0.0,
-                radius=self.radius,
+                n_nonzero_coefs=k, tol=self.tol, max_iter=self.max_iter, ridge=ridge or 0.0
             )
         return solver.forcing(forced) if forced else solver
 
 
-def fit_linear(
-    config: FitConfig, base: Design, y: Any, weights: Floats | None = None, start: LinearFit | None = None
-) -> LinearFit:
-    """Fit one problem, from an earlier fit if there is one."""
-    run, data = _run_of(config, base, y, weights, start)
+def fit_linear(config: FitConfig, base: Design, y: Any, weights: Floats | None = None) -> LinearFit:
+    """Fit one problem."""
+    run, data = _run_of(config, base, y, weights)
     run.go()
     return LinearFit(*data.original(run.units.state(run.state)), run.result())
 
@@ -149,19 +127,12 @@ def growing_fits(config: FitConfig, base: Design, y: Any, weights: Floats | None
     yield last._replace(result=run.result())
 
 
-def _run_of(
-    config: FitConfig, base: Design, y: Any, weights: Floats | None, start: LinearFit | None = None
-) -> tuple[Run, StandardizedData]:
-    can_force = config.kind.can_force_columns
+def _run_of(config: FitConfig, base: Design, y: Any, weights: Floats | None) -> tuple[Run, StandardizedData]:
     loss, intercept = config.loss.resolved(y), config.fit_intercept
-    data = standardize(base, y, loss, weights, intercept, config.scale, can_force)
+    data = standardize(base, y, loss, weights, intercept, config.scale, config.kind.can_force_columns)
     total = float(base.shape[0] if weights is None else weights.sum())
-    solver = config.make_solver(config.sparsity(base, weights), data.forced, start, total)
+    solver = config.make_solver(config.sparsity(base, weights), data.forced, total)
     run = make_run(data.design, data.y, solver, config.selector, data.loss, data.weights, config.random_state)
-    if start is not None and not can_force:
-        coef = data.standardized(start.columns, start.coef)
-        if solver.admits(coef):
-            run.start_from(start.columns, coef)
     return run, data
 
 

@@ -31,7 +31,7 @@ from skpursuit.data.design import Design
 from skpursuit.data.progress import current
 from skpursuit.data.sources import is_elsewhere
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows, watched
-from skpursuit.estimators.checks import check_optional_flag, check_parameters, check_path_solvers
+from skpursuit.estimators.checks import check_parameters, check_path_solvers, criterion_of
 from skpursuit.estimators.choice import contest
 from skpursuit.estimators.choice.classes import ClassArena
 from skpursuit.estimators.choice.contest import PATIENCE, Arena, Candidate, least_loss
@@ -85,18 +85,13 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
     solver: Any = "auto"
     selector: str | Selector = "auto"
     max_nonzero_coefs: int | None = None
-    criterion: str = "cv"
     cv: Any = None
     scoring: Any = None
     fit_intercept: bool = True
-    normalize: bool | None = None
-    max_iter: int | None = None
-    ridge: float | None = None
-    ridges: Any = "auto"
     scale: str = "auto"
+    ridges: Any = "auto"
     selection: str = "best"
-    null_guard: Any = "auto"
-    cv_repeats: Any = "auto"
+    null_test: bool = True
     n_jobs: int | None = None
     random_state: Any = None
 
@@ -113,7 +108,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         **fit_params : dict
             For the splitter; needs scikit-learn's metadata routing.
         """
-        check_parameters(self, solver=check_path_solvers, normalize=check_optional_flag)
+        check_parameters(self, solver=check_path_solvers)
         samples = self._read(X, y, sample_weight)
         given = self.solver if isinstance(self.solver, (list, tuple)) else [self.solver]
         # "auto" stands for "omp" where the contest of `choice/` cannot be held
@@ -123,8 +118,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         loss = problems.config.loss.resolved(np.column_stack(problems.targets))
         problems = problems._replace(config=replace(problems.config, loss=loss))
         labels, splits = self._labels(samples.y), []
-        if self.criterion == "cv":
-            splits = self._repeated_splits(labels, samples, fit_params)
+        if not criterion_of(vars(self)):
+            splits = self._drawn_splits(labels, samples, fit_params)
         shown = X if samples.X is None or not is_elsewhere(X) else samples.X
         data = PathData(shown, samples, labels, problems, splits)
         with limited(self.n_jobs):
@@ -136,8 +131,6 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
 
     def _scaling(self, design: Design) -> str:
         """What divides columns, in the words of `column_scale`."""
-        if self.normalize is not None:
-            return "column" if self.normalize else "none"
         return self.scale if self.scale != "auto" else "one" if design.store.first.is_sparse else "column"
 
     def _limit(self, samples: Samples) -> int:
@@ -145,23 +138,20 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         d, weights = samples.base.shape[1], samples.weights
         if self.max_nonzero_coefs is None:
             n = samples.base.shape[0] if weights is None else int(effective_rows(weights))
-            return sparsity.for_pursuit_cv(n, d, self.criterion)
+            return sparsity.for_pursuit_cv(n, d, folds=not criterion_of(vars(self)))
         return sparsity.clipped("max_nonzero_coefs", self.max_nonzero_coefs, d)
 
-    def _repeated_splits(self, labels: Any, samples: Samples, params: dict[str, Any]) -> list[Any]:
-        """Splits of `cv`; where it is a number of folds, these are drawn `cv_repeats` times.
+    def _drawn_splits(self, labels: Any, samples: Samples, params: dict[str, Any]) -> list[Any]:
+        """Splits of `cv`; where it is a number of folds, these are drawn at random, twice for few samples.
 
-        The folds of solvers by name are those of scikit-learn, which draws nothing, unless they are repeated.
+        The folds of solvers by name are those of scikit-learn, which draws nothing.
         """
         find = partial(self._splits, labels, samples.kept, params, is_classifier(self))
-        repeats, counted = self.cv_repeats, self.cv is None or isinstance(self.cv, Integral)
-        if not counted and repeats not in ("auto", 1):
-            raise ValueError("cv_repeats needs a whole number for cv; a splitter repeats by itself")
-        if not counted or (repeats in ("auto", 1) and not self._is_auto()):
+        if not (self._is_auto() and (self.cv is None or isinstance(self.cv, Integral))):
             return find()
         rows = len(labels) if samples.weights is None else effective_rows(samples.weights)
-        number, often = self._draws(rows, labels)
-        number, repeats = int(self.cv or number), often if repeats == "auto" else repeats
+        number, repeats = self._draws(rows, labels)
+        number = int(self.cv or number)
         kind = StratifiedKFold if is_classifier(self) else KFold
         seed = 0 if self.random_state is None else seed_of(self.random_state)
         seeds = [(seed + r) % 2**32 for r in range(repeats)]
@@ -174,11 +164,11 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
 
     def _related(self, data: PathData, arena: Arena, null: Candidate, t: float) -> tuple[bool, float]:
         """Whether a model that is t standard errors better than nothing is believed; the chance of luck."""
-        if self.scoring is not None or not self.null_guard:
+        if self.scoring is not None or not self.null_test:
             return True, np.nan
         samples, (config, targets, _) = data.samples, data.problems
-        if self.null_guard != "auto" or samples.X is None:
-            return t >= (GUARD if self.null_guard == "auto" else self.null_guard), np.nan
+        if samples.X is None:
+            return t >= GUARD, np.nan
         if not 0 < t < SURE:
             return t > 0, np.nan
         constants = [mean_fit(list(fits)).intercept for fits in zip(*arena.fits(null.judged.model))]
@@ -222,11 +212,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         return SolverArena(samples.base, configs, targets, folds, most, ours, self.n_jobs, grams, patience)
 
     def _compete(self, data: PathData, arena: Arena) -> None:
-        ridges = self.ridges
-        if self.ridge is not None and isinstance(ridges, str):
-            ridges = [self.ridge]
         watch, paths = current(), []
-        for path in arena.paths(ridges):
+        for path in arena.paths(self._ridges()):
             paths.append(path)
             if watch.over():
                 break
@@ -260,6 +247,10 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         place = path.index(chosen) if chosen else 0
         self._after_choice(place, lambda: self._held_out(data, arena, compared))
 
+    def _ridges(self) -> Any:
+        """The word "auto", or the ridges that compete as a list."""
+        return self.ridges if isinstance(self.ridges, str) else np.ravel(self.ridges).tolist()
+
     def _after_choice(self, place: int, held_out: Callable[[], HeldOut]) -> None:
         """For classes made of this one: the place of the choice on its path, and predictions of the folds."""
 
@@ -278,7 +269,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
     ) -> None:
         """Keep the chosen model of all samples, and the path it stands on."""
         arena = chosen.arena
-        if chosen not in path or self.selection == "average":
+        if chosen not in path:
             final = [mean_fit(list(fits)) for fits in zip(*arena.fits(chosen.judged.model))]
         else:
             final = fits[min(path.index(chosen), len(fits) - 1)]
@@ -371,6 +362,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
     def _judge_by_criterion(self, data: PathData) -> None:
         """Take the model of the path on all samples that an information criterion likes best."""
         samples, (config, targets, joint) = data.samples, data.problems
+        if self._ridges() != "auto":
+            config = replace(config, ridge=self._ridges()[0])
         most = self._limit(samples)
         models = fits_of_problems(config, samples.base, targets, samples.weights, most)
         scores = np.array(self._information(data, models))
@@ -396,7 +389,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         for fits, y in zip(zip(*models), data.problems.targets):
             for k, z in enumerate(predictions(base, list(fits), np.arange(n))):
                 sizes = len(fits[k].columns), d
-                totals[k] -= information(self.criterion, loss, (y, weights), z, sizes)
+                totals[k] -= information(self.scoring, loss, (y, weights), z, sizes)
         return totals.tolist()
 
 

@@ -61,13 +61,15 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
     Parameters
     ----------
     solver : {"omp", "mp", "cosamp", "grasp", "fw", "sp"} or Solver
-        The outer algorithm. A `Solver` object brings its own limits.
+        The outer algorithm. A `Solver` object brings its own limits, and those given beside it are refused.
+        "fw" bounds the l1 norm of the coefficients, of the scaled ones with `normalize`, by 1;
+        ``FrankWolfe(L1Ball(2.0))`` by 2.
     selector : str or Selector
         How the best columns are found; see `minimize`.
     loss : {"squared", "huber", "poisson", "quantile"} or Loss
     n_nonzero_coefs : int, optional
         Default: ``min(n_samples, n_features, max(10, n_features // 10))``, or ``min(n_samples, n_features)``
-        with `tol`. More than there are features is clipped with a warning.
+        with `tol`. More than there are features is clipped with a warning; refused with "fw".
     tol : float, optional
         Largest squared norm of the residual for squared loss; smallest relative decrease of the objective
         for others; duality gap for "fw".
@@ -79,8 +81,6 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
         Limit on iterations; the default is the solver's.
     shared_support : bool
         With several targets: one set of features for all, or one for each.
-    radius : float
-        Bound on the l1 norm of the coefficients, for "fw" only; of the scaled ones with `normalize`.
     ridge : float, optional
         (ridge / 2) ||w||^2 is added to the mean loss, with w the coefficients of the scaled features
         (`normalize`) and never the intercept, while features are chosen and while they are fitted. For "omp",
@@ -88,8 +88,6 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
         for losses that give probabilities, which keeps separable classes finite; else 0.
     random_state : int, RandomState, Generator or None
         Seed of randomised selectors.
-    warm_start : bool
-        Begin with the features ("omp") or coefficients (others) of the last fit.
     verbose : bool, int or "auto"
         Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
     time_limit : float, optional
@@ -122,6 +120,7 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
     """
 
     loss: str | Loss = "squared"
+    shared_support: bool = False
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -137,49 +136,41 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         "grasp" and "sp" need a run for each number. Without `scoring` they end before K, on all folds
         together, once 8 numbers brought no new best and the loss has risen by a standard error.
         An object brings its own limits, except for the number.
-        "auto" stands for "omp" with other losses, with an information criterion, with a `selector`, and
-        where X is not a plain array in memory (a large file, a Dask collection, a view); `choice_` tells.
+        "auto" stands for "omp" with other losses, with an information criterion, and where X is not a plain
+        array in memory (a large file, a Dask collection, a view); `choice_` tells.
     selector : str or Selector
-        How solvers by name find the best columns; see `minimize`.
+        How solvers by name find the best columns; see `minimize`. The models of "auto" ask none, so it is
+        refused there: name ``solver="omp"``.
     loss : {"squared", "huber", "poisson", "quantile"} or Loss
     max_nonzero_coefs : int, optional
         K. Default: ``min(n_features, max(10, n_features // 10), max(1, n_samples // 2))``, with a criterion
         ``n_samples // 4``, beyond which it is not valid; with ``solver="auto"``
         ``min(n_features, n_samples // 2, 2000)``.
-    criterion : {"cv", "aic", "bic", "ebic"}
-        What chooses: cross-validation, or an information criterion of one run on all samples.
     cv : int, splitter or iterable, optional
-        Default: 5 folds. It splits the samples with a weight above zero.
+        Default: 5 folds. It splits the samples with a weight above zero. With ``solver="auto"`` a number of
+        folds is drawn at random, twice for up to 1000 samples; ``RepeatedKFold`` repeats as often as it is
+        told.
     scoring : str or callable, optional
-        A scikit-learn scorer, or a function ``scorer(estimator, X, y)``, that judges each number on the
+        "aic", "bic" or "ebic": an information criterion of one run on all samples chooses, without folds.
+        Else a scikit-learn scorer, or a function ``scorer(estimator, X, y)``, that judges each number on the
         folds. It is given the test rows of X and an estimator fitted to the others, and the weights of the
         test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
     fit_intercept : bool
-    normalize : bool, optional
-        True and False are other words for ``scale="column"`` and ``scale="none"``.
-    max_iter : int, optional
-        Limit on iterations of a run of a solver by name; the default is the solver's.
-    ridge : float, optional
-        Penalty of ridge / 2 times the squared coefficients of the scaled features beside the mean loss, never
-        of the intercept. Default: those of `ridges`.
-    ridges : "auto" or list of float
-        Ridges that compete. "auto" searches with ``solver="auto"``; solvers by name take the default of
-        `PursuitRegressor`.
     scale : {"auto", "column", "none"}
         What makes features compete on equal terms: "column" divides each by its spread, "auto" does it for
         dense X and divides a sparse X by one number, because rare words are not as good as common ones.
         Coefficients are always those of the features as given.
-    selection : {"best", "sparse", "average"}
-        The best model; the one with the fewest features within a standard error of it; or the best one as the
-        mean of the models of all folds, which has more features and often predicts better.
-    null_guard : "auto", float or None
-        The model must beat the best constant on the rows held out by this many standard errors, or it has no
-        features. "auto": it must beat it, and by 3 of them unless targets that are dealt out to the rows at
-        random look as related to X in at most 8 % of the deals, or a share of 9 / n_samples if that is more;
-        1.6 where X is not in memory. None and 0 are no guard. A scorer is not guarded.
-    cv_repeats : "auto" or int
-        How often a number of folds is drawn at random. With ``solver="auto"``, "auto" means twice for up
-        to 1000 samples, else once.
+    ridges : "auto", float or list of float
+        Ridges that compete: penalties of ridge / 2 times the squared coefficients of the scaled features
+        beside the mean loss, never of the intercept. "auto" searches with ``solver="auto"``; solvers by name
+        take the default of `PursuitRegressor`.
+    selection : {"best", "sparse"}
+        The best model, or the one with the fewest features within a standard error of it.
+    null_test : bool
+        Whether the model has no features unless it beats the best constant on the rows held out: by 3
+        standard errors (1.6 where X is not in memory), or if targets that are permuted over the rows look as
+        related to X in at most 8 % of the permutations, or a share of 9 / n_samples if that is more. A choice
+        by `scoring` is not tested.
     n_jobs : int, optional
         Folds that solvers by name fit at once, in threads, with the same bits. It is not used by
         ``solver="auto"``, which makes the products of all folds together, on one thread.
@@ -196,8 +187,8 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         The chosen number of features, 0 where nothing can be predicted.
     choice_ : dict
         What was chosen: "family", "ridge", "k", and how many standard errors it is better than the runner-up
-        ("t_runner_up") and than nothing ("t_null"), and the share of deals of `null_guard` ("p_null"; NaN if
-        there were none).
+        ("t_runner_up") and than nothing ("t_null"), and the share of permutations of `null_test` ("p_null";
+        NaN if there were none).
     cv_losses_ : dict of ndarrays
         Every model that competed: "family", "ridge", "size" (coefficients, or steps of boosting),
         "n_features" (mean over the folds) and "loss" (mean over the rows held out).

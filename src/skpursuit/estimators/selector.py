@@ -171,11 +171,12 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         """The features of the sparsest model within a standard error of the best."""
         kind: Any = PursuitClassifierCV if loss.gives_probability else PursuitRegressorCV
         model = kind(
+            solver="auto" if is_auto(self.selector) else "omp",
             loss=loss,
             selector=self.selector,
             cv=self.cv,
-            ridge=self.ridge,
-            normalize=None if self.normalize else False,
+            ridges="auto" if self.ridge is None else self.ridge,
+            scale="auto" if self.normalize else "none",
             selection="sparse",
             random_state=self.random_state,
             verbose=False,

@@ -62,10 +62,6 @@ class StandardizedData:
             intercept += best_constant(shifted.loss, self.y, self.weights, state.z, shifted.shift)
         return columns, coef, intercept
 
-    def standardized(self, columns: Indices, coef: Floats) -> Floats:
-        """Coefficients of X as coefficients of the view."""
-        return coef * self._per_row(columns, coef)
-
     def _per_row(self, columns: Indices, coef: Floats) -> Floats:
         scale = self.scale[columns]
         return scale if coef.ndim == 1 else scale[:, None]

@@ -23,7 +23,6 @@ from skpursuit.data.progress import current, watching
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
 from skpursuit.loop.consistency import TOLERANCE, is_consistent
-from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.finite import NotFinite
 from skpursuit.numerics.tuning import GUESSES
@@ -203,14 +202,6 @@ class Run:
 
     def __post_init__(self) -> None:
         self.state = self.begun = self.solver.init(self.problem)
-
-    def start_from(self, support: Indices, coef: Floats) -> None:
-        """Begin with these coefficients instead of the solver's own first state."""
-        coef = self.units.coef(support, coef, back=False) if self.units else coef
-        z = self.problem.design.predict(support, coef)
-        self.state = self.begun = replace(
-            self.state, support=support, coef=coef, z=z, objective=self.problem.value(z), status=None
-        )
 
     @one_thread()
     def go(self) -> None:

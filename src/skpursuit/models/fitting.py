@@ -345,13 +345,13 @@ def chooser(y: np.ndarray, options: FitOptions, recording: bool = False) -> Any:
     """The estimator that chooses among models of up to `most` features, or of k where that is given."""
     regression, folds, common = options.task == "regression", _folds(y, options), _common(options)
     kind: Any = skpursuit.PursuitRegressorCV if regression else skpursuit.PursuitClassifierCV
+    drawn = common["solver"] == "auto" and options.ridge is None  # by the estimator, twice for few rows
     return (type(kind.__name__, (_Recording, kind), {}) if recording else kind)(
         **common,
-        normalize=options.normalize,
+        scale="auto" if options.normalize is None else "column" if options.normalize else "none",
         max_nonzero_coefs=options.k or options.most,
-        cv=folds.n_splits if common["solver"] == "auto" else folds,  # which "auto" draws itself
-        cv_repeats="auto" if options.ridge is None else 1,
-        ridge=options.ridge,
+        cv=folds.n_splits if drawn else folds,
+        ridges="auto" if options.ridge is None else options.ridge,
     )
 
 
@@ -362,7 +362,8 @@ def fixed(options: FitOptions) -> Any:
 
 
 def _common(options: FitOptions) -> dict[str, Any]:
-    solver = "omp" if options.solver == "auto" and options.k is not None else options.solver
+    plain = options.k is not None or options.selector != "auto"  # the contest of "auto" asks no selector
+    solver = "omp" if options.solver == "auto" and plain else options.solver
     common = {"selector": options.selector, "loss": options.loss, "random_state": options.seed}
     return {"solver": solver, **common}
 

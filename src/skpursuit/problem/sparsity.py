@@ -38,12 +38,12 @@ def for_pursuit(n: int, d: int, has_tol: bool, weights: Floats | None = None) ->
     return min(n, d) if has_tol else min(n, d, max(10, d // 10))
 
 
-def for_pursuit_cv(n: int, d: int, criterion: str = "cv") -> int:
+def for_pursuit_cv(n: int, d: int, folds: bool = True) -> int:
     """The largest number that their cross-validation tries: that of `for_pursuit`, at most half the rows.
 
     An information criterion tries at most a quarter of them: it takes the number to be small against n.
     """
-    return min(d, max(10, d // 10), max(1, n // (2 if criterion == "cv" else 4)))
+    return min(d, max(10, d // 10), max(1, n // (2 if folds else 4)))
 
 
 def for_omp(d: int) -> int:

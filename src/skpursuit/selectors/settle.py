@@ -36,14 +36,17 @@ def scaled_answer(design: Design, query: Query) -> Selection:
     return answer._replace(g=np.clip(np.ldexp(answer.g, shift), -MOST, MOST))
 
 
-def exact_answer(design: Design, query: Query) -> Selection:
-    """The answer from all of X^T r, or from the rows where r is not zero if those are few."""
+def exact_answer(design: Design, query: Query, cols: Indices | None = None) -> Selection:
+    """The answer, or that among `cols`, from all of X^T r; from the rows where r is not zero if few."""
     r = query.r
     used = r if r.ndim == 1 else r.any(axis=1)
     few = 2 * np.count_nonzero(used) < len(r)  # a batch, a fold: the other rows add nothing
     batch = np.flatnonzero(used) if few else None
     error = design.rounding(r)  # before the product, which empties the caches
-    return settle(design, query, Estimate(design.product(r, batch), error))
+    estimate = Estimate(design.product(r, batch), error)
+    if cols is not None:
+        estimate = Estimate(estimate.value[cols], None if error is None else error[cols])
+    return settle(design, query, estimate, cols)
 
 
 class CodeOrigin(NamedTuple):
@@ -100,7 +103,7 @@ def settle(
         else:
             close = Close(left if cols is None else cols[left], scores[left], margin[left], g[left])
             if codes is not None and codes.refined >= codes.fine and cost_a_pass(design, close.names):
-                answer = exact_answer(design, query)
+                answer = exact_answer(design, query, close.names)
             elif codes is None or codes.refined or len(left) <= query.k:
                 answer = _computed(design, query, close, likely=likely)
             else:

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
-from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.finite import MOST
 from skpursuit.numerics.scaling import LEAST_OBJECTIVE, MOST_OBJECTIVE
@@ -93,10 +92,6 @@ class Solver(ABC):
     def forcing(self, columns: tuple[int, ...]) -> Solver:
         """The same solver with these columns in the model beside those it may choose."""
         raise TypeError(f"{type(self).__name__} cannot force columns into the model")
-
-    def admits(self, coef: Floats) -> bool:
-        """Whether a run may begin with these coefficients."""
-        return self.n_nonzero_coefs is None or len(coef) <= self.n_nonzero_coefs
 
     def scaled(self, x: int, y: int, quadratic: bool) -> Solver | None:
         """Return the solver of X / 2^x and y / 2^y; None where it knows no units. See `units.py`.

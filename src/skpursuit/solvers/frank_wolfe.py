@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.finite import NotFinite
 from skpursuit.numerics.sums import dot
 from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_size
@@ -101,9 +100,9 @@ class FrankWolfe(Solver):
         return f"FrankWolfe({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     @classmethod
-    def from_parameters(cls, radius: float = 1.0, **given: Any) -> Self:
-        """Frank-Wolfe on the l1 ball of this radius."""
-        return super().from_parameters(constraint=L1Ball(radius), **given)
+    def from_parameters(cls, **given: Any) -> Self:
+        """Frank-Wolfe on the l1 ball of radius 1."""
+        return super().from_parameters(constraint=L1Ball(), **given)
 
     def work(self, problem: Problem) -> tuple[int, int]:
         """Vertices are visited again and again; Gram columns come in blocks, four times as cheap."""
@@ -126,9 +125,6 @@ class FrankWolfe(Solver):
         if problem.widest == 0.0:
             return None
         return frexp(self.constraint.radius)[1] + frexp(problem.widest)[1]
-
-    def admits(self, coef: Floats) -> bool:
-        return self.constraint.contains(coef)
 
     def init(self, problem: Problem) -> State:
         if problem.targets:

@@ -10,7 +10,7 @@ a signal is weak or has many columns and few rows. It goes on among the likely c
 before it looks at all of them again, which hardly changes its way.
 
 Two classes are one problem. One-vs-rest is one problem for each class; these share size and ridge but not
-their columns, unless `shared_support` makes them one problem of several outputs. Multinomial classes are one
+their columns, unless "ovr_shared" makes them one problem of several outputs. Multinomial classes are one
 problem.
 """
 
