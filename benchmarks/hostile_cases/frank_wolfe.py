@@ -111,7 +111,7 @@ def frank_wolfe_status(ref, solver, result):
         )
     if limit is None:
         return []
-    if gap > limit * (1 + 1e-6) + 4 * doubt:
+    if gap > limit * (1 + 1e-6) + 4 * doubt + ref.rows * np.finfo(float).tiny:
         return [("status", f"{name} with a duality gap of {float(gap):.3g}")]
     return []
 

@@ -33,7 +33,8 @@ def take(span, x, n, noise=0.0):
     limit = max(LD(dependence(n)), rounded)
     # What is left of x inherits the rounding of the directions that it is compared with.
     doubt = GREY * limit * max(1.0, span.condition() * 1e-2)
-    if share <= limit / GREY:
+    # The rounding of the others may cancel, as that of twins does: only its own is sure to count.
+    if share <= max(LD(dependence(n)), LD(noise) / size) / GREY:
         return "dependent"
     return "grey" if share <= doubt else "free"
 
@@ -95,6 +96,9 @@ def omp_squared(ref, result, solver, k):
     if solver.positive and (result.coef < 0).any():
         wrong.append(("positive", f"coefficient {result.coef.min()} with positive=True"))
     doubt = slack + 2 * coef_rounding(ref, result)
+    # Columns that are left out as soon as they are looked at cannot improve anything.
+    rest = [] if solver.positive else np.setdiff1d(np.arange(ref.d), told)
+    maybe.update(j for j in rest if take(span, ref.A[:, j], ref.rows, noise[j]) != "free")
     return wrong + pursuit_status(ref, result, solver, k, z - ref.b, doubt, {*dropped, *maybe}, score)
 
 

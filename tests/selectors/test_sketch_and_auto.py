@@ -22,6 +22,7 @@ from skpursuit import (
     datasets,
     minimize,
 )
+from skpursuit.data import memory
 from skpursuit.selectors import auto
 
 from ..support.asking import Group, Question, Signed, ask, picked, predicted
@@ -206,10 +207,10 @@ def test_auto_tells_the_most_memory_it_may_keep():
 
 
 def test_memory_that_can_be_had_counts_cached_files(monkeypatch):
-    told = auto.free_memory()
+    told = memory.free_memory()
     with contextlib.suppress(FileNotFoundError):
         lines = Path("/proc/meminfo").read_text().splitlines()
         available = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
         assert told == pytest.approx(available, rel=0.5)
-    monkeypatch.setattr(auto, "MEMINFO", "/no/such/file")
-    assert 2**20 < auto.free_memory() <= told * 2
+    monkeypatch.setattr(memory, "MEMINFO", "/no/such/file")
+    assert 2**20 < memory.free_memory() <= told * 2

@@ -215,3 +215,18 @@ def test_a_member_of_an_npz_file_that_is_no_array(tmp_path):
         archive.writestr("feature_names.npy", b"no array")
     with pytest.raises(TableError, match="damaged or cut off"):
         read_columns(tmp_path / "t.npz")
+
+
+def test_texts_of_an_npz_file_that_are_no_characters(tmp_path):
+    names = np.array([2**31, 65, 66], np.uint32).view("<U1")
+    np.savez(tmp_path / "t.npz", X=np.eye(3), y=np.arange(3.0), feature_names=names)
+    with pytest.raises(TableError, match="feature_names holds bytes that are not UTF-8"):
+        read_columns(tmp_path / "t.npz")
+
+
+def test_a_workbook_whose_cells_are_repeated_more_often_than_memory_holds(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.ods", "w") as archive:
+        row = '<table:table-row table:number-rows-repeated="999999999999999999"><table:table-cell/>'
+        archive.writestr("content.xml", f"<table:table>{row}</table:table-row></table:table>")
+    with pytest.raises(TableError, match="GB"):
+        read_columns(tmp_path / "t.ods")

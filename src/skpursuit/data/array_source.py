@@ -51,7 +51,7 @@ def check_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(
             f"X must be two-dimensional, got {len(shape)} dimension(s); use X.reshape(-1, 1) for one column"
         )
-    if min(shape) == 0:
+    if min(shape) < 1:
         raise ValueError(f"X is empty: shape {tuple(shape)}; it needs at least one row and one column")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit._files import FileError
-from skpursuit.data.array_source import float_dtype
+from skpursuit.data.array_source import check_shape, float_dtype
 from skpursuit.data.dense import DenseTile
 from skpursuit.data.file_store import FileStore
 from skpursuit.data.options import Options
@@ -143,6 +143,7 @@ class Stack:
         chosen = options.chosen(whole[1], None)
         self.runs = np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)  # of neighbouring columns
         self.shape = whole[0], len(chosen)
+        check_shape(self.shape)
 
     def recipes(self, tile_bytes: int) -> list[list[DenseRecipe]]:
         """The recipes of tiles of about so many bytes."""

@@ -8,10 +8,13 @@ not granted of them goes to a folder. What an X in memory keeps is bounded by th
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
 from skpursuit.parameters import shown
+
+MEMINFO = "/proc/meminfo"  # of Linux
 
 UNITS = {"": 1} | {name: 1000**k for k, name in enumerate("KMGT", 1)}
 UNITS |= {f"{name}I": 1024**k for k, name in enumerate("KMGT", 1)}
@@ -85,3 +88,16 @@ class MemoryLimit:
 
 
 UNLIMITED = MemoryLimit(2**62)  # of X in memory, which is not divided
+
+
+def free_memory() -> float:
+    """Bytes of memory that can be had now, cached files included; infinity where the system does not tell."""
+    try:
+        with open(MEMINFO, encoding="ascii") as lines:
+            return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

@@ -23,6 +23,7 @@ from skpursuit._files import FileError
 from skpursuit.data.array_source import float_dtype
 from skpursuit.data.file_source import is_folder_of, pieces
 from skpursuit.data.file_store import FileStore
+from skpursuit.data.memory import free_memory
 from skpursuit.data.options import Options
 from skpursuit.data.reads import FileReads
 from skpursuit.data.recipes import (
@@ -44,6 +45,8 @@ from skpursuit.data.store import TileStore
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Indices
 from skpursuit.numerics.sums import PIECE
+
+VECTORS = 100  # bytes for each column that a fit takes beside X, about
 
 CSR = ("data", "indices", "indptr")
 CSR_FORMAT = (b"csr", "csr")
@@ -298,6 +301,8 @@ def npz_pieces(X: Any, reads: FileReads) -> list[PieceRecipe]:
                 n, d = member(archive, "shape").tolist()
                 with archive.open("data.npy") as file:
                     shape, _, dtype = npy_header(file)
+                if min(n, d) < 1 or VECTORS * d > free_memory():
+                    raise ValueError(f"its shape is {(n, d)}")
                 if member(archive, "format").item() in CSR_FORMAT and len(member(archive, "indptr")) != n + 1:
                     raise ValueError(f"its pointers are not those of {n} rows")
         except FileError:

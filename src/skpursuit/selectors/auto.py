@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from math import inf
 from time import process_time
 
 from skpursuit.data.design import Design
+from skpursuit.data.memory import free_memory
 from skpursuit.kernels import loaded
 from skpursuit.numerics.tuning import LOAD_KERNELS, SURE, WAITING_SHARE
 from skpursuit.parameters import check_flag
@@ -18,8 +18,6 @@ from skpursuit.selectors.gram import Gram
 from skpursuit.selectors.query import Expect, Query, Selection
 from skpursuit.selectors.settle import exact_answer
 from skpursuit.selectors.sketch import Sketch
-
-MEMINFO = "/proc/meminfo"  # of Linux
 
 
 @dataclass(frozen=True)
@@ -77,16 +75,3 @@ def price_of_loading() -> float:
     more than that fraction of what a program does, and one that goes on for some seconds has them.
     """
     return 0.0 if loaded("numba") else max(0.0, LOAD_KERNELS - WAITING_SHARE * process_time())
-
-
-def free_memory() -> float:
-    """Bytes of memory that can be had now, cached files included; infinity where the system does not tell."""
-    try:
-        with open(MEMINFO, encoding="ascii") as lines:
-            return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return float("inf")

@@ -162,10 +162,11 @@ def scaled_tol(tol: float | None, exponent: int) -> float | None:
 def residual_status(problem: Problem, state: State, tol: float | None, rtol: float | None) -> State:
     """Mark a squared-loss state whose residual is small enough, or one that is zero to working precision.
 
-    The latter of any loss whose predictions have the units of y: what is left to fit is rounding alone.
+    The latter of any loss whose predictions have the units of y, without a penalty: what is left to fit is
+    rounding alone.
     """
     if not problem.quadratic:
-        if problem.loss.scaled(0) is None or problem.peak == 0.0:
+        if problem.loss.scaled(0) is None or problem.peak == 0.0 or problem.penalty:
             return state
         left = float(np.linalg.norm(state.z / problem.peak - problem.y / problem.peak))
         zero = left <= 8 * sqrt(len(state.z)) * EPS * problem.relative_size

@@ -19,7 +19,7 @@ import pyarrow
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
-from ..selectors.auto import free_memory
+from ..data.memory import free_memory
 from . import spelling
 from .errors import Refused, show
 

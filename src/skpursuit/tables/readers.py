@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import functools
 import re
+import sys
 import zipfile
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
@@ -194,6 +195,9 @@ def _sheet_cells(path: Path) -> int:
     """
     most = 0
     with contextlib.suppress(Exception), zipfile.ZipFile(path) as archive:  # what is damaged, calamine says
+        for name in {"content.xml"} & set(archive.namelist()):  # .ods; lines and cells may be repeated
+            repeats = re.findall(rb"number-\w+-repeated=\"(\d{8,})\"", archive.read(name))
+            most = max([most, *(2**14 * int(number) for number in repeats)])
         for name in filter(re.compile(r"xl/worksheets/[^/]+\.(xml|bin)").fullmatch, archive.namelist()):
             rows, columns, rest = 1, {b"A"}, b""
             with archive.open(name) as file:
@@ -272,6 +276,10 @@ def _readable(name: str, values: np.ndarray, size: int, of: str) -> np.ndarray:
         raise Refused("npz shape", name=name, shape=values.shape, size=size, of=of)
     if values.dtype.kind not in "biufUS":
         raise Refused("npz type", name=name, type=values.dtype)
+    if values.dtype.kind == "U" and values.size:
+        codes = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="))).view(np.uint32)
+        if codes.max(initial=0) > sys.maxunicode:
+            raise Refused("npz bytes", name=name)
     try:
         return np.strings.decode(values, "utf-8") if values.dtype.kind == "S" else values
     except UnicodeDecodeError:
