@@ -12,6 +12,7 @@ from math import frexp
 
 import numpy as np
 
+SAFE_SIZES = 1e-100, 1e100  # of entries whose products with each other are floats
 LEAST_NORM, MOST_NORM = 1e-140, 1e140  # norms whose squares were summed without loss
 LEAST_SQUARE, MOST_SQUARE = 1e-180, 1e180  # squared norms of columns that can be multiplied with each other
 LEAST_OBJECTIVE, MOST_OBJECTIVE = 1e-200, 1e200  # sums of squares of which none was lost

@@ -23,6 +23,7 @@ from skpursuit.estimators.base import Samples
 from skpursuit.estimators.folds import Folds
 from skpursuit.estimators.standardized import column_scale
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.scaling import SAFE_SIZES
 from skpursuit.numerics.tuning import SMALL_BLOCK
 
 MOST_GRAM = 4e7  # entries of all Gram matrices together
@@ -88,7 +89,7 @@ class ScaledData(NamedTuple):
 def check_range(X: Any) -> None:
     """Refuse entries whose products leave the range of floats; scaled columns have no such limit."""
     largest = float(abs(X).max())
-    if largest and not 1e-100 <= largest <= 1e100:
+    if largest and not SAFE_SIZES[0] <= largest <= SAFE_SIZES[1]:
         raise ValueError(
             f"X has entries up to {largest:.2g}, whose products leave the range of floats with scale='none'; "
             f"write scale='auto', or divide X by {largest:.0e}"
