@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data.tile import Cost, Tile
-from skpursuit.data.witness import DenseWitness
+from skpursuit.data.witness import of_array
 from skpursuit.kernels import loaded
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.sums import EPS, PIECE, as_precision, piece_squares
@@ -252,8 +252,8 @@ class DenseTile(Tile):
             digest.update(np.ascontiguousarray(np.hstack(rows) if beside else rows[0]).data)
         return sum(X.size for X in arrays), sum(X.nbytes for X in arrays)
 
-    def witness(self) -> DenseWitness:
-        return DenseWitness(self.made_of)
+    def samples(self) -> list[Any]:
+        return [of_array(X) for X in self.made_of]
 
 
 def is_by_columns(X: Floats) -> bool:

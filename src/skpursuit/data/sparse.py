@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data.dense import MEAN_UNIT
-from skpursuit.data.sparse_input import assembled
 from skpursuit.data.tile import Cost, Tile
-from skpursuit.data.witness import SparseWitness
+from skpursuit.data.witness import of_sparse
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.sums import as_precision
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
@@ -31,8 +30,7 @@ class SparseTile(Tile):
     def __init__(self, matrix: Any) -> None:
         self.shape, self.dtype = matrix.shape, matrix.dtype
         self.matrix = self.whole = matrix
-        other = "csc" if matrix.format == "csr" else "csr"
-        self.transposed = assembled(other, matrix.shape[::-1], matrix.data, matrix.indices, matrix.indptr)
+        self.transposed = matrix.T
         self.fixed_order = matrix.dtype == np.float64
         self.layouts = {matrix.format: matrix}
 
@@ -149,5 +147,5 @@ class SparseTile(Tile):
         read = self.cost()
         return read[0] + made[0], read[1] + made[1]
 
-    def witness(self) -> SparseWitness:
-        return SparseWitness(self.matrix)
+    def samples(self) -> list[Any]:
+        return of_sparse(self.matrix)

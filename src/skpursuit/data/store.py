@@ -28,6 +28,7 @@ from skpursuit.data.norms import add_in_order, make_norms
 from skpursuit.data.progress import Listener
 from skpursuit.data.reads import FileReads, Reads
 from skpursuit.data.tile import Cost, Tile
+from skpursuit.data.witness import Witness
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import product_bound
 from skpursuit.numerics.sums import EPS, PIECE, fixed_order_dot, scaled_norm
@@ -93,7 +94,7 @@ class TileStore:
         self.file_reads: tuple[FileReads, ...] = ()  # of X, and of codes on disk
         self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
         self.kept = self.new_kept()
-        self.witnesses: list[Any] = []
+        self.witness: Witness | None = None
         self._held: dict[tuple[Keep, int], Any] = {}
 
     @cached_property
@@ -422,13 +423,12 @@ class TileStore:
 
     def watch(self) -> None:
         """Remember one entry of every row and of every column; an operator has none to look at."""
-        found = [(witness, at.rows.start, at.cols.start) for at, witness in self.run("witness")]
-        self.witnesses = [some for some in found if some[0] is not None]
+        self.witness = Witness([sample for _, samples in self.run("samples") for sample in samples])
 
     def check_unchanged(self) -> None:
         """Raise ValueError if X was changed in place since `watch` (see `witness.py` for what is noticed)."""
-        for witness, row, column in self.witnesses:
-            witness.compare(row, column)
+        if self.witness is not None:
+            self.witness.compare()
 
     def digest(self, digest: Any, reads: Reads) -> None:
         """Feed all of X to a digest."""

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.witness import Witness
 from skpursuit.numerics.arrays import Floats, Indices
 
 Cost = tuple[int, int]  # entries and bytes
@@ -90,6 +89,6 @@ class Tile(ABC):
     def digest(self, digest: Any, beside: list[Any]) -> Cost:
         """Feed the rows of this tile and of those beside it to a digest; what was read for it."""
 
-    def witness(self) -> Witness | None:
-        """Some numbers of the tile as they are now; None where there are none to look at."""
-        return None
+    def samples(self) -> list[Any]:
+        """Arrays and positions in them that tell whether the tile was changed (`witness.py`)."""
+        return []
