@@ -51,9 +51,8 @@ class Codes:
         """Estimates of the view from those of X, with those of the constant column in its places."""
         view, design = self.view, self.design
         if not view.is_unmoved:
-            sizes = design.store.sizes(design.reads)
             where = slice(None) if real is None else real
-            known = view.corrected_estimate(view.weighted(r), *known, sizes, where)
+            known = view.corrected_estimate(view.weighted(r), *known, self.panels.sizes, where)
         if not view.constant:
             return known
         rounding = total_bound(2 * len(r) * EPS, np.ones(1), r)[0]

@@ -42,7 +42,6 @@ from skpursuit.estimators.choice.squared_folds import ScaledData
 from skpursuit.estimators.folds import Folds, SplitterRoutingMixin, effective_rows
 from skpursuit.estimators.linear_fit import LinearFit, mean_fit, predictions
 from skpursuit.estimators.path import fits_of_problems, information
-from skpursuit.estimators.standardized import column_spreads
 from skpursuit.loop.run import seed_of
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.threads import limited
@@ -291,8 +290,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
 
     def _keep_scales(self, samples: Samples) -> None:
         """Standard deviations of the features of the path."""
-        means = samples.base.means(samples.weights)
-        self.path_scales_ = column_spreads(samples.base, means, samples.weights)[self.path_features_]
+        survey = samples.base.survey(samples.weights)
+        self.path_scales_ = survey.spreads(survey.means)[self.path_features_]
 
     def _keep_losses(self, candidates: list[Candidate]) -> None:
         """A table of all models that competed."""

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.sparse import csc_array, diags_array, issparse
 
-from skpursuit.data import check_finite
 from skpursuit.estimators.base import Samples
 from skpursuit.estimators.folds import Folds
 from skpursuit.estimators.standardized import column_scale
@@ -54,15 +53,15 @@ class ScaledData(NamedTuple):
         A large sparse X is not centred, because it would not be sparse any more; each fold does it in
         formulas, which cost digits. A small one is made dense.
         """
-        check_finite(samples.base)
         X, weights = samples.X if samples.kept.all() else samples.X[samples.kept], samples.weights
         if issparse(X) and X.shape[0] * X.shape[1] <= SMALL_BLOCK:
             X = X.toarray()
         table = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         means, offset = np.zeros(X.shape[1]), np.zeros(table.shape[1])
+        survey = samples.base.survey(weights)
         if fit_intercept:
-            means, offset = samples.base.means(weights), np.average(table, axis=0, weights=weights)
-        factors = column_scale(samples.base, means, weights, scale)
+            means, offset = survey.means, np.average(table, axis=0, weights=weights)
+        factors = column_scale(survey, means, scale)
         return cls(X, table - offset, 0 * means if issparse(X) else means, factors, fit_intercept, offset)
 
     def scaled(self) -> Any:
