@@ -42,8 +42,6 @@ RIGHT = {
     "random_state": {"huge"},
     "feature_names": {"list", "repeated", "floats"},
     "score_name": {"text"},
-    "score_factor": {"negative"},
-    "scales": {"list", "repeated", "floats"},
     # Functions are called with whatever they want, and a class can be called.
     "callback": {"class"},
     "scoring": {"class"},
