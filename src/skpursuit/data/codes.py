@@ -139,7 +139,8 @@ def kept_panels(store: TileStore, reads: Reads, fine: bool) -> PanelCodes:
         store.kept.codes = held
         if before is not None:
             store.forget(before.keep)
-    store.kept.finite = True  # codes refuse anything else
+    if not store.kept.finite:  # codes refuse what is not finite, and know the sizes of columns
+        store.check_columns(held.sizes)
     return held
 
 

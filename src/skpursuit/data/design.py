@@ -408,26 +408,6 @@ class Design:
         sizes = self.view.sizes(sizes, self.shape[0])
         return np.append(sizes, sqrt(self.shape[0])) if self.view.constant else sizes
 
-    @property
-    def size_range(self) -> tuple[float, float]:
-        """Bounds of the largest column norm, that of the constant column aside, from what costs least."""
-        view, (n, d) = self.view, self.store.shape
-        if view.rows is None:
-            return view.size_range(*self.store.size_range(self.reads), n)
-        by_rows = self.store.kept.norms.get((1, 2))
-        if by_rows is not None:
-            largest = float(by_rows[view.rows].max())
-            return view.size_range(largest / sqrt(d), largest * sqrt(n), self.shape[0])
-        norms = self.store.kept.norms.get((0, 2))
-        if norms is not None and not view.is_unmoved:  # one column bounds the largest from below
-            widest = np.array([norms.argmax()])
-            self.reads.prepare(*self._column_cost(widest))
-            least = float(line_norms(self.store.take(widest)[:, view.rows], 2)[0])
-            if least > 0.0:
-                return view.size_range(least, float(norms.max()), self.shape[0])
-        norms = self.norms(0)[:d] if view.is_unmoved else self._norms_of_columns(0, 2, View(view.rows))
-        return view.size_range(float(norms.max()), float(norms.max()), self.shape[0])
-
     @cached_property
     def unit(self) -> float:
         """Bound on the rounding of an entry of `product`, relative to its size and ||r||."""

@@ -29,6 +29,7 @@ from skpursuit.data.reads import FileReads, Reads
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import product_bound
+from skpursuit.numerics.scaling import LEAST_SIZE, MOST_SIZE, check_range
 from skpursuit.numerics.sums import EPS, PIECE, fixed_order_dot, scaled_norm
 from skpursuit.numerics.tuning import PANEL_ENTRIES, SWEEP
 
@@ -374,41 +375,33 @@ class TileStore:
             self.kept.sizes = self.first.rough_sizes()  # type: ignore[attr-defined]
         return self.kept.sizes
 
-    def size_range(self, reads: Reads) -> tuple[float, float]:
-        """Bounds of the largest column norm, from norms or codes that are there, or norms that cost least."""
-        n, d = self.shape
-        if not self.first.has_entries:
-            largest = float(self.rough_sizes(reads).max())
-            return largest / self.first.doubt, largest  # type: ignore[attr-defined]
-        if not self.first.can_encode:
-            largest = float(self.norms(0, 2, reads).max())
-            return largest, largest
-        if self.dtype == np.float32:  # whatever the numbers are
-            return 2.0**-149, 2.0**128 * sqrt(n)
-        made = [axis for axis in (0, 1) if (axis, 2) in self.kept.norms]
-        if self.kept.codes is not None and not made:
-            peak = self.kept.codes.peak
-            return peak, peak * 2.0**80 * sqrt(n)
-        axis = made[0] if made else self.first.fast_axis
-        largest = float(self.norms(axis, 2, reads).max())
-        return (largest, largest) if axis == 0 else (largest / sqrt(d), largest * sqrt(n))
-
     def check_finite(self, reads: Reads) -> None:
-        """Refuse NaN and infinity. Norms that are needed anyway tell."""
+        """Refuse NaN, infinity and sizes of columns that `check_range` refuses, by norms needed anyway.
+
+        Row norms bound the largest column norm; they do not tell of columns that are too small.
+        """
         if self.kept.finite or not self.first.has_entries:
             return
-        axis = 0 if (0, 2) in self.kept.norms or not self.first.can_encode else self.first.fast_axis
-        bad = np.flatnonzero(~np.isfinite(self.norms(axis, 2, reads)))
-        if len(bad) and axis == 1:  # the norm of a row may overflow where those of the columns do not
-            bad = np.flatnonzero(~np.isfinite(self.norms(0, 2, reads)))
+        axis, (n, d) = self.first.fast_axis if self.first.can_encode else 0, self.shape
+        if axis == 1 and (0, 2) not in self.kept.norms:
+            largest = float(self.norms(1, 2, reads).max())
+            self.kept.finite = LEAST_SIZE * sqrt(d) <= largest <= MOST_SIZE / sqrt(n)
+        if not self.kept.finite:
+            self.check_columns(self.norms(0, 2, reads))
+
+    def check_columns(self, sizes: Floats) -> None:
+        """Refuse columns whose norms, or close bounds of them, are not finite or out of range."""
+        bad = np.flatnonzero(~np.isfinite(sizes))
         if len(bad):
             j = int(bad[0])
-            if np.isfinite(self.take(np.array([j]))).all():
+            column = self.take(np.array([j]))[0]
+            if not np.isfinite(column).all():
+                where = f"column {j}{self._where_not_finite(j)}"
                 raise ValueError(
-                    f"column {j} of X is too large: its norm overflows; divide it by its largest entry"
+                    f"X contains NaN or infinity, first in {where}; impute or drop those entries"
                 )
-            where = f"column {j}{self._where_not_finite(j)}"
-            raise ValueError(f"X contains NaN or infinity, first in {where}; impute or drop those entries")
+            sizes = np.where(np.isfinite(sizes), sizes, np.abs(column).max())
+        check_range(sizes, lambda j: f"column {j if self.names is None else repr(self.names[j])} of X")
         self.kept.finite = True
 
     def _where_not_finite(self, column: int) -> str:

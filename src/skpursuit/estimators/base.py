@@ -30,7 +30,7 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_unmasked
 from skpursuit.problem.state import Record, Status
-from skpursuit.problem.targets import checked_weights
+from skpursuit.problem.targets import check_targets_range, checked_weights
 from skpursuit.selectors import Selector
 from skpursuit.solvers import Solver
 
@@ -171,6 +171,8 @@ class LinearBase(Watched):
             )
             y = as_numbers(y) if checks.get("y_numeric") else y
             design = make_design(X)
+        if y.dtype.kind == "f":
+            check_targets_range(y)
         samples = Samples(design, y, None, np.ones(design.shape[0], dtype=bool), X)
         if sample_weight is None:
             return samples

@@ -103,7 +103,7 @@ def fit_linear(config: FitConfig, base: Design, y: Any, weights: Floats | None =
     """Fit one problem."""
     run, data = _run_of(config, base, y, weights)
     run.go()
-    return LinearFit(*data.original(run.units.state(run.state)), run.result())
+    return LinearFit(*data.original(run.state), run.result())
 
 
 def growing_fits(config: FitConfig, base: Design, y: Any, weights: Floats | None) -> Iterator[LinearFit]:
@@ -118,12 +118,12 @@ def growing_fits(config: FitConfig, base: Design, y: Any, weights: Floats | None
             state = next(states, None)
             if state is None:
                 break
-            fit = LinearFit(*data.original(run.units.state(run.solver.finish(run.problem, state))))
+            fit = LinearFit(*data.original(run.solver.finish(run.problem, state)))
         if last is not None and len(fit.columns) > len(last.columns):
             yield last
         last = fit if len(fit.columns) else None
     if last is None:
-        last = LinearFit(*data.original(run.units.state(run.state)))
+        last = LinearFit(*data.original(run.state))
     yield last._replace(result=run.result())
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
-from skpursuit.data.grams import squares_fit
 from skpursuit.data.moments import has_moments
 from skpursuit.data.progress import Watch, current
 from skpursuit.estimators.base import LinearBase, SummaryMixin, watched
@@ -38,17 +37,10 @@ from skpursuit.estimators.omp_functions import (
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
 from skpursuit.estimators.standardized import standardize
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.scaling import is_ordinary, power_of
 from skpursuit.numerics.threads import limited
 from skpursuit.parameters import check_count
 from skpursuit.problem import sparsity
 from skpursuit.selectors import Selector
-
-
-def goes_by_moments(way: Way, base: Design, y: Floats) -> bool:
-    """Whether the normal equations are made of sums over rows: of X and y whose squares are within range."""
-    ordinary = is_ordinary(float(np.abs(y).max(initial=0.0)))
-    return way is Way.GRAM and has_moments(base) and squares_fit(base) and ordinary
 
 
 class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
@@ -74,7 +66,7 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
         targets = y.reshape(len(y), -1)
         steps = expected_steps(base, targets, base.shape[1] if k is None else k, tol)
         way = way_to_pursue(base, steps, precompute, self.selector)
-        if goes_by_moments(way, base, y):
+        if way is Way.GRAM and has_moments(base):
             self._keep(base, *GramData(base, y, weights, self.fit_intercept).paths(k, tol))
             return
         data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept).weighted()
@@ -239,14 +231,12 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         base, y, weights, kept, _ = self._check_samples(
             X, y, sample_weight, y_numeric=True, ensure_min_features=2
         )
-        peak, d = float(np.abs(y).max(initial=0.0)), base.shape[1]
-        unit = 0 if is_ordinary(peak) else power_of(peak)  # squares of errors stay within range
-        y = np.ldexp(y, -unit) if unit else y
+        d = base.shape[1]
         most = sparsity.clipped("max_iter", self.max_iter, d) if self.max_iter else sparsity.for_omp_cv(d)
         splits = self._splits(y, kept, fit_params)
         with limited(self.n_jobs):
             way = way_to_pursue(base, most * len(splits), "auto", self.selector)
-            by_gram = goes_by_moments(way, base, y)
+            by_gram = way is Way.GRAM and has_moments(base)
             grams = GramData(base, y, weights, self.fit_intercept) if by_gram else None
             watch, left = current(), range(len(splits), 0, -1)
             watch.expect(len(splits))
@@ -262,11 +252,6 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
                 self._fit_design(base, y, weights, int(self.n_nonzero_coefs_))
             else:
                 self._keep(base, *grams.paths(int(self.n_nonzero_coefs_), None))
-        if unit:
-            with np.errstate(over="ignore", under="ignore"):
-                self.scores_ = np.ldexp(self.scores_, 2 * unit)
-                for name in ("coef_", "intercept_", "coef_path_"):
-                    setattr(self, name, np.ldexp(getattr(self, name), unit))
         return self
 
     def _keep(self, base: Design, paths: list[FactorPath], centre: Floats, offset: Any) -> None:

@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_array
 
 from skpursuit.data import Design, is_design, make_design
-from skpursuit.data.grams import gram_matrix, squares_fit
+from skpursuit.data.grams import gram_matrix
 from skpursuit.data.moments import NormalEquations
 from skpursuit.estimators.base import FLOATS, trusted
 from skpursuit.estimators.checks import RULES, check_values
@@ -27,12 +27,12 @@ from skpursuit.estimators.gram_omp import ColumnPursuit, FactorPath, gram_omp
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import one_thread
-from skpursuit.numerics.finite import are_ordinary
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
 from skpursuit.parameters import as_array, shown
 from skpursuit.problem import sparsity
 from skpursuit.problem.state import Status
+from skpursuit.problem.targets import check_targets_range
 from skpursuit.selectors import Selector
 from skpursuit.solvers.pursuit import OMP
 
@@ -99,6 +99,7 @@ def orthogonal_mp(
         X = check_array(trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
     design = make_design(X)
     y = _as_columns("y", y)
+    check_targets_range(y)
     targets = pursue_targets(design, y, n_nonzero_coefs, tol, precompute, selector)
     warn_if_premature(targets)
     return _packed(targets, design.shape[1], return_path, return_n_iter)
@@ -181,10 +182,9 @@ def pursue_targets(
     """The path of each column of y."""
     k = design.shape[1] if tol is not None else omp_sparsity(n_nonzero_coefs, design.shape[1])
     way = way_to_pursue(design, expected_steps(design, y, k, tol), precompute, selector)
-    with np.errstate(over="ignore"):  # the loop, which squares nothing, takes targets of such sizes
-        energies = np.sum(y * y, axis=0)
+    energies = np.sum(y * y, axis=0)
     limits = [omp_limits(k, tol, energy) for energy in energies.tolist()]
-    if way is Way.LOOP or not (squares_fit(design) and are_ordinary(y.T)):
+    if way is Way.LOOP:
         return [_pursue(design, column, OMP(k, tol), selector) for column, (k, tol) in zip(y.T, limits)]
     floor = design.noise_floor(np.arange(design.shape[1]))
     with one_thread():
@@ -281,8 +281,7 @@ def _pursue(design: Design, y: Floats, solver: OMP, selector: str | Selector) ->
     state = run.state
     few = len(state.support) < solver.sparsity(run.problem)
     premature = few if solver.tol is None else state.status is not Status.CONVERGED
-    L = np.ldexp(state.factor.triangle().T, run.units.x)
-    return FactorPath(state.support, L, np.ldexp(state.factor.b, run.units.y), premature)
+    return FactorPath(state.support, state.factor.triangle().T, state.factor.b, premature)
 
 
 def _as_columns(name: str, values: Any) -> Floats:

@@ -13,7 +13,6 @@ from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, gr
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.scaling import NEARLY_ZERO
 from skpursuit.problem.losses import Loss
-from skpursuit.problem.units import exponent_of
 
 
 def fits_by_size(
@@ -61,15 +60,13 @@ def information(
     twice the logarithm of the number of models of that size.
     """
     y, weights = problem
-    exponent = exponent_of(loss, y) if loss.quadratic else 0
-    y, z = (np.ldexp(y, -exponent), np.ldexp(z, -exponent)) if exponent else (y, z)
     used, d = sizes
     n = float(len(z) if weights is None else weights.sum())
     targets = int(np.prod(z.shape[1:], dtype=int))
     total = n * mean_loss(loss, y, z, weights)
     if loss.quadratic:
         floor = np.finfo(float).eps * n * max(mean_loss(loss, y, np.zeros_like(z), weights), NEARLY_ZERO)
-        deviance = n * targets * (np.log(2 * max(total, floor) / (n * targets)) + exponent * np.log(4.0))
+        deviance = n * targets * np.log(2 * max(total, floor) / (n * targets))
     else:
         deviance = 2 * total
     free = used * targets

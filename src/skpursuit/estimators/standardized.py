@@ -117,9 +117,7 @@ def column_scale(base: Design, centre: Floats, weights: Floats | None, scale: st
     spreads = column_spreads(base, centre, weights)
     used = spreads[spreads > 0]
     if scale == "one":
-        _, exponent = np.frexp(used.max(initial=0.0))  # squares of the spreads themselves may leave the range
-        square = np.mean(np.ldexp(used, -exponent) ** 2) if len(used) else 1.0
-        return np.full(len(centre), np.ldexp(np.sqrt(square), exponent))
+        return np.full(len(centre), np.sqrt(np.mean(used * used)) if len(used) else 1.0)
     return np.where(spreads > 0, spreads, 1.0)
 
 

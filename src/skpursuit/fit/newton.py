@@ -16,8 +16,6 @@ from skpursuit.fit.curvature import centred
 from skpursuit.fit.descent import HALVINGS, descend
 from skpursuit.fit.gram_schmidt import empty_factor
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.scaling import LEAST_SQUARE, MOST_SQUARE, NEARLY_INFINITE
-from skpursuit.numerics.sums import row_norms
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.sample_losses import SampleLosses
 from skpursuit.problem.score import top_set
@@ -82,15 +80,7 @@ class Newton:
         if len(w) == 0:
             z = np.zeros((problem.design.shape[0], *problem.targets))
             return w, z, problem.value(z)
-        penalty, power = problem.penalties(support), powers(A)
-        scaled, start, felt = A, w, penalty
-        if power is not None:
-            scaled, start = A * power[:, None], (w.T / power).T
-            with np.errstate(over="ignore"):
-                felt = np.where(penalty > 0, np.minimum(penalty * power * power, NEARLY_INFINITE), 0.0)
-        coef, found, value = self._fit(problem, scaled, start, z, felt)
-        if power is not None:
-            coef = (coef.T * power).T
+        coef, found, value = self._fit(problem, A, w, z, problem.penalties(support))
         if most is not None and len(coef) > most:
             keep = top_set(problem.score.of(coef), most)
             coef[np.setdiff1d(np.arange(len(coef)), keep)] = 0.0
@@ -111,16 +101,6 @@ class Newton:
         fits = [descend(A, some, w[:, i], z[:, i], *rules) for i, some in enumerate(samples)]
         coefs, lines, values = zip(*fits)
         return np.stack(coefs, axis=1), np.stack(lines, axis=1), sum(values)
-
-
-def powers(A: Floats) -> Floats | None:
-    """Powers of two that bring columns near one, if products of them are beyond the range; else None."""
-    sizes = row_norms(A)
-    with np.errstate(over="ignore", under="ignore"):
-        squares = sizes * sizes
-    if squares.min() > LEAST_SQUARE and squares.max() < MOST_SQUARE:
-        return None
-    return np.ldexp(1.0, -np.frexp(sizes)[1])
 
 
 def approach(samples: SampleLosses, column: Floats, z: Floats, penalty: float) -> Floats:
@@ -167,12 +147,10 @@ def step_along(
 
     z are the predictions, g is the gradient in the coefficient. Without f the whole step is taken.
     """
-    size = float(np.abs(column).max(initial=0.0))
-    if size == 0.0:
+    if not column.any():
         return None
-    unit = column / size
-    bend = np.asarray((unit * unit) @ samples.curvature(z))
-    move = -(g / size) / np.where(bend > 0, bend, 1.0) / size
+    bend = np.asarray((column * column) @ samples.curvature(z))
+    move = -g / np.where(bend > 0, bend, 1.0)
     return first_descent(samples, column, (z, f), (move * 0.5**halved for halved in range(HALVINGS)))
 
 

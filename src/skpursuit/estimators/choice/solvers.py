@@ -26,8 +26,6 @@ from skpursuit.estimators.linear_fit import FitConfig, LinearFit, predictions
 from skpursuit.estimators.path import fits_by_size, fits_of_problems, side_by_side
 from skpursuit.estimators.shifted_loss import best_constant
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats
-from skpursuit.problem.losses import Loss
-from skpursuit.problem.units import exponent_of
 
 TINY = 1e-10  # share of a column that keeps dependent ones solvable
 MOST_BYTES = 2**31  # of columns of all folds at once
@@ -55,10 +53,7 @@ class SolverArena(Arena):
     ) -> None:
         self.base, self.configs, self.targets, self.folds = base, configs, targets, folds
         self.most, self.limited, self.n_jobs, self.patience = most, limited, n_jobs, patience
-        loss = configs[0].loss
-        self.exponent = exponent_of(loss, np.concatenate([np.ravel(y) for y in targets]))
-        self.loss: Loss = (loss.scaled(self.exponent) if self.exponent else None) or loss
-        self.grams = None if self.exponent else grams
+        self.loss, self.grams = configs[0].loss, grams
         self.tests = [np.flatnonzero(test) for test in folds.test]
 
     def _fold(self, config: FitConfig, f: int, group: int) -> Iterator[list[tuple[list[LinearFit], Floats]]]:
@@ -89,15 +84,7 @@ class SolverArena(Arena):
         of_rows = self.folds.per_row(total[self.folds.sample, None])
         return Judged(list(fits), np.array(sums), lambda: of_rows)
 
-    @property
-    def loss_unit(self) -> float:  # type: ignore[override]
-        """What losses are to be multiplied by: those of y beyond the ordinary are in units of their own."""
-        with np.errstate(over="ignore", under="ignore"):
-            return float(np.ldexp(1.0, 2 * self.exponent))
-
     def _losses(self, y: Any, z: Floats) -> Floats:
-        if self.exponent:
-            y, z = np.ldexp(y, -self.exponent), np.ldexp(z, -self.exponent)
         losses = self.loss.value(y, z)
         return losses if losses.ndim == 1 else losses.sum(axis=1)
 

@@ -58,8 +58,6 @@ class ScaledData(NamedTuple):
         X, weights = samples.X if samples.kept.all() else samples.X[samples.kept], samples.weights
         if issparse(X) and X.shape[0] * X.shape[1] <= SMALL_BLOCK:
             X = X.toarray()
-        if scale == "none":
-            check_range(X)
         table = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         means, offset = np.zeros(X.shape[1]), np.zeros(table.shape[1])
         if fit_intercept:
@@ -83,16 +81,6 @@ class ScaledData(NamedTuple):
         """The scaled columns `used` of some rows times a table of shape (len(used), models)."""
         table = table / self.scale[used, None]
         return np.asarray(self.X[rows][:, used] @ table) - self.centre[used] @ table
-
-
-def check_range(X: Any) -> None:
-    """Refuse entries whose products leave the range of floats; scaled columns have no such limit."""
-    largest = float(abs(X).max())
-    if largest and not 1e-100 <= largest <= 1e100:
-        raise ValueError(
-            f"X has entries up to {largest:.2g}, whose products leave the range of floats with scale='none'; "
-            f"write scale='auto', or divide X by {largest:.0e}"
-        )
 
 
 class SquaredFolds(ABC):
