@@ -23,7 +23,7 @@ from skpursuit.data.options import numbers_of
 from skpursuit.data.progress import watching
 from skpursuit.data.sources import expecting, is_design, is_elsewhere, make_design, with_target
 from skpursuit.data.sparse_input import compressed
-from skpursuit.estimators.checks import RULES, check_parameters, check_values
+from skpursuit.estimators.checks import check_parameters, check_values
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, full_coefs
 from skpursuit.estimators.summary import SummaryMixin
 from skpursuit.numerics.arrays import Floats, Indices
@@ -51,8 +51,9 @@ def watched(method: Method) -> Method:
 
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
-        check_values(RULES, verbose=self.verbose, time_limit=self.time_limit)
-        with one_thread(), watching(type(self).__name__, self.verbose, self.time_limit):
+        name = type(self).__name__
+        check_values(name, {}, verbose=self.verbose, time_limit=self.time_limit)
+        with one_thread(), watching(name, self.verbose, self.time_limit):
             return method(self, *args, **options)
 
     return call  # type: ignore[return-value]
