@@ -172,17 +172,6 @@ def test_several_targets_share_the_choice():
     assert model.coef_path_.shape[1] == 3
 
 
-def test_wrong_parameters_are_refused(signal):
-    X, y = signal
-    for options, message in (
-        ({"scoring": "gcv"}, "'gcv' is not a valid scoring value"),
-        ({"solver": "fw"}, "solver must be one of auto, omp, mp, cosamp, grasp, sp, got"),
-        ({"max_nonzero_coefs": 0}, "max_nonzero_coefs must be at least 1"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            PursuitRegressorCV(**options).fit(X, y)
-
-
 def test_the_display_draws_the_path_the_scores_and_the_choice(signal):
     X, y = signal
     names = [f"gene {j}" for j in range(40)]
