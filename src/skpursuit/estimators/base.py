@@ -52,7 +52,8 @@ def watched(method: Method) -> Method:
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
         name = type(self).__name__
-        check_values(name, {}, verbose=self.verbose, time_limit=self.time_limit)
+        if self.time_limit is not None or not isinstance(self.verbose, bool):
+            check_values(name, {}, verbose=self.verbose, time_limit=self.time_limit)
         with one_thread(), watching(name, self.verbose, self.time_limit):
             return method(self, *args, **options)
 

@@ -84,12 +84,12 @@ PATH_SOLVERS = [one_of("auto", *SOLVERS), Solver, list, tuple]  # those that kno
 
 
 def check_parameters(estimator: Any, **own: Any) -> None:
-    """Check all parameters of an estimator; `own` has constraints that differ from those of their names."""
+    """Check what is not as by default; `own` has constraints that differ from those of their names."""
     defaults = _parameters(estimator.__class__)
     given = {name: getattr(estimator, name) for name in defaults}
-    check_values(type(estimator).__name__, own, **given)
-    changed = {name for name, value in given.items() if _differ(value, defaults[name])}
-    for names, reason in _no_effect(given, changed) if changed else ():
+    changed = {name: value for name, value in given.items() if _differ(value, defaults[name])}
+    check_values(type(estimator).__name__, own, **changed)
+    for names, reason in _no_effect(given, set(changed)) if changed else ():
         idle = [name for name in names if name in changed]
         if idle:
             listed = ", ".join(f"{name}={shown(given[name])}" for name in idle)
@@ -108,7 +108,7 @@ def check_values(caller: str, own: Mapping[str, Any], **given: Any) -> None:
         raise ValueError(f"ridges must be numbers of at least 0, one or several, got {shown(ridges)}")
     if isinstance(weights, dict) and not all(SIZE.is_satisfied_by(one) for one in weights.values()):
         raise ValueError(f"class_weight must have numbers of at least 0, got {shown(weights)}")
-    if "solver" in own and own["solver"] is PATH_SOLVERS:
+    if "solver" in given and own.get("solver") is PATH_SOLVERS:
         able = solver_names(lambda kind: kind.has_sparsity)
         for one in _solvers(given) or [None]:
             if not (one.has_sparsity if isinstance(one, Solver) else one in ("auto", *able)):
