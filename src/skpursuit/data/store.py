@@ -24,7 +24,6 @@ import numpy as np
 
 from skpursuit.data.kept import Kept
 from skpursuit.data.memory import UNLIMITED
-from skpursuit.data.progress import Listener
 from skpursuit.data.reads import FileReads, Reads
 from skpursuit.data.survey import OperatorSurvey, Survey, Surveying, row_norms
 from skpursuit.data.tile import Cost, Tile
@@ -91,7 +90,6 @@ class TileStore:
         self.shape = int(self.row_edges[-1]), int(self.col_edges[-1])
         self.dtype = np.result_type(*(tile.dtype for row in grid for tile in row))
         self.names: list[str] | None = None  # of the columns, where the source has them
-        self.listener: Listener | None = None  # told how far long passes are
         self.file_reads: tuple[FileReads, ...] = ()  # of X, and of codes on disk
         self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
         self.kept = self.new_kept()

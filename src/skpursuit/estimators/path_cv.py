@@ -32,7 +32,7 @@ from skpursuit.data.design import Design
 from skpursuit.data.progress import current
 from skpursuit.data.sources import is_elsewhere
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows, watched
-from skpursuit.estimators.checks import check_parameters, check_path_solvers, criterion_of
+from skpursuit.estimators.checks import PATH_SOLVERS, check_parameters, criterion_of
 from skpursuit.estimators.choice import contest
 from skpursuit.estimators.choice.classes import ClassArena
 from skpursuit.estimators.choice.contest import PATIENCE, Arena, Candidate, ScaledData, least_loss
@@ -108,7 +108,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         **fit_params : dict
             For the splitter; needs scikit-learn's metadata routing.
         """
-        check_parameters(self, solver=check_path_solvers)
+        check_parameters(self, solver=PATH_SOLVERS)
         samples = self._read(X, y, sample_weight)
         given = self.solver if isinstance(self.solver, (list, tuple)) else [self.solver]
         # "auto" stands for "omp" where the contest of `choice/` cannot be held

@@ -73,9 +73,7 @@ def minimize(
     random_state : int, Generator or None
         Seed of randomised selectors and solvers.
     callback : callable, optional
-        Called with the `Record` of each iteration; the run stops when it returns True. If it has a method
-        `progress`, that is called with a `Progress` (bytes done and in all, speed, seconds left) every half
-        second of a pass over X on disk that takes longer than two seconds.
+        Called with the `Record` of each iteration; the run stops when it returns True.
     time_limit : float, optional
         Seconds after which the run stops with what it has.
     checkpoint : str, Path or Checkpoint, optional
@@ -106,7 +104,6 @@ def minimize(
     known = is_design(X)
     X, y = with_target(X, y)
     design = make_design(X, check=False, options=expecting(y))
-    design.store.listener = getattr(callback, "progress", None)
     if checkpoint is not None:
         design.store.keep_codes_beside(checkpoint.path)
     y = checked_targets(y, design.shape[0])
