@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LassoCV
 
-from skpursuit.models.fitting import FitOptions, fit_table
-from skpursuit.tables import EncodingOptions, read_table
+from skpursuit.apps.models.fit_table import FitOptions, fit_table
+from skpursuit.apps.tables import EncodingOptions, read_table
 
 rows, columns = [int(a) for a in sys.argv[1:]] or [300_000, 60]
 rng = np.random.default_rng(0)
