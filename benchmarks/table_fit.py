@@ -30,7 +30,7 @@ def pandas_and_lasso(path):
 
 
 def skpursuit_fit(path):
-    fit_table(read_table(path, EncodingOptions("y")), FitOptions(drawn=False))
+    fit_table(read_table(path, EncodingOptions("y")), FitOptions(needs_path=False))
 
 
 print(f"{rows} x {columns}, one BLAS thread, in turns; seconds on the clock and of the processor")

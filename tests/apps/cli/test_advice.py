@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import skpursuit
 from skpursuit.apps.cli import main
-from skpursuit.apps.cli.program import Refusal
+from skpursuit.apps.cli.program import InputError
 from skpursuit.apps.tables.errors import PROBLEMS
 
 
@@ -157,7 +157,7 @@ def test_what_is_advised_can_be_pasted(tmp_path, kind, made, options):
     if "--id" in options:
         assert invoke("fit", path, *PRICE, "--out", tmp_path / "model.json").exit_code == 0
         arguments = ["predict", tmp_path / "model.json", path, *options]
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(InputError) as refused:
         invoke(*arguments, standalone_mode=False, catch_exceptions=False)
     assert kind in [advice.kind for _, advice in refused.value.problems if advice]
     done = invoke(*arguments)
@@ -248,7 +248,7 @@ def test_every_problem_that_is_raised_has_words_and_all_words_are_used():
     package = Path(skpursuit.__file__).parent / "apps"
     sources = [path for name in ("tables", "models", "cli") for path in (package / name).glob("*.py")]
     text = "".join(path.read_text(encoding="utf-8") for path in sources)
-    raised = set(re.findall(r'Refused\(\s*"([^"]+)"', text))
+    raised = set(re.findall(r'TableProblem\(\s*"([^"]+)"', text))
     assert len(raised) > 40
     assert raised <= PROBLEMS.keys()
     assert [name for name in PROBLEMS if f'"{name}"' not in text and not name.startswith("unknown ")] == []

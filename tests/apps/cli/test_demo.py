@@ -52,7 +52,9 @@ def test_bad_arguments_exit_with_2(arguments):
 def test_the_picture_is_checked_before_the_work_and_written_whole_or_not_at_all(tmp_path, monkeypatch):
     for path in (tmp_path, tmp_path / "none" / "x.png"):
         with monkeypatch.context() as patch:
-            patch.setattr("skpursuit.apps.cli.demo.fit_lines", lambda *args, **kwargs: pytest.fail("worked"))
+            patch.setattr(
+                "skpursuit.apps.cli.demo.time_selectors", lambda *args, **kwargs: pytest.fail("worked")
+            )
             done = CliRunner().invoke(main, [*SMALL, "--png", str(path)])
         assert (done.exit_code, "--png" in done.output) == (2, True)
     old = tmp_path / "old.png"
@@ -75,7 +77,7 @@ def test_memory_that_runs_out(monkeypatch):
     def fail(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr("skpursuit.apps.cli.demo.fit_lines", fail)
+    monkeypatch.setattr("skpursuit.apps.cli.demo.time_selectors", fail)
     done = CliRunner().invoke(main, [*SMALL, "--quiet"])
     assert (done.exit_code, "which memory cannot hold" in done.output) == (2, True)
 
@@ -84,7 +86,7 @@ def test_an_interrupt_has_an_exit_code_of_its_own(monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("skpursuit.apps.cli.demo.fit_lines", stop)
+    monkeypatch.setattr("skpursuit.apps.cli.demo.time_selectors", stop)
     done = CliRunner().invoke(main, [*SMALL, "--no-png"])
     assert (done.exit_code, done.stderr) == (130, "\nStopped.\n")
     assert "130 interrupted" in " ".join(CliRunner().invoke(main, ["--help"]).output.split())
@@ -110,7 +112,7 @@ def test_other_errors_of_the_system_are_not_hidden(monkeypatch):
     def fail(*args, **kwargs):
         raise OSError(errno.ENOSPC, "No space left on device", "/a/file")
 
-    monkeypatch.setattr("skpursuit.apps.cli.demo.fit_lines", fail)
+    monkeypatch.setattr("skpursuit.apps.cli.demo.time_selectors", fail)
     assert isinstance(CliRunner().invoke(main, SMALL).exception, OSError)
 
 

@@ -352,7 +352,7 @@ def test_a_line_break_in_a_name_does_not_break_the_table(tmp_path):
 
 def test_a_result_that_json_cannot_say_is_one_line():
     with pytest.raises(click.ClickException, match="leave out --json"):
-        Output(as_json=True).result({"score": float("nan")})
+        Output(as_json=True).echo_json({"score": float("nan")})
 
 
 def test_one_new_category_is_noted_and_predicted(tmp_path, table):

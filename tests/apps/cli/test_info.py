@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from skpursuit.apps.cli import main
-from skpursuit.apps.cli.info import machine
+from skpursuit.apps.cli.info import machine_info
 
 
 def test_bench_measures_and_gives_a_verdict():
@@ -39,6 +39,6 @@ def test_completion(shell):
 
 
 def test_the_machine_is_described():
-    made = machine()
+    made = machine_info()
     assert json.loads(json.dumps(made)) == made
     assert {"processor", "cores", "python", "numpy", "blas"} <= set(made)

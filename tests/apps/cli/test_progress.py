@@ -7,7 +7,7 @@ import time
 import pytest
 
 from skpursuit.apps.cli.program import Output
-from skpursuit.apps.cli.progress_bar import Meter, spell
+from skpursuit.apps.cli.progress_bar import ProgressBar, format_duration
 from skpursuit.data.progress import current
 
 
@@ -15,26 +15,26 @@ from skpursuit.data.progress import current
     ("seconds", "words"), [(5, "5 s"), (65, "1 min 05 s"), (3600, "1 h 00 min"), (7384, "2 h 03 min")]
 )
 def test_durations(seconds, words):
-    assert spell(seconds) == words
+    assert format_duration(seconds) == words
 
 
 def test_a_line_tells_what_how_far_and_how_long(capsys):
-    with Meter(Output(), soon=0.01, every=0.02) as meter:
+    with ProgressBar(Output(), soon=0.01, every=0.02) as meter:
         meter("reading", 0.25)
         meter.began -= 10
         time.sleep(0.2)
     lines = capsys.readouterr().err.splitlines()
     assert "reading: 25%, 10 s, about 30 s left" in lines
-    with Meter(Output(quiet=True), soon=0.0, every=0.01) as meter:
+    with ProgressBar(Output(quiet=True), soon=0.0, every=0.01) as meter:
         meter("reading", 0.5)
         time.sleep(0.05)
-    with Meter(Output()) as meter:
+    with ProgressBar(Output()) as meter:
         meter("reading", 1.0)
     assert capsys.readouterr().err == ""
 
 
 def test_what_the_library_counts_is_shown():
-    with Meter(Output(quiet=True)) as meter, meter.watching():
+    with ProgressBar(Output(quiet=True)) as meter, meter.watching():
         meter("fitting", None)
         assert meter.line() == "fitting: working, 0 s"
         current().expect(8)

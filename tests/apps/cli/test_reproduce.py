@@ -135,10 +135,10 @@ def test_a_failing_cell_is_told_and_the_rest_is_kept(small, tmp_path, monkeypatc
 
         return run
 
-    monkeypatch.setattr(grid, "run", fail(RuntimeError("x")))
+    monkeypatch.setattr(grid, "run_experiment", fail(RuntimeError("x")))
     done = invoke("reproduce", "budget", "--out", tmp_path)
     assert (done.exit_code, "run again to resume" in done.output) == (1, True)
-    monkeypatch.setattr(grid, "run", fail(DataError("a.npz", "it is bad", "get it again")))
+    monkeypatch.setattr(grid, "run_experiment", fail(DataError("a.npz", "it is bad", "get it again")))
     done = invoke("reproduce", "budget", "--out", tmp_path)
     assert (done.exit_code, "a.npz: it is bad; get it again" in done.output) == (2, True)
 
@@ -149,7 +149,7 @@ def test_an_interrupt_says_how_to_go_on(small, tmp_path, monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(grid, "run", stop)
+    monkeypatch.setattr(grid, "run_experiment", stop)
     done = invoke("reproduce", "budget", "--out", tmp_path)
     assert done.exit_code == 130
     assert done.stderr == "\nbudget: stopped; what is finished is kept, the same command goes on\n"
@@ -214,14 +214,18 @@ def test_the_page_has_every_study_and_both_baselines(results, tmp_path):
 
 
 def test_sound_and_text_stand_beside_the_paper(tmp_path):
-    from skpursuit.apps.studies.methods import COLUMNS
-    from skpursuit.apps.studies.results import Store
+    from skpursuit.apps.studies.methods import RESULT_COLUMNS
+    from skpursuit.apps.studies.results import ResultsFile
 
     heard = {"first": 0, "count": 8, "atoms": 16, "error": 0.25, "error_square": 0.07, "seconds": 0.5}
-    with Store(tmp_path / "audio.jsonl", tuple(COLUMNS["audio"]), {"recording": "Bach"}, {}) as store:
+    with ResultsFile(
+        tmp_path / "audio.jsonl", tuple(RESULT_COLUMNS["audio"]), {"recording": "Bach"}, {}
+    ) as store:
         store.append("a", [{**heard, "method": m} for m in ("exact", "halving", "coder")])
     read = {"collection": "la2", "split": 0, "n_train": 9, "d": 7, "k": 10, "accuracy": 0.5, "seconds": 2.0}
-    with Store(tmp_path / "text.jsonl", tuple(COLUMNS["text"]), {"generated": False}, {}) as store:
+    with ResultsFile(
+        tmp_path / "text.jsonl", tuple(RESULT_COLUMNS["text"]), {"generated": False}, {}
+    ) as store:
         store.append("a", [{**read, "method": m} for m in ("exact", "halving")])
     assert invoke("report", tmp_path).exit_code == 0
     html = (tmp_path / "report.html").read_text()
@@ -264,7 +268,7 @@ def test_damage_is_told_by_both_commands(small, results, tmp_path, monkeypatch, 
     lines = (results / "budget.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "budget.jsonl").write_text("".join([*lines[:20], "garbage\n", *lines[20:]]))
     before = (tmp_path / "budget.jsonl").read_bytes()
-    monkeypatch.setattr("skpursuit.apps.cli.info.machine", lambda: {"processor": "another"})
+    monkeypatch.setattr("skpursuit.apps.cli.info.machine_info", lambda: {"processor": "another"})
     done = invoke(*command, tmp_path)
     assert done.exit_code == 2
     assert "budget.jsonl: it is damaged at line 21, not just cut off; delete" in done.output

@@ -10,8 +10,15 @@ import pytest
 from skpursuit import _files
 from skpursuit.apps.models import model_file
 from skpursuit.apps.models.model_file import LinearModel, ModelFileError, linear_model, load_model, save_model
-from skpursuit.apps.tables import Encoding, EncodingOptions, apply_encoding, learn, read_columns, read_table
-from skpursuit.apps.tables.errors import Refused
+from skpursuit.apps.tables import (
+    EncodingOptions,
+    TableEncoding,
+    apply_encoding,
+    fit_encoding,
+    read_columns,
+    read_table,
+)
+from skpursuit.apps.tables.errors import TableProblem
 
 TRAIN = "x,z,c,t\n1,5,a,1\n2,6,b,2\n3,7,a,3\n,8,b,2\n"
 
@@ -22,7 +29,7 @@ def table(tmp_path):
     path.write_text(TRAIN)
     options = EncodingOptions(target="t")
     x, z, c = read_table(path, options).encoding.columns
-    return learn(read_columns(path), options, Encoding("t", (x, z, replace(c, shown=c.levels))))
+    return fit_encoding(read_columns(path), options, TableEncoding("t", (x, z, replace(c, shown=c.levels))))
 
 
 @pytest.fixture
@@ -228,7 +235,7 @@ def test_classes_of_a_file_are_two_or_more_and_differ(tmp_path, table, classes):
 )
 def test_predictions_beyond_the_range_of_numbers_are_refused(table, coef, info):
     model = linear_model(table, [coef, 0, 0, 0], 0.0, info=info)
-    with pytest.raises(Refused, match="beyond the range of numbers"):
+    with pytest.raises(TableProblem, match="beyond the range of numbers"):
         model.predictions(table, 0.9)
 
 
@@ -240,7 +247,7 @@ def test_nonsense_is_not_made_into_a_model(table):
     with pytest.raises(ValueError, match="features of the encoding"):
         LinearModel(("nope",), np.ones((1, 1)), np.zeros(1), table.encoding)
     z = table.encoding.columns[1]
-    twice = Encoding("t", (z, replace(table.encoding.columns[2], name="c", shown=("a", "a"))))
+    twice = TableEncoding("t", (z, replace(table.encoding.columns[2], name="c", shown=("a", "a"))))
     with pytest.raises(ValueError, match="a feature 'c=a'; rename one"):
         LinearModel(("z",), np.ones((1, 1)), np.zeros(1), twice)
 

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from skpursuit.apps.studies.grid import Experiment, run
+from skpursuit.apps.studies.grid import Experiment, run_experiment
 
 
 def work(cell):
@@ -23,4 +23,4 @@ def experiment(cells=60):
 
 
 if __name__ == "__main__":
-    run(experiment(cells=200), sys.argv[1], jobs=int(sys.argv[2]))
+    run_experiment(experiment(cells=200), sys.argv[1], jobs=int(sys.argv[2]))

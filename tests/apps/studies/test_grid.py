@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from skpursuit.apps.studies.grid import CellError, Experiment, run
-from skpursuit.apps.studies.results import ResultsError, Store, parse, read_results
+from skpursuit.apps.studies.grid import CellError, Experiment, run_experiment
+from skpursuit.apps.studies.results import ResultsError, ResultsFile, parse_results, read_results
 
 PROGRAM = Path(__file__).with_name("grid_program.py")
 COLUMNS = ("x", "trial", "double", "note")
@@ -56,7 +56,7 @@ def without_times(path):
 
 
 def test_rows_come_back_as_they_were(tmp_path):
-    path = run(toy(), tmp_path)
+    path = run_experiment(toy(), tmp_path)
     rows = read_rows(path)
     assert len(rows) == 16
     assert rows[2] == {"x": 0, "trial": 1, "double": 0, "note": 'a, "b"\nc'}
@@ -66,7 +66,7 @@ def test_rows_come_back_as_they_were(tmp_path):
 
 def test_values_of_every_kind(tmp_path):
     values = [True, np.int64(3), np.float64(0.1), float("nan"), 1e-300, "1 2", "007", "a\x85b\u2028c", None]
-    with Store(tmp_path / "v.jsonl", ["v"], {}) as store:
+    with ResultsFile(tmp_path / "v.jsonl", ["v"], {}) as store:
         store.append("a", [{"v": value} for value in values])
         store.finish(["a"])
     back = [row["v"] for row in read_rows(tmp_path / "v.jsonl")]
@@ -78,91 +78,91 @@ def test_values_of_every_kind(tmp_path):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_nothing_is_computed_twice(tmp_path, jobs):
-    run(toy(n=2), tmp_path)
+    run_experiment(toy(n=2), tmp_path)
     before = (tmp_path / "toy.jsonl").read_bytes()
     seen = []
-    run(toy(), tmp_path, jobs=jobs, progress=lambda *told: seen.append(told))
+    run_experiment(toy(), tmp_path, jobs=jobs, progress=lambda *told: seen.append(told))
     assert (tmp_path / "toy.jsonl").read_bytes().startswith(before)
     assert seen == [(4, 8, 0), (5, 8, 0.25), (6, 8, 0.5), (7, 8, 0.75), (8, 8, 1)]
     assert len(read_rows(tmp_path / "toy.jsonl")) == 16
 
 
 def test_several_processes_give_the_same_file_as_one(tmp_path):
-    one = run(toy(), tmp_path / "one").read_bytes()
-    assert run(toy(), tmp_path / "two", jobs=2).read_bytes() == one
+    one = run_experiment(toy(), tmp_path / "one").read_bytes()
+    assert run_experiment(toy(), tmp_path / "two", jobs=2).read_bytes() == one
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_each_process_has_one_blas_thread(tmp_path, jobs):
-    rows = read_rows(run(toy(blas_threads), tmp_path, jobs=jobs))
+    rows = read_rows(run_experiment(toy(blas_threads), tmp_path, jobs=jobs))
     assert {row["double"] for row in rows} == {1}
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_failing_cell_is_named_and_the_others_kept(tmp_path, jobs):
     with pytest.raises(CellError, match=r"cell \{'x': 2, 'trial': \d\} failed \(ZeroDivisionError: two\)"):
-        run(toy(fail_at_two), tmp_path, jobs=jobs)
+        run_experiment(toy(fail_at_two), tmp_path, jobs=jobs)
     assert len(read_rows(tmp_path / "toy.jsonl")) >= 8 / jobs
-    assert len(read_rows(run(toy(), tmp_path))) == 16
+    assert len(read_rows(run_experiment(toy(), tmp_path))) == 16
 
 
 def test_a_worker_that_dies_is_told_and_the_finished_cells_kept(tmp_path):
     with pytest.raises(CellError, match="worker process died"):
-        run(toy(die_at_two), tmp_path, jobs=2)
-    assert len(read_rows(run(toy(), tmp_path))) == 16
+        run_experiment(toy(die_at_two), tmp_path, jobs=2)
+    assert len(read_rows(run_experiment(toy(), tmp_path))) == 16
 
 
 def test_undeclared_columns_and_no_jobs(tmp_path):
     with pytest.raises(ValueError, match="not declared"):
-        run(toy(columns=("x", "trial")), tmp_path)
+        run_experiment(toy(columns=("x", "trial")), tmp_path)
     with pytest.raises(ValueError, match="at least 1"):
-        run(toy(), tmp_path / "other", jobs=0)
+        run_experiment(toy(), tmp_path / "other", jobs=0)
 
 
 def test_other_settings_are_refused_and_named(tmp_path):
-    run(toy(settings={"size": 10, "seed": 1}), tmp_path, about={"machine": "a"})
+    run_experiment(toy(settings={"size": 10, "seed": 1}), tmp_path, about={"machine": "a"})
     before = (tmp_path / "toy.jsonl").read_bytes()
     with pytest.raises(ResultsError, match=r"toy\.jsonl: it holds results of other settings \(size\)"):
-        run(toy(settings={"size": 20, "seed": 1}), tmp_path)
+        run_experiment(toy(settings={"size": 20, "seed": 1}), tmp_path)
     assert (tmp_path / "toy.jsonl").read_bytes() == before
-    run(toy(settings={"seed": 1, "size": 10}), tmp_path, about={"machine": "b"})
+    run_experiment(toy(settings={"seed": 1, "size": 10}), tmp_path, about={"machine": "b"})
     assert read_results(tmp_path, "toy").about == [{"machine": "a"}, {"machine": "b"}]
 
 
 def test_other_columns_are_refused(tmp_path):
-    run(toy(), tmp_path)
+    run_experiment(toy(), tmp_path)
     with pytest.raises(ResultsError, match="columns are not those"):
-        run(toy(columns=("trial", "x", "double", "note")), tmp_path)
+        run_experiment(toy(columns=("trial", "x", "double", "note")), tmp_path)
 
 
 def test_a_second_writer_is_refused(tmp_path):
     pytest.importorskip("fcntl")
-    with Store(tmp_path / "a.jsonl", ["v"], {}), pytest.raises(ResultsError, match="another run"):
-        Store(tmp_path / "a.jsonl", ["v"], {})
-    with Store(tmp_path / "a.jsonl", ["v"], {}) as store:
+    with ResultsFile(tmp_path / "a.jsonl", ["v"], {}), pytest.raises(ResultsError, match="another run"):
+        ResultsFile(tmp_path / "a.jsonl", ["v"], {})
+    with ResultsFile(tmp_path / "a.jsonl", ["v"], {}) as store:
         assert store.done == frozenset()
 
 
 def test_cut_at_every_byte_the_file_is_continued_to_the_same_end(tmp_path):
     small = toy(n=1)
-    path = run(small, tmp_path)
+    path = run_experiment(small, tmp_path)
     whole = path.read_bytes()
     for size in range(len(whole) + 1):
         path.write_bytes(whole[:size])
         (tmp_path / "toy.csv").unlink()
-        assert run(small, tmp_path).read_bytes() == whole
+        assert run_experiment(small, tmp_path).read_bytes() == whole
 
 
 def test_a_tail_of_zeros_after_a_power_cut_is_dropped(tmp_path):
-    path = run(toy(), tmp_path)
+    path = run_experiment(toy(), tmp_path)
     whole = path.read_bytes()
     lines = whole.splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]) + b"\0" * 40)
-    assert run(toy(), tmp_path).read_bytes() == whole
+    assert run_experiment(toy(), tmp_path).read_bytes() == whole
 
 
 def test_damage_in_the_middle_is_not_thrown_away(tmp_path):
-    path = run(toy(), tmp_path)
+    path = run_experiment(toy(), tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
     for place, bad in (
         (3, b"garbage\n"),
@@ -172,7 +172,7 @@ def test_damage_in_the_middle_is_not_thrown_away(tmp_path):
     ):
         path.write_bytes(b"".join([*lines[:place], bad, *lines[place:]]))
         before = path.read_bytes()
-        for read in (read_rows, lambda path: run(toy(), path.parent)):
+        for read in (read_rows, lambda path: run_experiment(toy(), path.parent)):
             with pytest.raises(
                 ResultsError, match=rf"toy\.jsonl: it is damaged at line {place + 1}, not just"
             ):
@@ -190,18 +190,18 @@ def test_files_of_someone_else_are_refused_and_kept(tmp_path, content):
     path = tmp_path / "toy.jsonl"
     path.write_bytes(content)
     with pytest.raises(ResultsError, match=r"toy\.jsonl: "):
-        run(toy(), tmp_path)
+        run_experiment(toy(), tmp_path)
     assert path.read_bytes() == content
 
 
 def test_half_a_line_at_the_end_is_cut_off(tmp_path):
-    path = run(toy(n=1), tmp_path)
-    study, size = parse(path, path.read_bytes() + b'{"cell": "abc", "ro')
+    path = run_experiment(toy(n=1), tmp_path)
+    study, size = parse_results(path, path.read_bytes() + b'{"cell": "abc", "ro')
     assert (len(study.cells), size) == (2, path.stat().st_size)
 
 
 def test_a_full_disk_leaves_whole_cells(tmp_path, monkeypatch):
-    with Store(tmp_path / "a.jsonl", ["v"], {}) as store:
+    with ResultsFile(tmp_path / "a.jsonl", ["v"], {}) as store:
         store.append("a", [{"v": 1}])
         before = (tmp_path / "a.jsonl").read_bytes()
         real = os.write

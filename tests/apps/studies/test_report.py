@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 import pytest
 from tests.apps.browser import browse, needs_browser
 
-from skpursuit.apps.pages.render import number
-from skpursuit.apps.studies.methods import COLUMNS, METHODS
-from skpursuit.apps.studies.report import Panel, describe, draw, look, render_page
-from skpursuit.apps.studies.results import Store
-from skpursuit.apps.studies.statistics import Line
+from skpursuit.apps.pages.render import format_number
+from skpursuit.apps.studies.methods import METHODS, RESULT_COLUMNS
+from skpursuit.apps.studies.report import Panel, describe, draw_panel, line_style, render_page
+from skpursuit.apps.studies.results import ResultsFile
+from skpursuit.apps.studies.statistics import Curve
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
@@ -59,8 +59,8 @@ def toy_rows(methods):
 
 def write(folder, name, rows, settings=None):
     about = {"processor": HOSTILE, "numpy": "2.0", "a long word": "x" * 120}
-    columns = tuple(COLUMNS.get(name, COLUMNS["toy"]))
-    with Store(folder / f"{name}.jsonl", columns, settings or {"sizes": "small"}, about) as store:
+    columns = tuple(RESULT_COLUMNS.get(name, RESULT_COLUMNS["toy"]))
+    with ResultsFile(folder / f"{name}.jsonl", columns, settings or {"sizes": "small"}, about) as store:
         for i, row in enumerate(rows):
             store.append(f"c{i}", [row])
 
@@ -136,11 +136,11 @@ def test_texts_are_escaped_wherever_they_come_from(html, page):
 
 
 def drawn(panel):
-    return ET.fromstring(str(draw(panel, "k")))
+    return ET.fromstring(str(draw_panel(panel, "k")))
 
 
 @pytest.mark.parametrize(
-    "lines", [[], [Line("a", [], [])], [Line("a", [1], [math.nan])], [Line("a", [2, 3], [0, 0])]]
+    "lines", [[], [Curve("a", [], [])], [Curve("a", [1], [math.nan])], [Curve("a", [2, 3], [0, 0])]]
 )
 def test_panels_without_much_to_show(lines):
     assert drawn(Panel("t", "x", lines)).tag == "svg"
@@ -148,24 +148,24 @@ def test_panels_without_much_to_show(lines):
 
 
 def test_lines_end_in_their_names_and_colours_belong_to_methods():
-    gap = Line("halving", [1, 2, 3], [1, math.nan, 2], [1, 1, 1], [2, 2, 2])
-    svg = drawn(Panel("t", "x", [gap, Line("q", [1], [0.5])]))
+    gap = Curve("halving", [1, 2, 3], [1, math.nan, 2], [1, 1, 1], [2, 2, 2])
+    svg = drawn(Panel("t", "x", [gap, Curve("q", [1], [0.5])]))
     texts = [text.text for text in svg.iter("text")]
     assert {"halving", "q"} <= set(texts)
-    assert look("halving") == look("halving") != look("greedy")
-    assert len({look(method) for method in METHODS}) == len(METHODS)
-    assert look("mine")[0] not in {look(method)[0] for method in METHODS}
+    assert line_style("halving") == line_style("halving") != line_style("greedy")
+    assert len({line_style(method) for method in METHODS}) == len(METHODS)
+    assert line_style("mine")[0] not in {line_style(method)[0] for method in METHODS}
 
 
 def test_figures_take_their_colours_from_the_page():
-    text = str(draw(Panel("t", "x", [Line("exact", [1, 2], [1, 2])]), "k"))
+    text = str(draw_panel(Panel("t", "x", [Curve("exact", [1, 2], [1, 2])]), "k"))
     assert "var(--c0)" in text
     assert "http:" not in text
     assert "<metadata" not in text
 
 
 def test_words_for_those_who_do_not_see_the_lines():
-    panel = Panel("t", "x", [Line("a", [1, 2], [0.5, 0.25]), Line("b", [3], [7])])
+    panel = Panel("t", "x", [Curve("a", [1, 2], [0.5, 0.25]), Curve("b", [3], [7])])
     assert describe(panel) == "a: 0.500 at 1, 0.250 at 2. b: 7 at 3."
     assert describe(Panel("t", "x", [])) == "No data."
 
@@ -188,7 +188,7 @@ def test_words_for_those_who_do_not_see_the_lines():
     ],
 )
 def test_numbers_for_people(value, words):
-    assert number(value) == words
+    assert format_number(value) == words
 
 
 @needs_browser

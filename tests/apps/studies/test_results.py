@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from skpursuit.apps.studies.loaders import DataError
-from skpursuit.apps.studies.methods import COLUMNS
+from skpursuit.apps.studies.methods import RESULT_COLUMNS
 from skpursuit.apps.studies.report import render_page
-from skpursuit.apps.studies.results import ResultsError, Store, read_results
-from skpursuit.apps.studies.statistics import judged_claims, ratios
+from skpursuit.apps.studies.results import ResultsError, ResultsFile, read_results
+from skpursuit.apps.studies.statistics import graded_claims, ratios
 from skpursuit.apps.studies.studies import STUDIES
 
 SOLVED = {"n": 20, "d": 40, "k": 3, "trial": 0, "seconds": 0.5, "f_measure": 1.0, "status": "COMPLETE"}
@@ -27,8 +27,8 @@ def rows_of(columns, row, **changes):
     return columns, [{**row, "method": "exact"}, {**row, "method": "halving", **changes}]
 
 
-def write(folder, name, rows, columns=tuple(COLUMNS["toy"]), settings=None):
-    with Store(folder / f"{name}.jsonl", columns, settings or {"sizes": "small"}) as store:
+def write(folder, name, rows, columns=tuple(RESULT_COLUMNS["toy"]), settings=None):
+    with ResultsFile(folder / f"{name}.jsonl", columns, settings or {"sizes": "small"}) as store:
         for i, row in enumerate(rows):
             store.append(f"c{i}", [row])
 
@@ -46,19 +46,21 @@ def test_every_study_can_be_read_and_drawn(tmp_path):
     write(
         tmp_path,
         "audio",
-        rows_of(tuple(COLUMNS["audio"]), HEARD)[1],
-        tuple(COLUMNS["audio"]),
+        rows_of(tuple(RESULT_COLUMNS["audio"]), HEARD)[1],
+        tuple(RESULT_COLUMNS["audio"]),
         {"recording": "Bach"},
     )
     write(
         tmp_path,
         "text",
-        rows_of(tuple(COLUMNS["text"]), READ)[1],
-        tuple(COLUMNS["text"]),
+        rows_of(tuple(RESULT_COLUMNS["text"]), READ)[1],
+        tuple(RESULT_COLUMNS["text"]),
         {"generated": False},
     )
     course = {"n": 9, "d": 5, "k": 1, "trial": 0, "method": "halving", "rows_read": 2.5, "left": 5}
-    write(tmp_path, "race", [{**course, "winner": 0.5, "rank": 1, "read": 0.1}], tuple(COLUMNS["race"]))
+    write(
+        tmp_path, "race", [{**course, "winner": 0.5, "rank": 1, "read": 0.1}], tuple(RESULT_COLUMNS["race"])
+    )
     page = render_page(tmp_path)
     assert "5 rows, 1 trials" in page
     assert all(f'<section aria-labelledby="{name}">' in page for name in STUDIES)
@@ -95,10 +97,10 @@ def test_wrong_values_of_toy_studies(tmp_path, name, changes, words):
 @pytest.mark.parametrize(
     ("name", "columns", "row", "settings", "changes"),
     [
-        ("audio", tuple(COLUMNS["audio"]), HEARD, {"recording": "Bach"}, {"count": 0}),
-        ("audio", tuple(COLUMNS["audio"]), HEARD, {"recording": "Bach"}, {"error": "x"}),
-        ("text", tuple(COLUMNS["text"]), READ, {"generated": False}, {"accuracy": float("nan")}),
-        ("text", tuple(COLUMNS["text"]), READ, {"generated": False}, {"collection": None}),
+        ("audio", tuple(RESULT_COLUMNS["audio"]), HEARD, {"recording": "Bach"}, {"count": 0}),
+        ("audio", tuple(RESULT_COLUMNS["audio"]), HEARD, {"recording": "Bach"}, {"error": "x"}),
+        ("text", tuple(RESULT_COLUMNS["text"]), READ, {"generated": False}, {"accuracy": float("nan")}),
+        ("text", tuple(RESULT_COLUMNS["text"]), READ, {"generated": False}, {"collection": None}),
     ],
 )
 def test_wrong_values_of_real_studies(tmp_path, name, columns, row, settings, changes):
@@ -107,13 +109,13 @@ def test_wrong_values_of_real_studies(tmp_path, name, columns, row, settings, ch
 
 
 def test_a_collection_may_be_called_by_a_number(tmp_path):
-    rows = rows_of(tuple(COLUMNS["text"]), {**READ, "collection": "007"})[1]
-    write(tmp_path, "text", rows, tuple(COLUMNS["text"]), {"generated": False})
+    rows = rows_of(tuple(RESULT_COLUMNS["text"]), {**READ, "collection": "007"})[1]
+    write(tmp_path, "text", rows, tuple(RESULT_COLUMNS["text"]), {"generated": False})
     assert "007: 9 training documents" in render_page(tmp_path)
 
 
 def test_columns_of_something_else(tmp_path):
-    with Store(tmp_path / "omp.jsonl", ["x"], {}) as store:
+    with ResultsFile(tmp_path / "omp.jsonl", ["x"], {}) as store:
         store.append("a", [{"x": 1}])
     assert "omp.jsonl: these are not results of this study" in refusal(tmp_path)
 
@@ -148,8 +150,8 @@ def test_methods_that_are_not_known_are_shown_by_their_names(tmp_path):
 @pytest.mark.parametrize("name", ["audio", "text"])
 def test_results_of_nobody_knows_what_are_not_shown(tmp_path, name):
     columns, rows = {
-        "audio": rows_of(tuple(COLUMNS["audio"]), HEARD),
-        "text": rows_of(tuple(COLUMNS["text"]), READ),
+        "audio": rows_of(tuple(RESULT_COLUMNS["audio"]), HEARD),
+        "text": rows_of(tuple(RESULT_COLUMNS["text"]), READ),
     }[name]
     write(tmp_path, name, rows, columns)
     missing = {"audio": "recording", "text": "generated"}[name]
@@ -174,7 +176,7 @@ def test_results_that_may_not_be_read(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     write(tmp_path, "omp", toy_rows())
-    monkeypatch.setattr("skpursuit.apps.studies.results.parse", refuse)
+    monkeypatch.setattr("skpursuit.apps.studies.results.parse_results", refuse)
     assert "omp.jsonl: it cannot be read (Permission denied); name another folder" in refusal(tmp_path)
 
 
@@ -203,7 +205,7 @@ def timed(method, seconds, **found):
     ],
 )
 def test_verdicts_on_claims(study, rows, verdict, measured):
-    (found,) = judged_claims({study: [timed("exact", 1.0), *rows]})
+    (found,) = graded_claims({study: [timed("exact", 1.0), *rows]})
     assert found["verdict"] == verdict
     assert measured in found["measured"]
 
@@ -215,12 +217,12 @@ def test_verdicts_on_claims(study, rows, verdict, measured):
 def test_a_claim_of_two_parts_holds_partly_with_either(error, seconds, verdict):
     rows = [{**HEARD, "method": m, "seconds": 3.0} for m in ("exact", "rows")]
     rows.append({**HEARD, "method": "halving", "error": error, "seconds": seconds})
-    assert [one["verdict"] for one in judged_claims({"audio": rows})] == [verdict]
+    assert [one["verdict"] for one in graded_claims({"audio": rows})] == [verdict]
 
 
 def test_verdicts_on_the_full_runs():
     folder = Path(__file__).parents[3] / "docs" / "results"
     found = {name: results.rows for name in STUDIES if (results := read_results(folder, name))}
     short = {"reproduced": "yes", "partly": "partly", "not reproduced": "no"}
-    verdicts = [short[one["verdict"]] for one in judged_claims(found)]
+    verdicts = [short[one["verdict"]] for one in graded_claims(found)]
     assert " ".join(verdicts) == "partly yes partly yes partly no no yes yes partly no"

@@ -9,20 +9,20 @@ import pytest
 
 from skpursuit import CoSaMP, as_design, datasets, minimize
 from skpursuit.apps.studies import audio, synthetic, text
-from skpursuit.apps.studies.grid import run
-from skpursuit.apps.studies.loaders import DataError, Recording, make_music, make_text
+from skpursuit.apps.studies.grid import run_experiment
+from skpursuit.apps.studies.loaders import AudioRecording, DataError, make_music, make_text
 from skpursuit.apps.studies.methods import (
-    COLUMNS,
     METHODS,
+    RESULT_COLUMNS,
     FixedIterationCoSaMP,
     MethodError,
     RowExact,
     load_selector,
     make_selector,
 )
-from skpursuit.apps.studies.results import digest, read_results
-from skpursuit.apps.studies.statistics import lines, ratios, shared
-from skpursuit.apps.studies.studies import STUDIES, Options
+from skpursuit.apps.studies.results import read_results, settings_digest
+from skpursuit.apps.studies.statistics import common_problems, curves, ratios
+from skpursuit.apps.studies.studies import STUDIES, StudyOptions
 from skpursuit.selectors import Query
 
 TOY = {"n": 60, "d": 120, "k": 4, "trial": 0}
@@ -44,9 +44,9 @@ def tiny(monkeypatch):
 @pytest.mark.parametrize("name", ["omp", "cosamp", "budget", "scaling", "fw"])
 @pytest.mark.parametrize("full", [False, True])
 def test_cells_are_different_plain_values_of_known_methods(name, full):
-    experiment = STUDIES[name](Options(full=full, trials=2))
+    experiment = STUDIES[name](StudyOptions(full=full, trials=2))
     cells = [dict(cell) for cell in experiment.cells]
-    assert len({digest(cell) for cell in cells}) == len(cells)
+    assert len({settings_digest(cell) for cell in cells}) == len(cells)
     assert json.loads(json.dumps(cells)) == cells
     assert {cell["method"] for cell in cells} <= set(METHODS)
     assert {"exact", "rows", "halving"} <= {cell["method"] for cell in cells}
@@ -55,21 +55,21 @@ def test_cells_are_different_plain_values_of_known_methods(name, full):
 
 
 def test_more_trials_keep_the_cells_of_fewer():
-    few, many = (STUDIES["omp"](Options(trials=t)).cells for t in (1, 3))
-    assert {digest(c) for c in few} < {digest(c) for c in many}
+    few, many = (STUDIES["omp"](StudyOptions(trials=t)).cells for t in (1, 3))
+    assert {settings_digest(c) for c in few} < {settings_digest(c) for c in many}
 
 
 def test_full_grids_have_the_sizes_of_the_paper():
-    shapes = {(c["n"], c["d"]) for c in STUDIES["omp"](Options(full=True)).cells}
+    shapes = {(c["n"], c["d"]) for c in STUDIES["omp"](StudyOptions(full=True)).cells}
     assert shapes == {(2000, 4000), (5000, 10000)}
-    fw = STUDIES["fw"](Options(full=True)).cells
+    fw = STUDIES["fw"](StudyOptions(full=True)).cells
     assert {(c["n"], c["d"], c["k"], c["iteration_limit"]) for c in fw} == {(2000, 4000, 50, 5000)}
     assert len({c["trial"] for c in fw}) == 20
     slow = [c for c in fw if c["method"] == "reject"]
     assert len(slow) == 2
     assert all(c["budget"] < 0.01 for c in slow)
     assert {"exact", "exact-k", "rows", "rows-k", "stoch"} <= {
-        c["method"] for c in STUDIES["cosamp"](Options(full=True)).cells
+        c["method"] for c in STUDIES["cosamp"](StudyOptions(full=True)).cells
     }
 
 
@@ -115,7 +115,7 @@ def test_cosamp_cells(method):
         assert row["iterations"] == 4
     if method in ("exact", "rows"):
         assert row["same_atoms"] == 1.0
-    assert set(row) == set(list(COLUMNS["toy"])[8:])
+    assert set(row) == set(list(RESULT_COLUMNS["toy"])[8:])
 
 
 @pytest.mark.parametrize("method", ["exact", "bound", "gram", "halving"])
@@ -133,7 +133,7 @@ def test_text_cells(tiny, method):
     assert row["k"] in text.STAND_IN_SIZES
     assert 0.4 <= row["accuracy"] <= 1
     assert ("accuracy_all" in row) == (method in text.ALL_CLASSES)
-    assert set(row) <= set(tuple(COLUMNS["text"]))
+    assert set(row) <= set(tuple(RESULT_COLUMNS["text"]))
 
 
 def test_splits_do_not_share_documents():
@@ -164,7 +164,7 @@ def test_audio_cells(tiny):
     assert by_name["rows"]["same_atoms"] == 1.0
     assert by_name["exact"]["iterations"] <= 10
     assert all(0 <= row["error"] <= 1 for row in rows)
-    assert all(set(row) <= set(tuple(COLUMNS["audio"])) for row in rows)
+    assert all(set(row) <= set(tuple(RESULT_COLUMNS["audio"])) for row in rows)
 
 
 def test_silence_is_left_out(tiny):
@@ -175,19 +175,19 @@ def test_silence_is_left_out(tiny):
 
 def test_cells_of_nothing_but_silence_are_left_out(monkeypatch):
     pieces = np.zeros((24, 1024))
-    monkeypatch.setattr(audio, "recording", lambda data: Recording("r", pieces, 8000))
+    monkeypatch.setattr(audio, "recording", lambda data: AudioRecording("r", pieces, 8000))
     with pytest.raises(DataError, match="data: its first 24 pieces are silence; give other recordings"):
-        STUDIES["audio"](Options(data="data"))
+        STUDIES["audio"](StudyOptions(data="data"))
     pieces[10:12] = 1.0
-    assert [cell["first"] for cell in STUDIES["audio"](Options(data="data")).cells] == [8]
+    assert [cell["first"] for cell in STUDIES["audio"](StudyOptions(data="data")).cells] == [8]
 
 
 def test_results_of_a_run_read_back(tmp_path, tiny):
-    experiment = STUDIES["text"](Options(trials=1))
+    experiment = STUDIES["text"](StudyOptions(trials=1))
     small = type(experiment)(
         "text", experiment.cells[:2], experiment.run, experiment.columns, experiment.settings
     )
-    run(small, tmp_path)
+    run_experiment(small, tmp_path)
     rows = read_results(tmp_path, "text").rows
     assert [row["method"] for row in rows] == ["exact", "rows"]
     assert rows[0]["accuracy"] == rows[1]["accuracy"]
@@ -199,8 +199,8 @@ LUCB = Path(__file__).parents[3] / "examples" / "lucb.py"
 @pytest.mark.parametrize("name", ["omp", "cosamp", "budget", "scaling", "fw", "text", "audio"])
 def test_a_selector_of_ones_own_enters_every_study(tiny, name):
     own = {"LUCB": f"{LUCB}:LUCB"}
-    every = STUDIES[name](Options(trials=1, own=own))
-    few = STUDIES[name](Options(trials=1, own=own, methods=("halving", "LUCB")))
+    every = STUDIES[name](StudyOptions(trials=1, user_selectors=own))
+    few = STUDIES[name](StudyOptions(trials=1, user_selectors=own, methods=("halving", "LUCB")))
     assert few.settings["selector LUCB"] == every.settings["selector LUCB"]
     if name != "audio":
         assert "LUCB" in {cell["method"] for cell in every.cells}
@@ -219,7 +219,9 @@ def test_a_race_holds_the_methods_that_record_their_rounds_and_ends_in_their_ans
         "from skpursuit.selectors import Selector\nclass Silent(Selector):\n    def find(self, d, q): ..."
     )
     own = {"LUCB": f"{LUCB}:LUCB", "Silent": f"{tmp_path / 'mine.py'}:Silent"}
-    experiment = STUDIES["race"](Options(own=own, methods=("certified", "halving", "LUCB", "Silent")))
+    experiment = STUDIES["race"](
+        StudyOptions(user_selectors=own, methods=("certified", "halving", "LUCB", "Silent"))
+    )
     assert [cell["method"] for cell in experiment.cells] == ["halving", "LUCB"]
     for cell in experiment.cells:
         rows = experiment.run({**cell, "n": 3000, "d": 60, "k": 3})
@@ -234,7 +236,9 @@ def test_a_race_holds_the_methods_that_record_their_rounds_and_ends_in_their_ans
 
 def test_lucb_finds_what_stands_out():
     X, _, _ = datasets.make_sparse_signal(400, 60, 1, random_state=0)
-    answer = make_selector("LUCB", own={"LUCB": f"{LUCB}:LUCB"}).select(as_design(X), Query(X[:, 7] * 3))
+    answer = make_selector("LUCB", user_selectors={"LUCB": f"{LUCB}:LUCB"}).select(
+        as_design(X), Query(X[:, 7] * 3)
+    )
     assert answer.indices.tolist() == [7]
     assert 0 < answer.entries_read < X.size
 
@@ -267,13 +271,13 @@ def test_means_are_over_problems_that_all_methods_have_finished():
         return {"n": 1, "d": 1, "k": 1, "trial": trial, "method": method}
 
     whole = [row("exact", 0), row("halving", 0)]
-    assert shared([*whole, row("exact", 1)]) == whole
-    assert shared([*whole, row("reject", 0)]) == [*whole, row("reject", 0)]
-    assert shared([row("exact", 0), row("halving", 1)]) == [row("exact", 0), row("halving", 1)]
+    assert common_problems([*whole, row("exact", 1)]) == whole
+    assert common_problems([*whole, row("reject", 0)]) == [*whole, row("reject", 0)]
+    assert common_problems([row("exact", 0), row("halving", 1)]) == [row("exact", 0), row("halving", 1)]
 
 
 def test_one_disturbed_run_does_not_move_the_line_of_times_but_shows_in_its_band():
     rows = [{"method": "exact", "k": 5, "seconds": s, "f_measure": s} for s in (1.0, 2.0, 90.0)]
-    (times,), (recovery,) = (lines(rows, "k", y) for y in ("seconds", "f_measure"))
+    (times,), (recovery,) = (curves(rows, "k", y) for y in ("seconds", "f_measure"))
     assert (times.y, times.high) == ([2.0], [90.0])
     assert recovery.y == [31.0]

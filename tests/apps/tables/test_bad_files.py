@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from skpursuit.apps.tables import FORMATS, EncodingOptions, ReadOptions, TableError, read_columns, read_table
+from skpursuit.apps.tables import READERS, EncodingOptions, ReadOptions, TableError, read_columns, read_table
 
 GOOD_ARFF = "@relation r\n@attribute x real\n@attribute c {a,b}\n@data\n"
 LONG = "x" * 200_000
@@ -240,7 +240,7 @@ def corrupted(content, rng):
 
 
 @pytest.mark.parametrize("times", [40, pytest.param(1000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", [*FORMATS, "csv.gz", "csv.bz2", "csv.xz", "csv.zip"])
+@pytest.mark.parametrize("kind", [*READERS, "csv.gz", "csv.bz2", "csv.xz", "csv.zip"])
 def test_damaged_files_are_refused_or_read(tmp_path, kind, times):
     rng = np.random.default_rng(list(kind.encode()))
     path = good_file(tmp_path, kind)
@@ -288,7 +288,7 @@ def good_file(folder, kind):
     return path
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", READERS)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(content=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)))
 def test_any_bytes_give_columns_or_a_table_error(tmp_path, kind, content):

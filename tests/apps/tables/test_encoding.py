@@ -9,16 +9,16 @@ import pytest
 from scipy.sparse import csr_array
 
 from skpursuit.apps.tables import (
-    Column,
-    Encoding,
     EncodingOptions,
+    RawColumn,
+    TableEncoding,
     TableError,
     apply_encoding,
     read_columns,
     read_table,
 )
 from skpursuit.apps.tables.column_kinds import kind_from_dict
-from skpursuit.apps.tables.infer_kinds import guess_kinds
+from skpursuit.apps.tables.infer_kinds import infer_kinds
 
 N = 60
 
@@ -30,11 +30,11 @@ def write(folder, name, text):
 
 
 def kinds_of(raw, **options):
-    return guess_kinds({name: col(values) for name, values in raw.items()}, EncodingOptions(**options))
+    return infer_kinds({name: col(values) for name, values in raw.items()}, EncodingOptions(**options))
 
 
 def col(values):
-    return Column(pa.array(values))
+    return RawColumn(pa.array(values))
 
 
 def kind_of(values, name="x", **options):
@@ -103,7 +103,7 @@ FLOATS = RANDOM.normal(size=N) * 5000
     ],
 )  # fmt: skip
 def test_what_a_column_is(values, words):
-    assert kind_of(values).words() == words
+    assert kind_of(values).describe() == words
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_a_column_is(values, words):
     ],
 )  # fmt: skip
 def test_names_help(name, values, words):
-    assert kind_of(values, name).words() == words
+    assert kind_of(values, name).describe() == words
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_names_help(name, values, words):
     ],
 )  # fmt: skip
 def test_what_is_said_counts(said, words):
-    assert kind_of(cycle("1", "2", "3", "0"), kinds={"x": said}).words() == words
+    assert kind_of(cycle("1", "2", "3", "0"), kinds={"x": said}).describe() == words
 
 
 def test_the_decimal_sign_is_decided_for_the_whole_file():
@@ -147,13 +147,13 @@ def test_the_decimal_sign_is_decided_for_the_whole_file():
 def test_a_column_that_can_only_be_read_otherwise_is():
     raw = {name: ([f"{v:.2f}".replace(".", ",") for v in FLOATS]) for name in "abc"}
     raw["d"] = [f"{v:.1f} %" for v in FLOATS]
-    words = [kind.words() for kind in kinds_of(raw).values()]
+    words = [kind.describe() for kind in kinds_of(raw).values()]
     assert words == [*["number, decimal comma"] * 3, "number, %"]
 
 
 def test_whole_numbers_beside_a_decimal_comma_have_none():
     kinds = kinds_of({"price": cycle("1,5", "2,25"), "year": cycle("1950", "1970")})
-    assert [kind.words() for kind in kinds.values()] == ["number, decimal comma", "number"]
+    assert [kind.describe() for kind in kinds.values()] == ["number, decimal comma", "number"]
     assert kinds["year"].encode(col(["1950,5"]))[0][0, 0] == 1950.5
 
 
@@ -162,7 +162,7 @@ def test_numbers_that_mean_missing_are_filled_here_and_in_new_files_unless_they_
     kind = kind_of(values)
     np.testing.assert_array_equal(kind.encode(col(["-9", "20"]))[0], [[30.5, 1], [20, 0]])
     assert kind_from_dict(json.loads(json.dumps(kind.to_dict()))) == kind
-    assert kind_of(values, kinds={"x": "number"}).words() == "number"
+    assert kind_of(values, kinds={"x": "number"}).describe() == "number"
 
 
 def test_day_and_month_follow_the_rest_of_the_file():
@@ -322,7 +322,7 @@ def test_an_encoding_survives_json_and_can_be_restricted(tmp_path):
         + "".join(f"{i},{'pqr'[i % 3]},2020-01-{i % 28 + 1:02d},{'yn'[i % 2]},k{i},{i}\n" for i in range(40)),
     )  # fmt: skip
     table = read_table(path, EncodingOptions("t"))
-    again = Encoding.from_dict(json.loads(json.dumps(table.encoding.to_dict())))
+    again = TableEncoding.from_dict(json.loads(json.dumps(table.encoding.to_dict())))
     assert again == table.encoding
     np.testing.assert_array_equal(again.apply(read_columns(path)).X, table.X)
     part = again.restrict(["c=q", "d (weekday)"])

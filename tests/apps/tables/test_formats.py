@@ -149,7 +149,7 @@ def test_csv_without_header(tmp_path):
 def test_rows_that_are_left_out_when_said(tmp_path):
     told = []
     path = write(tmp_path, "t.csv", "a,b\n1,2\n3\n4,5,6\n7,8\n")
-    columns = read_columns(path, ReadOptions(skip_bad_rows=True, told=told.append))
+    columns = read_columns(path, ReadOptions(skip_bad_rows=True, notify=told.append))
     assert columns.raw["a"].to_pylist() == ["1", "7"]
     assert len(told) == 1
 
@@ -169,7 +169,7 @@ def test_a_total_of_any_width_is_left_out_at_the_end_alone(tmp_path, total):
 
 
 def test_only_some_columns_and_the_file_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK", 2000)
+    monkeypatch.setattr(delimited, "CSV_BLOCK_BYTES", 2000)
     path = write(tmp_path, "t.csv", "a,b,c\n" + "".join(f"{i},x{i},{i * 2}\n" for i in range(3000)))
     pieces = list(stream_columns(path, ReadOptions(only=frozenset("ac"))))
     assert len(pieces) > 3
@@ -181,7 +181,7 @@ def test_only_some_columns_and_the_file_in_pieces(tmp_path, monkeypatch):
 
 
 def test_a_quote_that_is_never_closed_is_met_in_pieces_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK", 2000)
+    monkeypatch.setattr(delimited, "CSV_BLOCK_BYTES", 2000)
     path = write(tmp_path, "t.csv", "a,b\n" + "1,2\n" * 500 + '3,"4\n5,6')
     with pytest.raises(TableError, match="ends inside a quoted field"):
         list(stream_columns(path))
@@ -216,7 +216,7 @@ def test_parquet_kinds(tmp_path):
     )
     pq.write_table(table, tmp_path / "t.parquet")
     told = []
-    columns = read_columns(tmp_path / "t.parquet", ReadOptions(told=told.append))
+    columns = read_columns(tmp_path / "t.parquet", ReadOptions(notify=told.append))
     assert columns.all_names == ("flag", "count", "when", "day", "word", "cost")
     assert "'list'" in told[0]
     assert columns.raw["cost"].to_pylist() == [1.0, 2.0, 3.0]
@@ -330,7 +330,7 @@ def test_large_files_are_read_as_small_ones_are(tmp_path, monkeypatch, tail):
     path = write(tmp_path, "t.csv", "a,b,c\n" + "".join(rows) + tail)
     tables = []
     for large in (0, 2**60):
-        monkeypatch.setattr(delimited, "LARGE", large)
+        monkeypatch.setattr(delimited, "PLAIN_NUMBER_BYTES", large)
         columns = read_columns(path)
         table = read_table(path, EncodingOptions("c", {"a": "number", "b": "number"}))
         tables.append((table.X, table.y.tolist(), table.encoding.features))
@@ -348,7 +348,7 @@ def test_large_files_are_read_as_small_ones_are(tmp_path, monkeypatch, tail):
     [('3.5,"4.5\n', "ends inside a quoted"), ("1.5\n2.5,3.5\n", "line 202 has 1 fields"), ("1.5", "cut off")],
 )
 def test_refusals_of_large_files(tmp_path, monkeypatch, tail, words):
-    monkeypatch.setattr(delimited, "LARGE", 0)
+    monkeypatch.setattr(delimited, "PLAIN_NUMBER_BYTES", 0)
     path = write(tmp_path, "t.csv", "a,b\n" + "1.25,2.75\n" * 200 + tail)
     with pytest.raises(TableError, match=words):
         read_columns(path)

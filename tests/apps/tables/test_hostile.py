@@ -385,7 +385,7 @@ def test_a_category_that_is_called_total_stays(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(lines(["fuel", "size", "price"], pick("Total", "Shell"), SIZE, PLAIN) + "Total,5,6\n")
     told = []
-    assert len(read_table(path, EncodingOptions("price"), ReadOptions(told=told.append)).y) == N + 1
+    assert len(read_table(path, EncodingOptions("price"), ReadOptions(notify=told.append)).y) == N + 1
     assert told == []
 
 
@@ -489,7 +489,7 @@ def test_notes_below_a_table_are_left_out_and_told(tmp_path, note):
     rows = "".join(f"{i},{i % 7},{i % 5}\n" for i in range(40))
     path = tmp_path / "t.csv"
     path.write_text(f"a,b,y\n{rows}{note}\n")
-    table = read_table(path, EncodingOptions("y"), ReadOptions(told=told.append))
+    table = read_table(path, EncodingOptions("y"), ReadOptions(notify=told.append))
     assert table.X.shape[0] == 40
     assert note in told[0]
     path.write_text(f"a,b,y\n{rows}{note}")  # cut off, perhaps
@@ -503,7 +503,7 @@ def test_a_line_of_units_below_the_header_is_left_out_and_told(tmp_path, units):
     rows = [f"{day},{i % 11 - 3}.5,{i % 4},{'NESW'[i % 4]},{i % 9}.2" for i, day in enumerate(DAYS)]
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["day,temp,rain,wind,sun", units, *rows, ""]), encoding="utf-8")
-    table = read_table(path, EncodingOptions("sun"), ReadOptions(told=told.append))
+    table = read_table(path, EncodingOptions("sun"), ReadOptions(notify=told.append))
     assert (table.X.shape[0], len(told)) == (len(DAYS), 1)
     assert [row["taken for"] for row in table.described()] == [
         "date",
@@ -585,7 +585,7 @@ def test_groups_of_columns_are_named_in_a_line_of_their_own(tmp_path):
     told, text = [], "Region,Sales,,Costs,,Result\n,2022,2023,2022,2023,\n"
     text += "".join(f"{'NS'[i % 2]},{i}.5,{i % 7}.25,{i % 3},{i % 5},{i % 11}\n" for i in range(40))
     (tmp_path / "t.csv").write_text("Budget,,,,,\n" + text)
-    table = read_table(tmp_path / "t.csv", EncodingOptions("Result"), ReadOptions(told=told.append))
+    table = read_table(tmp_path / "t.csv", EncodingOptions("Result"), ReadOptions(notify=told.append))
     assert table.features == ("Region=S", "Sales 2022", "Sales 2023", "Costs 2022", "Costs 2023")
     assert table.X.shape == (40, 5)
     assert "two lines" in told[0]

@@ -38,8 +38,8 @@ def test_a_header_of_any_length_is_read_by_name(tmp_path):
 
 @pytest.mark.parametrize("block", [37, 1000, 20_000])
 def test_lines_that_are_longer_than_a_block(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(text_files, "BLOCK", block)
-    monkeypatch.setattr(delimited, "BLOCK", 1000)
+    monkeypatch.setattr(text_files, "TEXT_BLOCK_CHARS", block)
+    monkeypatch.setattr(delimited, "CSV_BLOCK_BYTES", 1000)
     X = wide(tmp_path / "t.csv", 500)
     (piece,) = stream_columns(tmp_path / "t.csv")
     for found in (read_columns(tmp_path / "t.csv"), piece):
@@ -66,8 +66,8 @@ def quoted(path, breaks=(), strays=(), n=300, blank=""):
 )
 def test_quoted_line_breaks_are_told_and_many_refused(tmp_path, monkeypatch, read, blank):
     told = []
-    options = ReadOptions(told=told.append)
-    monkeypatch.setattr(delimited, "BLOCK", 2000)
+    options = ReadOptions(notify=told.append)
+    monkeypatch.setattr(delimited, "CSV_BLOCK_BYTES", 2000)
     quoted(tmp_path / "t.csv", blank=blank)
     assert sum(part.n_rows for part in read(tmp_path / "t.csv", options)) == 300
     assert told == []
@@ -144,9 +144,9 @@ LARGE = {
 def test_what_unpacks_to_more_than_is_free_is_refused(tmp_path, monkeypatch, name):
     LARGE[name](tmp_path / name)
     told = []
-    monkeypatch.setattr(columns, "MUCH", 2e6)
+    monkeypatch.setattr(columns, "LARGE_TABLE_BYTES", 2e6)
     monkeypatch.setattr(columns, "free_memory", lambda: 5e6)
-    read_columns(tmp_path / name, ReadOptions(told=told.append))
+    read_columns(tmp_path / name, ReadOptions(notify=told.append))
     assert [sentence for sentence in told if sentence.startswith("it unpacks to 0.0 GB, which")] == told[:1]
     monkeypatch.setattr(columns, "free_memory", lambda: 1e6)
     words = r"unpacks to 0\.0 GB at least, and 0\.0 GB of memory are free; leave out"
@@ -175,14 +175,14 @@ def test_mixed_encodings_are_told_with_the_column(tmp_path):
     lines = [f"{i},Müller {i},{2 * i}\n".encode("utf-8" if i % 9 else "cp1252") for i in range(1, 40)]
     told = []
     (tmp_path / "t.csv").write_bytes(b"a,name,y\n" + b"".join(lines))
-    read_columns(tmp_path / "t.csv", ReadOptions(told=told.append))
+    read_columns(tmp_path / "t.csv", ReadOptions(notify=told.append))
     assert len(told) == 1
     assert "UTF-8 and others Windows-1252" in told[0]
     assert "column 'name' holds 'MÃ¼ller 1'" in told[0]
     told.clear()
     words = "„Spaß“ «CAFÉ» São Ähre à € Œuvre Å«"  # none of them UTF-8 by mistake
     (tmp_path / "t.csv").write_bytes(("a,b\n" + f"{words},2\n" * 9).encode("cp1252"))
-    read_columns(tmp_path / "t.csv", ReadOptions(told=told.append))
+    read_columns(tmp_path / "t.csv", ReadOptions(notify=told.append))
     assert told == []
 
 

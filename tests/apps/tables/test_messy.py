@@ -133,6 +133,6 @@ def test_every_spelling_of_one_table(tmp_path, comma, decimal, date, encoding, q
     }  # fmt: skip
     assert table.found["share"].missing == 10
     np.testing.assert_array_equal(table.y, prices)
-    model = fit_table(table, FitOptions(k=3, drawn=False)).model
+    model = fit_table(table, FitOptions(k=3, needs_path=False)).model
     assert {column.name for column in model.encoding.columns} == {"size", "sold", "town"}
     np.testing.assert_allclose(model.predict(apply_encoding(path, model.encoding)), prices, atol=15)

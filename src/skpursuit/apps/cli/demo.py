@@ -17,19 +17,19 @@ from typing import Any
 
 import click
 
-from skpursuit.apps.cli.info import memory_size
-from skpursuit.apps.cli.program import Output, Refusal, check_outputs, command, write_all
-from skpursuit.apps.cli.progress_bar import Meter
+from skpursuit.apps.cli.info import total_memory
+from skpursuit.apps.cli.program import InputError, Output, check_outputs, command, write_files
+from skpursuit.apps.cli.progress_bar import ProgressBar
 
-ALL = (
+DEMO_SELECTORS = (
     "exact", "auto", "certified", "sketch", "halving", "halving-random", "greedy", "importance", "uniform",
     "gram", "reject",
 )  # fmt: skip
 QUICK = ("exact", "auto", "certified", "sketch", "halving", "greedy")
 REJECT_BUDGET = 0.005  # at its default of 0.2 it alone would take minutes
-ROUNDS = 3
-LONG = 2.0  # seconds: a run of more is not repeated
-EXPLAINED = """
+TIMING_REPEATS = 3
+MAX_REPEAT_SECONDS = 2.0  # seconds: a run of more is not repeated
+LEGEND = """
 vs exact: how many times faster than exact selection by BLAS. X read: bytes a step, share of X.
 same atoms: those that exact finds too. F: F-measure with the true atoms. reject: budget 0.5%.
 """
@@ -54,16 +54,21 @@ def enough_memory(n: int, d: int) -> Iterator[None]:
     """Refuse an X that memory cannot hold: at once where that is clear, or when it runs out."""
     size = 8 * n * d
     words = f"--size {n} {d}: X takes {size / 2**30:.3g} GiB, which memory cannot hold; give a smaller size"
-    if size > (memory_size() or size):
-        raise Refusal(words)
+    if size > (total_memory() or size):
+        raise InputError(words)
     try:
         yield
     except MemoryError:
-        raise Refusal(words) from None
+        raise InputError(words) from None
 
 
-def fit_lines(
-    n: int, d: int, k: int, seed: int, progress: Callable[[str, float], Any], names: Sequence[str] = ALL
+def time_selectors(
+    n: int,
+    d: int,
+    k: int,
+    seed: int,
+    progress: Callable[[str, float], Any],
+    names: Sequence[str] = DEMO_SELECTORS,
 ) -> list[dict[str, Any]]:
     """Fit one toy problem with each selector, in turns; one line for each, with the best of its times.
 
@@ -77,9 +82,9 @@ def fit_lines(
 
     solver, runs = OMP(n_nonzero_coefs=k), dict[str, Measurement]()
     with threadpool_limits(1):
-        for turn, name in enumerate([*names] * ROUNDS):
-            if name not in runs or runs[name].row["seconds"] <= LONG:
-                progress(f"fitting with {name}", turn / (ROUNDS * len(names)))
+        for turn, name in enumerate([*names] * TIMING_REPEATS):
+            if name not in runs or runs[name].row["seconds"] <= MAX_REPEAT_SECONDS:
+                progress(f"fitting with {name}", turn / (TIMING_REPEATS * len(names)))
                 selector = make_selector(name, budget=REJECT_BUDGET if name == "reject" else 0.2)
                 atoms = runs["exact"].atoms if "exact" in runs else None
                 found = measure((n, d, k, seed), solver, selector, atoms)
@@ -97,16 +102,16 @@ def fit_lines(
     ]
 
 
-def tell_lines(lines: list[dict[str, Any]], k: int, out: Output) -> None:
+def print_timings(lines: list[dict[str, Any]], k: int, out: Output) -> None:
     """Tell people the lines as a table, and what its columns mean."""
     spelled = "{selector}|{seconds:.3f}|{ratio:.1f}x|{share_read:.1%}|{same_atoms}/{k}|{f_measure:.2f}"
     spelled += "|{certificate}"
     rows = [spelled.format(**line, k=k).split("|") for line in lines]
     out.table(["selector", "seconds", "vs exact", "X read", "same atoms", "F", "certificate"], rows)
-    out.say(EXPLAINED)
+    out.echo(LEGEND)
 
 
-def draw(lines: list[dict[str, Any]], k: int) -> bytes:
+def draw_timings(lines: list[dict[str, Any]], k: int) -> bytes:
     """Draw the lines as bars (speed, share of X read, atoms) and return the PNG."""
     from matplotlib.figure import Figure
 
@@ -153,20 +158,20 @@ def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out
     """Find the atoms of a noisy toy signal with every selector, and compare."""
     n, d = shape
     if k > d:
-        raise Refusal(f"-k {k} is more than the {d} columns of X; give a smaller -k or a larger --size")
+        raise InputError(f"-k {k} is more than the {d} columns of X; give a smaller -k or a larger --size")
     check_outputs([], {"--png": None if no_png else png})
-    with enough_memory(n, d), Meter(out) as meter:
-        out.say(f"OMP, {k} atoms, X is {n} x {d} (unit-norm Gaussian columns), noise at 3 dB, one thread\n")
-        lines = fit_lines(n, d, k, seed, meter)
-    tell_lines(lines, k, out)
-    out.result(lines)
+    with enough_memory(n, d), ProgressBar(out) as meter:
+        out.echo(f"OMP, {k} atoms, X is {n} x {d} (unit-norm Gaussian columns), noise at 3 dB, one thread\n")
+        lines = time_selectors(n, d, k, seed, meter)
+    print_timings(lines, k, out)
+    out.echo_json(lines)
     if not no_png:
         try:
-            write_all([(png, "--png", draw(lines, k))])
-            out.say(f"Picture: {png}\n")
+            write_files([(png, "--png", draw_timings(lines, k))])
+            out.echo(f"Picture: {png}\n")
         except ModuleNotFoundError:
-            out.note("No picture: matplotlib is not installed; run: pip install 'skpursuit[cli]'")
-    out.say(NEXT)
+            out.echo_error("No picture: matplotlib is not installed; run: pip install 'skpursuit[cli]'")
+    out.echo(NEXT)
 
 
 @command(
@@ -182,13 +187,13 @@ def bench(shape: tuple[int, int], k: int, out: Output) -> None:
     """Check the speed of this machine: reading X, and a pursuit by the quickest selectors."""
     n, d = shape
     began = time.perf_counter()
-    with enough_memory(n, d), Meter(out) as meter:
-        out.say(f"X is {n} x {d}, float64, {n * d * 8 / 2**20:.0f} MiB; one thread, best of several\n")
-        speeds = rates(n, d)
+    with enough_memory(n, d), ProgressBar(out) as meter:
+        out.echo(f"X is {n} x {d}, float64, {n * d * 8 / 2**20:.0f} MiB; one thread, best of several\n")
+        speeds = read_speeds(n, d)
         out.table(["reading", "GB/s"], [[name, f"{value / 1e9:.1f}"] for name, value in speeds.items()])
-        lines = fit_lines(n, d, k, 0, meter, QUICK)
-    out.say(f"\nOMP, {k} atoms")
-    tell_lines(lines, k, out)
+        lines = time_selectors(n, d, k, 0, meter, QUICK)
+    out.echo(f"\nOMP, {k} atoms")
+    print_timings(lines, k, out)
     right = [line for line in lines if line["same_atoms"] == lines[0]["same_atoms"]]  # as exact
     best = max(right, key=lambda line: line["ratio"])
     verdict = (
@@ -196,11 +201,11 @@ def bench(shape: tuple[int, int], k: int, out: Output) -> None:
         if best["ratio"] > 1.1
         else "no selector that finds exact's atoms beats BLAS at this size; try a larger --size"
     )
-    out.say(f"Here {verdict}. ({time.perf_counter() - began:.0f} s)")
-    out.result({"shape": [n, d], "bytes_per_second": speeds, "pursuits": lines, "verdict": verdict})
+    out.echo(f"Here {verdict}. ({time.perf_counter() - began:.0f} s)")
+    out.echo_json({"shape": [n, d], "bytes_per_second": speeds, "pursuits": lines, "verdict": verdict})
 
 
-def rates(n: int, d: int, rounds: int = 7) -> dict[str, float]:
+def read_speeds(n: int, d: int, rounds: int = 7) -> dict[str, float]:
     """Bytes of X read in a second: by BLAS, by the row kernel, and by that on a fifth of the rows."""
     import numpy as np
     from threadpoolctl import threadpool_limits

@@ -25,27 +25,29 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skpursuit._files import FileError
-from skpursuit.apps.cli.program import Output, Refusal, check_input, check_outputs, command, write_all
-from skpursuit.apps.cli.progress_bar import Meter
+from skpursuit.apps.cli.program import InputError, Output, check_input, check_outputs, command, write_files
+from skpursuit.apps.cli.progress_bar import ProgressBar
 
 if TYPE_CHECKING:
-    from skpursuit.apps.models.fit_table import FitOptions, Outcome
-    from skpursuit.apps.tables import EncodingOptions, ReadOptions, Table
+    from skpursuit.apps.models.fit_table import FitOptions, FitReport
+    from skpursuit.apps.tables import EncodedTable, EncodingOptions, ReadOptions
 
-FORMATS = ("csv", "tsv", "parquet", "xlsx", "npz", "svmlight", "arff")
-SAID = ("number", "category", "yesno", "date", "dmy", "mdy", "ymd", "time", "duration", "drop")
-SHOWN = 30  # features, and columns, of a table on the terminal
+TABLE_FORMATS = ("csv", "tsv", "parquet", "xlsx", "npz", "svmlight", "arff")
+DECLARABLE_KINDS = ("number", "category", "yesno", "date", "dmy", "mdy", "ymd", "time", "duration", "drop")
+MAX_ROWS_PRINTED = 30  # features, and columns, of a table on the terminal
 FILE = click.Path(path_type=Path, allow_dash=True)
 COUNT, SHARE = click.IntRange(min=1), click.FloatRange(0.0, 0.9, min_open=True)
 BETWEEN = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 TASKS = ("auto", "regression", "classification")
-KINDS_HELP = f"What a column is: {', '.join(SAID)}; may be repeated."
-WORKER_LEAST = 500 * 10**6  # bytes; a worker that does nothing has some 220 MB
+KINDS_HELP = f"What a column is: {', '.join(DECLARABLE_KINDS)}; may be repeated."
+MIN_WORKER_MEMORY = 500 * 10**6  # bytes; a worker that does nothing has some 220 MB
 #: The options for a table that stays on the disk.
-LARGE = {"memory_limit": "--memory-limit", "workers": "--workers", "scheduler": "--scheduler"}
+OUT_OF_CORE_OPTIONS = {"memory_limit": "--memory-limit", "workers": "--workers", "scheduler": "--scheduler"}
 #: The options on how a file is read, by the fields of `ReadOptions` that they set.
-READING = {
-    "format": click.option("--format", type=click.Choice(FORMATS), help="Format, if the name does not tell."),
+READ_OPTIONS = {
+    "format": click.option(
+        "--format", type=click.Choice(TABLE_FORMATS), help="Format, if the name does not tell."
+    ),
     "text_encoding": click.option(
         "--encoding", "text_encoding", help="Of characters.  [default: recognised]"
     ),
@@ -58,7 +60,7 @@ READING = {
 }
 
 
-class Registered(click.ParamType):
+class RegisteredName(click.ParamType):
     """A name that the library knows: looked up for the help, and checked when the model is fitted."""
 
     name = "name"
@@ -81,19 +83,21 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def run(**given: Any) -> Any:
-        return command(read={name: given.pop(name) for name in READING}, **given)
+        return command(read={name: given.pop(name) for name in READ_OPTIONS}, **given)
 
-    for option in reversed(READING.values()):
+    for option in reversed(READ_OPTIONS.values()):
         option(run)
     return click.argument("file", type=FILE)(run)
 
 
 @contextlib.contextmanager
-def opened(file: Path, read: dict[str, Any], out: Output) -> Iterator[tuple[Path, ReadOptions, Meter]]:
+def open_table(
+    file: Path, read: dict[str, Any], out: Output
+) -> Iterator[tuple[Path, ReadOptions, ProgressBar]]:
     """Yield a path to read from, how, and the meter that shows how far it is."""
     from skpursuit.apps.tables import ReadOptions
 
-    with _as_file(file, read["format"]) as path, Meter(out) as meter:
+    with _as_file(file, read["format"]) as path, ProgressBar(out) as meter:
         size, done = max(1, path.stat().st_size), 0
         name = path.name if path == file else "standard input"
 
@@ -103,8 +107,8 @@ def opened(file: Path, read: dict[str, Any], out: Output) -> Iterator[tuple[Path
             meter("reading", done / size if done <= size else None)  # a file that is packed holds more
 
         progress(0)
-        told = lambda text: out.note(f"{name}: {text}")  # noqa: E731
-        yield path, ReadOptions(**read, told=told, progress=progress), meter
+        told = lambda text: out.echo_error(f"{name}: {text}")  # noqa: E731
+        yield path, ReadOptions(**read, notify=told, progress=progress), meter
 
 
 @contextlib.contextmanager
@@ -114,17 +118,17 @@ def _as_file(file: Path, kind: str | None) -> Iterator[Path]:
         yield file
         return
     if kind is None:
-        from skpursuit.apps.tables.errors import Advice
+        from skpursuit.apps.tables.errors import CommandFix
 
         problem = "standard input: it has no name that tells its format; say it"
-        raise Refusal(problem, Advice("unknown format", ("--format", "csv")))
+        raise InputError(problem, CommandFix("unknown format", ("--format", "csv")))
     with tempfile.NamedTemporaryFile(suffix=f".{kind}") as kept:
         kept.write(sys.stdin.buffer.read())
         kept.flush()
         try:
             yield Path(kept.name)
         except FileError as error:
-            refusal = Refusal.of(error)
+            refusal = InputError.of(error)
             named = [(text.replace(kept.name, "standard input"), advice) for text, advice in refusal.problems]
             refusal.problems = named
             raise refusal from None
@@ -137,13 +141,17 @@ def refuse_nan(ctx: click.Context, option: click.Parameter, value: float) -> flo
     return value
 
 
-def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def parse_column_kinds(
+    ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
     """Take NAME=KIND apart."""
     found = {}
     for value in values:
         name, equal, kind = value.rpartition("=")
-        if not equal or kind not in SAID:
-            raise click.BadParameter(f"{value!r} is not NAME=KIND with a KIND of {', '.join(SAID)}.")
+        if not equal or kind not in DECLARABLE_KINDS:
+            raise click.BadParameter(
+                f"{value!r} is not NAME=KIND with a KIND of {', '.join(DECLARABLE_KINDS)}."
+            )
         found[name] = kind
     return found
 
@@ -166,16 +174,22 @@ def said_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, .
 @click.option("--out", "model_file", type=FILE, help="Write the model here, as JSON.")
 @click.option("--report", "page", type=FILE, help="Write a page for people here, as HTML.")
 @click.option("--png", type=FILE, help="Draw the path here.  [default: beside --out]")
-@click.option("--column", "kinds", multiple=True, metavar="NAME=KIND", callback=said_kinds, help=KINDS_HELP)
+@click.option(
+    "--column", "kinds", multiple=True, metavar="NAME=KIND", callback=parse_column_kinds, help=KINDS_HELP
+)
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
 @click.option("--categorical", multiple=True, metavar="COLUMN", help="Numbers that are categories.")
 @click.option("--decimal", type=click.Choice((".", ",")), help="Decimal sign.  [default: found out]")
 @click.option("--impute/--no-impute", default=True, help="Fill missing values, or refuse them.")
 @click.option("--schema", type=FILE, help="Take columns for what this file says.")
 @click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
-@click.option("--loss", type=Registered(), help="What is minimised.  [default: squared; classes: logistic]")
-@click.option("--solver", type=Registered(), default="auto", help="How the model grows; auto: several ways.")
-@click.option("--selector", type=Registered(), default="auto", help="How features are found, by omp.")
+@click.option(
+    "--loss", type=RegisteredName(), help="What is minimised.  [default: squared; classes: logistic]"
+)
+@click.option(
+    "--solver", type=RegisteredName(), default="auto", help="How the model grows; auto: several ways."
+)
+@click.option("--selector", type=RegisteredName(), default="auto", help="How features are found, by omp.")
 @click.option(
     "--normalize/--no-normalize", default=None,
     help="Do features compete as if of one spread?  [default: in dense tables]",
@@ -199,30 +213,30 @@ def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
     outputs = {"--out": "model_file", "--report": "page", "--png": "png", "--save-schema": "save_schema"}
     inputs = [file] if given["schema"] is None else [file, given["schema"]]
     check_outputs(inputs, {option: given[name] for option, name in outputs.items()})
-    with opened(file, read, out) as (path, options, meter):
-        if any(given[name] is not None for name in LARGE):
-            table, outcome = _fit_large(path, options, given, meter)
+    with open_table(file, read, out) as (path, options, meter):
+        if any(given[name] is not None for name in OUT_OF_CORE_OPTIONS):
+            table, report = _fit_large(path, options, given, meter)
             _tell_columns(file, table, out)
         else:
             table = _read(path, options, given, meter)
             _tell_columns(file, table, out)
-            outcome = _fit(file, table, given, meter)
-    _tell(outcome, given["k"], out)
-    out.result(_as_json(table, outcome))
-    _write(file, table, outcome, given, out)
+            report = _fit(file, table, given, meter)
+    _tell(report, given["k"], out)
+    out.echo_json(_as_json(table, report))
+    _write(file, table, report, given, out)
 
 
-def _read(path: Path, options: ReadOptions, given: dict[str, Any], meter: Meter) -> Table:
+def _read(path: Path, options: ReadOptions, given: dict[str, Any], meter: ProgressBar) -> EncodedTable:
     from skpursuit.apps.models.model_file import load_schema
-    from skpursuit.apps.tables import learn, read_columns
+    from skpursuit.apps.tables import fit_encoding, read_columns
 
     schema = None if given["schema"] is None else load_schema(given["schema"])
     columns = read_columns(path, options)
     meter("looking at columns", 0.0)
-    return learn(columns, _said(given), schema)
+    return fit_encoding(columns, _encoding_options(given), schema)
 
 
-def _said(given: dict[str, Any]) -> EncodingOptions:
+def _encoding_options(given: dict[str, Any]) -> EncodingOptions:
     from skpursuit.apps.tables import EncodingOptions
 
     kinds = dict.fromkeys(given["categorical"], "category") | given["kinds"]
@@ -230,22 +244,22 @@ def _said(given: dict[str, Any]) -> EncodingOptions:
     return EncodingOptions(given["target"], kinds, given["impute"], given["decimal"])
 
 
-def _fit(file: Path, table: Table, given: dict[str, Any], meter: Meter) -> Outcome:
+def _fit(file: Path, table: EncodedTable, given: dict[str, Any], meter: ProgressBar) -> FitReport:
     from skpursuit.apps.models.fit_table import fit_table
 
     with _fitting(file), meter.watching():
         return fit_table(table, _fit_options(given, meter))
 
 
-def _fit_options(given: dict[str, Any], meter: Meter) -> FitOptions:
+def _fit_options(given: dict[str, Any], meter: ProgressBar) -> FitOptions:
     from skpursuit.apps.models.fit_table import FitOptions
 
     names = ("k", "most", "task", "loss", "solver", "selector", "normalize", "test_share", "seed")
     reported = given["page"] is not None
     return FitOptions(
         **{name: given[name] for name in names},
-        drawn=given["png"] is not None or reported,
-        reported=reported,
+        needs_path=given["png"] is not None or reported,
+        needs_report=reported,
         progress=meter,
     )
 
@@ -258,27 +272,29 @@ def _fitting(file: Path) -> Iterator[None]:
     except FileError:
         raise
     except (ValueError, TypeError) as error:
-        raise Refusal(f"{file}: no model could be fitted: {' '.join(str(error).split())}") from None
+        raise InputError(f"{file}: no model could be fitted: {' '.join(str(error).split())}") from None
     except RuntimeError as error:  # a cluster that hangs, for one
         raise click.ClickException(f"{file}: the fit failed: {' '.join(str(error).split())}") from None
 
 
-def _fit_large(path: Path, read: ReadOptions, given: dict[str, Any], meter: Meter) -> tuple[Table, Outcome]:
+def _fit_large(
+    path: Path, read: ReadOptions, given: dict[str, Any], meter: ProgressBar
+) -> tuple[EncodedTable, FitReport]:
     """Fit a table that stays on the disk."""
-    from skpursuit.apps.models.fit_out_of_core import fit_large
+    from skpursuit.apps.models.fit_out_of_core import fit_out_of_core
     from skpursuit.apps.tables import is_parquet
-    from skpursuit.apps.tables.errors import Refused, naming
+    from skpursuit.apps.tables.errors import TableProblem, attach_path
 
-    option = next(name for name in LARGE if given[name] is not None)
-    with naming(path):
+    option = next(name for name in OUT_OF_CORE_OPTIONS if given[name] is not None)
+    with attach_path(path):
         if not is_parquet(path, read):
-            raise Refused("not Parquet", option=LARGE[option])
+            raise TableProblem("not Parquet", option=OUT_OF_CORE_OPTIONS[option])
         in_memory = {"kinds": "--column", "categorical": "--categorical", "schema": "--schema"}
         for name, of_memory in in_memory.items():
             if given[name]:
-                raise Refused("kinds of large tables", option=of_memory)
+                raise TableProblem("kinds of large tables", option=of_memory)
     with _fitting(path), meter.watching(), _source(path, given) as source:
-        return fit_large(path, _said(given), _fit_options(given, meter), source, read)
+        return fit_out_of_core(path, _encoding_options(given), _fit_options(given, meter), source, read)
 
 
 @contextlib.contextmanager
@@ -310,7 +326,7 @@ def _source(path: Path, given: dict[str, Any]) -> Iterator[Callable[[list[str]],
             client = stack.enter_context(Client(address, timeout=10))
         except (OSError, ValueError) as error:
             words = " ".join(str(error).split())[:200]
-            raise Refusal(f"--scheduler {address}: {words}; check the address, and that it runs") from None
+            raise InputError(f"--scheduler {address}: {words}; check the address, and that it runs") from None
 
         if given["scheduler"] is None:
             client.run(_ignore_interrupts)
@@ -332,58 +348,60 @@ def _worker_memory(given: str) -> int:
     from skpursuit.data.memory import as_bytes
 
     limit = as_bytes("--memory-limit", given)
-    if limit < WORKER_LEAST:
-        least = f"{WORKER_LEAST // 10**6}MB"
-        raise Refusal(f"--memory-limit {given}: a worker needs {least}; give more, or leave out --workers")
+    if limit < MIN_WORKER_MEMORY:
+        least = f"{MIN_WORKER_MEMORY // 10**6}MB"
+        raise InputError(f"--memory-limit {given}: a worker needs {least}; give more, or leave out --workers")
     return limit
 
 
-def _tell_columns(file: Path, table: Table, out: Output) -> None:
+def _tell_columns(file: Path, table: EncodedTable, out: Output) -> None:
     """Say what every column was taken for; of a wide table the ones that are not plain numbers."""
     columns = table.described()
-    odd = [row for row in columns if len(columns) <= SHOWN or row["taken for"] != "number"]
-    shown = [[row["column"], row["taken for"], row["missing"]] for row in odd[:SHOWN]]
+    odd = [row for row in columns if len(columns) <= MAX_ROWS_PRINTED or row["taken for"] != "number"]
+    shown = [[row["column"], row["taken for"], row["missing"]] for row in odd[:MAX_ROWS_PRINTED]]
     rows = table.X.shape[0]
-    out.say_page("fit_columns.txt", file=file, rows=rows, dropped=table.dropped, columns=columns, shown=shown)
+    out.echo_template(
+        "fit_columns.txt", file=file, rows=rows, dropped=table.dropped, columns=columns, shown=shown
+    )
 
 
-def _tell(outcome: Outcome, asked: int | None, out: Output) -> None:
-    from skpursuit.apps.pages.render import number
+def _tell(report: FitReport, asked: int | None, out: Output) -> None:
+    from skpursuit.apps.pages.render import format_number
 
-    classes = outcome.model.classes if len(outcome.model.coef) > 1 else None
+    classes = report.model.classes if len(report.model.coef) > 1 else None
     effects = [
-        [effect.feature, number(effect.standardised, 4), number(effect.raw[effect.output], 5)]
+        [effect.feature, format_number(effect.standardised, 4), format_number(effect.raw[effect.output], 5)]
         + ([] if classes is None else [str(classes[effect.output])])
-        for effect in outcome.effects[:SHOWN]
+        for effect in report.effects[:MAX_ROWS_PRINTED]
     ]
-    out.say_page("fit.txt", outcome=outcome, model=outcome.model, asked=asked, effects=effects, quoted=repr)
+    out.echo_template("fit.txt", report=report, model=report.model, asked=asked, effects=effects, quoted=repr)
 
 
-def _as_json(table: Table, outcome: Outcome) -> dict[str, Any]:
-    model = outcome.model
-    other = "rmse" if outcome.task == "regression" else "auc"
+def _as_json(table: EncodedTable, report: FitReport) -> dict[str, Any]:
+    model = report.model
+    other = "rmse" if report.task == "regression" else "auc"
     return {
-        "task": outcome.task,
+        "task": report.task,
         "classes": None if model.classes is None else list(model.classes),
         "features": dict(zip(model.features, model.coef.T.tolist())),
         "intercept": model.intercept.tolist(),
-        "baseline": outcome.baseline,
-        "all_features": outcome.everything,
+        "baseline": report.baseline,
+        "all_features": report.full_model_score,
         "path": [
             {"k": size.k, "score": size.score, other: None if math.isnan(size.other) else size.other}
-            for size in outcome.sizes
+            for size in report.sizes
         ],
-        "effects": [asdict(effect) for effect in outcome.effects],
+        "effects": [asdict(effect) for effect in report.effects],
         "columns": table.described(),
         "rows_without_target": table.dropped,
-        "k_is_the_largest_tried": outcome.at_limit,
+        "k_is_the_largest_tried": report.at_limit,
         **model.info,
     }
 
 
-def _write(file: Path, table: Table, outcome: Outcome, given: dict[str, Any], out: Output) -> None:
+def _write(file: Path, table: EncodedTable, report: FitReport, given: dict[str, Any], out: Output) -> None:
     """Write the model and the schema, and only then draw: no figure can cost anybody the model."""
-    from skpursuit.apps.models.model_file import model_text
+    from skpursuit.apps.models.model_file import model_json
 
     model, page, schema = given["model_file"], given["page"], given["save_schema"]
     files: dict[str, tuple[Path, str, str | bytes]] = {}
@@ -392,32 +410,32 @@ def _write(file: Path, table: Table, outcome: Outcome, given: dict[str, Any], ou
         files[f"Schema: {schema}"] = (schema, "--save-schema", text + "\n")
     if model is not None:
         use = f"Model: {model}. Use it: skpursuit predict {model} NEW_FILE"
-        files[use] = (model, "--out", model_text(outcome.model))
-    write_all(files.values())
+        files[use] = (model, "--out", model_json(report.model))
+    write_files(files.values())
     drawn: dict[str, tuple[Path, str, str | bytes]] = {}
-    if given["png"] is not None and outcome.path is not None and (picture := _picture(outcome, out)):
+    if given["png"] is not None and report.path is not None and (picture := _picture(report, out)):
         drawn[f"Path: {given['png']}"] = (given["png"], "--png", picture)
     if page is not None:
         from skpursuit.apps.models.model_page import model_page
 
-        drawn[f"Page: {page}"] = (page, "--report", model_page(file.name, table, outcome, model))
-    write_all(drawn.values())
+        drawn[f"Page: {page}"] = (page, "--report", model_page(file.name, table, report, model))
+    write_files(drawn.values())
     for line in drawn | files:
-        out.say(line)
+        out.echo(line)
 
 
-def _picture(outcome: Outcome, out: Output) -> bytes:
+def _picture(report: FitReport, out: Output) -> bytes:
     """Return the path as a PNG; nothing where it cannot be drawn."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
-        out.note("No picture: matplotlib is not installed; run: pip install 'skpursuit[cli]'")
+        out.echo_error("No picture: matplotlib is not installed; run: pip install 'skpursuit[cli]'")
         return b""
     from skpursuit import PathDisplay
 
     figure = Figure(figsize=(9, 6), layout="constrained")
     axes = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    PathDisplay.from_estimator(outcome.path, feature_names=outcome.features, axes=axes)
+    PathDisplay.from_estimator(report.path, feature_names=report.features, axes=axes)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110)
     return buffer.getvalue()
@@ -445,7 +463,7 @@ def predict(
     check_input(model)
     check_input(file)
     check_outputs([model, file], {"--out": predictions})
-    with opened(file, read, out) as (path, options, _):
+    with open_table(file, read, out) as (path, options, _):
         text, kept, count = io.StringIO(), list[dict[str, Any]](), 0
         writer = csv.writer(text, lineterminator="\n")
         for heads, rows in _predicted(model, path, options, **given):
@@ -455,12 +473,12 @@ def predict(
             writer.writerows([repr(v) if isinstance(v, float) else v for v in row] for row in rows)
             kept += [dict(zip(heads, row)) for row in rows] if out.as_json and predictions is None else []
     if predictions is None:
-        out.result(kept)
-        out.say(text.getvalue().rstrip("\n"))
+        out.echo_json(kept)
+        out.echo(text.getvalue().rstrip("\n"))
         return
-    write_all([(predictions, "--out", text.getvalue())])
-    out.result({"predictions": str(predictions), "rows": count})
-    out.say(f"{count} predictions: {predictions}")
+    write_files([(predictions, "--out", text.getvalue())])
+    out.echo_json({"predictions": str(predictions), "rows": count})
+    out.echo(f"{count} predictions: {predictions}")
 
 
 def _predicted(
@@ -469,13 +487,13 @@ def _predicted(
     """Read a file piece by piece and yield the heads and rows of its predictions."""
     from skpursuit.apps.models.model_file import load_model
     from skpursuit.apps.tables import stream_columns
-    from skpursuit.apps.tables.errors import naming, refuse_all
+    from skpursuit.apps.tables.errors import attach_path, raise_problems
 
     fitted = load_model(model)
     met: Counter[tuple[str, str]] = Counter()
     for columns in stream_columns(path, replace(options, only=frozenset((*fitted.encoding.used, *ids)))):
-        with naming(path):
-            refuse_all(columns.unknown(name, "id") for name in ids if name not in columns.raw)
+        with attach_path(path):
+            raise_problems(columns.unknown(name, "id") for name in ids if name not in columns.raw)
         table = fitted.encoding.apply(columns)
         for name, found in table.found.items():
             met[name, "hold categories that are rare or new to the model"] += found.unseen
@@ -483,9 +501,9 @@ def _predicted(
                 found.missing + found.strays
             )
         beside = [columns.raw[name].to_pylist() for name in ids]
-        with naming(path):
+        with attach_path(path):
             predictions = fitted.predictions(table, interval)
         yield [*ids, *predictions], list(zip(*beside, *predictions.values()))
     for (name, words), count in met.items():
         if count:
-            options.told(f"{count} rows of column {name!r} {words}")
+            options.notify(f"{count} rows of column {name!r} {words}")

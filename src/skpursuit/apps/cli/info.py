@@ -25,7 +25,7 @@ EXTRAS = {
 PACKAGES = ("skpursuit", "numpy", "scipy", "numba", "scikit-learn", "threadpoolctl")
 
 
-def machine() -> dict[str, Any]:
+def machine_info() -> dict[str, Any]:
     """Describe this machine and the libraries in use."""
     import numpy as np
     from threadpoolctl import threadpool_info
@@ -34,20 +34,20 @@ def machine() -> dict[str, Any]:
 
     np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS, so that it can be named
     blas = {f"{b['internal_api']} {b['version']}" for b in threadpool_info() if b["user_api"] == "blas"}
-    size = memory_size()
+    size = total_memory()
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory": "unknown" if size is None else f"{size / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        **{name: installed(name) or "unknown" for name in PACKAGES},
+        **{name: installed_version(name) or "unknown" for name in PACKAGES},
         "blas": ", ".join(sorted(blas)) or "unknown",
         "products": f"{BEST} (of bytes, by certified selection)",
     }
 
 
-def installed(package: str) -> str | None:
+def installed_version(package: str) -> str | None:
     """The version of a package, None if it is not there."""
     try:
         return version(package)
@@ -63,7 +63,7 @@ def _processor() -> str:
     return found[1].strip() if found else platform.processor() or platform.machine()
 
 
-def memory_size() -> int | None:
+def total_memory() -> int | None:
     """The bytes of memory of this machine, None if the system does not tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -84,16 +84,16 @@ def info(out: Output) -> None:
     from skpursuit.solvers import SOLVERS
 
     extras = {
-        name: installed(name) or f"missing, pip install 'skpursuit[{extra}]'"
+        name: installed_version(name) or f"missing, pip install 'skpursuit[{extra}]'"
         for name, extra in EXTRAS.items()
     }
-    facts: dict[str, Any] = {**machine(), **extras}
+    facts: dict[str, Any] = {**machine_info(), **extras}
     for kind, names in (("solvers", SOLVERS), ("selectors", NAMES), ("losses", LOSSES)):
         facts[kind] = ", ".join(names)
     facts["skpursuit"] = __version__
     for name, value in facts.items():
-        out.say(f"{name:<16}{value}")
-    out.result(facts)
+        out.echo(f"{name:<16}{value}")
+    out.echo_json(facts)
 
 
 @command(

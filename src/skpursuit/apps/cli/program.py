@@ -33,20 +33,20 @@ Examples:
   skpursuit predict model.json new_houses.csv
   skpursuit reproduce all && skpursuit report results
 """
-BAD_INPUT = 2
-INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-OPTIONAL = {
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
+WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+EXTRA_OF_PACKAGE = {
     **dict.fromkeys(("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine", "msgspec"), "cli"),
     **dict.fromkeys(("dask", "distributed"), "dask"),
 }  # packages, and the extra that installs them
-NAMING = ("--column", "--drop", "--categorical", "--id")  # options whose value names a column
+COLUMN_OPTIONS = ("--column", "--drop", "--categorical", "--id")  # options whose value names a column
 
 
-class Refusal(click.ClickException):
+class InputError(click.ClickException):
     """What was given cannot be used: one line for each problem, with the `Advice` past it, exit code 2."""
 
-    exit_code = BAD_INPUT
+    exit_code = EXIT_BAD_INPUT
 
     def __init__(self, message: str, advice: Any = None):
         super().__init__(message)
@@ -54,7 +54,7 @@ class Refusal(click.ClickException):
         self.corrected: Callable[[Any], str] = lambda advice: ""  # the command to run instead
 
     @classmethod
-    def of(cls, error: FileError) -> Refusal:
+    def of(cls, error: FileError) -> InputError:
         """Tell every problem of a file."""
         refusal = cls(str(error))
         every = getattr(error, "problems", [error])
@@ -67,7 +67,7 @@ class Refusal(click.ClickException):
             click.echo(f"Error: {message}{command and '; run: ' + command}", err=True)
 
 
-class Program(click.Group):
+class CommandGroup(click.Group):
     """All commands, with one end for bad files, an interrupt, and an output that takes nothing more."""
 
     arguments: Sequence[str] = ()
@@ -77,29 +77,29 @@ class Program(click.Group):
         try:
             return super().main(self.arguments, *more, **kwargs)
         except OSError as error:
-            if error.filename is not None or error.errno not in FULL:
+            if error.filename is not None or error.errno not in WRITE_ERRORS:
                 raise
             # What is still to be written goes nowhere, or Python would try again at its end and complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             message = f"cannot be written ({error.strerror}); make room, or send it elsewhere"
             click.echo(f"Error: standard output: {message}", err=True)
-            sys.exit(BAD_INPUT)
+            sys.exit(EXIT_BAD_INPUT)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except FileError as error:
-            refusal = Refusal.of(error)
-        except Refusal as error:
+            refusal = InputError.of(error)
+        except InputError as error:
             refusal = error
         except ModuleNotFoundError as error:
-            extra = OPTIONAL.get((error.name or "").partition(".")[0])
+            extra = EXTRA_OF_PACKAGE.get((error.name or "").partition(".")[0])
             if extra is None:
                 raise
-            refusal = Refusal(f"{error.name} is not installed; run: pip install 'skpursuit[{extra}]'")
+            refusal = InputError(f"{error.name} is not installed; run: pip install 'skpursuit[{extra}]'")
         except KeyboardInterrupt as interrupt:
             click.echo(f"\n{str(interrupt) or 'Stopped.'}", err=True)
-            sys.exit(INTERRUPTED)
+            sys.exit(EXIT_INTERRUPTED)
         refusal.corrected = functools.partial(self._corrected, str(ctx.invoked_subcommand))
         raise refusal from None
 
@@ -114,14 +114,14 @@ class Program(click.Group):
             option, equal, value = argument.partition("=")
             takes_next = option.startswith("--") and not equal and option not in alone
             rest = [next(following, "")] if takes_next else []
-            names_it = option in NAMING and (rest[0] if rest else value) in (bad, named)
+            names_it = option in COLUMN_OPTIONS and (rest[0] if rest else value) in (bad, named)
             if option != bad and not names_it:
                 left += [argument, *rest]
         return shlex.join(["skpursuit", *left, *advice.options])
 
 
 @click.group(
-    cls=Program,
+    cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     epilog=EXAMPLES,
 )
@@ -140,28 +140,28 @@ class Output:
     quiet: bool = False
     as_json: bool = False
 
-    def say(self, text: str = "") -> None:
+    def echo(self, text: str = "") -> None:
         """Tell people the result."""
         if not (self.quiet or self.as_json):
             click.echo(text)
 
-    def note(self, text: str) -> None:
+    def echo_error(self, text: str) -> None:
         """Tell people something beside the result, on standard error."""
         if not self.quiet:
             click.echo(text, err=True)
 
-    def say_page(self, template: str, **values: Any) -> None:
+    def echo_template(self, template: str, **values: Any) -> None:
         """Tell people the result by a template of `skpursuit.pages`."""
         if not (self.quiet or self.as_json):
             from skpursuit.apps.pages.render import render_text
 
-            click.echo(render_text(template, aligned=aligned, **values), nl=False)
+            click.echo(render_text(template, format_table=format_table, **values), nl=False)
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
         """Tell people a table, its first columns to the left."""
-        self.say(aligned(heads, rows, left))
+        self.echo(format_table(heads, rows, left))
 
-    def result(self, value: Any) -> None:
+    def echo_json(self, value: Any) -> None:
         """Give a program the result."""
         if self.as_json:
             try:
@@ -171,7 +171,7 @@ class Output:
                 raise click.ClickException(f"{problem}; leave out --json to see it") from None
 
 
-def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+def format_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """Return a table for the terminal, its first columns to the left."""
     rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *rows)]
@@ -194,7 +194,7 @@ def command(examples: str, printing: bool = True) -> Callable[[Callable[..., Any
         def run(*args: Any, quiet: bool, as_json: bool, **kwargs: Any) -> Any:
             out = Output(quiet, as_json)
             with warnings.catch_warnings():
-                warnings.showwarning = lambda message, *where, **more: out.note(str(message))
+                warnings.showwarning = lambda message, *where, **more: out.echo_error(str(message))
                 return function(*args, out=out, **kwargs)
 
         made = main.command(epilog=f"\b\nExamples:\n{lines}")(run if printing else function)
@@ -214,7 +214,7 @@ def command(examples: str, printing: bool = True) -> Callable[[Callable[..., Any
 def check_input(path: Path) -> None:
     """Refuse what is not there before anything heavy is loaded."""
     if str(path) != "-" and not os.path.exists(path):
-        raise Refusal(f"{path}: there is no such file; check the name")
+        raise InputError(f"{path}: there is no such file; check the name")
 
 
 def check_outputs(inputs: Iterable[Path], outputs: dict[str, Path | None]) -> None:
@@ -225,9 +225,11 @@ def check_outputs(inputs: Iterable[Path], outputs: dict[str, Path | None]) -> No
             continue
         if os.path.isdir(path) or not os.path.isdir(path.absolute().parent):
             what = "this is a folder" if os.path.isdir(path) else f"there is no folder {path.parent}"
-            raise Refusal(f"{path}: {what}; give a file in a folder that exists ({option})")
+            raise InputError(f"{path}: {what}; give a file in a folder that exists ({option})")
         if any(_same(path, other) for other in taken):
-            raise Refusal(f"{path}: this command has another use for that file; give another one ({option})")
+            raise InputError(
+                f"{path}: this command has another use for that file; give another one ({option})"
+            )
         taken.append(path)
 
 
@@ -238,7 +240,7 @@ def _same(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def write_all(files: Iterable[tuple[Path, str, str | bytes]]) -> None:
+def write_files(files: Iterable[tuple[Path, str, str | bytes]]) -> None:
     """Write files, each given with its option and its content; none if one of them cannot be written."""
     with contextlib.ExitStack() as stack:
         ready = []
@@ -256,6 +258,6 @@ def _writing(path: Path, option: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Refusal(
+        raise InputError(
             f"{path}: cannot be written ({error.strerror or error}); give another file ({option})"
         ) from None

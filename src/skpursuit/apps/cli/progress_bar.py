@@ -13,18 +13,18 @@ import click
 
 from .program import Output
 
-SOON = 2.0  # seconds before progress is shown
-EVERY = 10.0  # seconds between its lines where there is no terminal
+PROGRESS_DELAY = 2.0  # seconds before progress is shown
+PROGRESS_INTERVAL = 10.0  # seconds between its lines where there is no terminal
 
 
-class Meter:
+class ProgressBar:
     """Shows what is being done and how long it will still take; a context manager.
 
     It takes `soon` seconds before the first sign and, without a terminal, `every` so many between lines.
     Where nobody says the share that is done, the library's own count of folds and the like tells it.
     """
 
-    def __init__(self, out: Output, soon: float = SOON, every: float = EVERY) -> None:
+    def __init__(self, out: Output, soon: float = PROGRESS_DELAY, every: float = PROGRESS_INTERVAL) -> None:
         self.quiet = out.quiet
         self.soon, self.every = soon, every
         self.words, self.began = "", time.monotonic()
@@ -33,7 +33,7 @@ class Meter:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> Meter:
+    def __enter__(self) -> ProgressBar:
         if not self.quiet:
             self._thread = threading.Thread(target=self._show, daemon=True)
             self._thread.start()
@@ -68,9 +68,9 @@ class Meter:
         """Say how far it is, in words."""
         elapsed, share = time.monotonic() - self.began, self.share
         far = f"{share:.0%}" if share is not None else self.watch.doing if self.watch else ""
-        text = f"{self.words}: {far and far + ', '}{spell(elapsed)}"
+        text = f"{self.words}: {far and far + ', '}{format_duration(elapsed)}"
         if share is not None and 0.01 < share < 1:
-            text += f", about {spell(elapsed * (1 - share) / share)} left"
+            text += f", about {format_duration(elapsed * (1 - share) / share)} left"
         return text
 
     def _show(self) -> None:
@@ -95,7 +95,7 @@ class Meter:
                 progress.update(task, description=self.line(), completed=share or 0.0, total=share and 1.0)
 
 
-def spell(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Spell a duration as people do."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

@@ -20,52 +20,52 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import accuracy_score, r2_score
 
 from skpursuit.apps.models.fit_table import (
-    Effect,
+    FeatureEffect,
     FitOptions,
-    Outcome,
-    checked,
-    fitted,
-    how,
-    info_of,
+    FitReport,
+    describe_search,
+    fit_estimator,
+    model_info,
+    resolve_options,
     split_rows,
 )
 from skpursuit.apps.models.model_file import LinearModel, linear_model
 from skpursuit.apps.tables import (
-    Columns,
-    Encoding,
+    EncodedTable,
     EncodingOptions,
+    RawTable,
     ReadOptions,
-    Table,
+    TableEncoding,
     read_columns,
     stream_columns,
 )
-from skpursuit.apps.tables.column_kinds import Kind, Number, YesNo
-from skpursuit.apps.tables.encoding import target_of, unknown_names
-from skpursuit.apps.tables.errors import Refused, naming, refuse_all
-from skpursuit.apps.tables.infer_kinds import guess_kinds
+from skpursuit.apps.tables.column_kinds import ColumnKind, Number, YesNo
+from skpursuit.apps.tables.encoding import extract_target, unknown_names
+from skpursuit.apps.tables.errors import TableProblem, attach_path, raise_problems
+from skpursuit.apps.tables.infer_kinds import infer_kinds
 from skpursuit.apps.tables.readers import columns_with_nulls, parquet_types
 from skpursuit.data.parquet_source import is_numeric
 
-MOST = 50  # features that are tried at least, if there are as many
+MIN_FEATURES_TRIED = 50  # features that are tried at least, if there are as many
 
 
-def fit_large(
+def fit_out_of_core(
     path: Path,
     said: EncodingOptions,
     options: FitOptions,
     source: Callable[[list[str]], Any],
     read: ReadOptions,
-) -> tuple[Table, Outcome]:
+) -> tuple[EncodedTable, FitReport]:
     """Fit a model to a Parquet file or a folder of them; the table that is returned holds no X.
 
     ``source`` gives X of some columns as estimators take it: a design, or a collection of Dask.
     """
     table, keep = _read_target(path, said, read)
     y = np.asarray(table.y)
-    with naming(path):
-        options, d = checked(y[keep], len(table.features), options), len(table.features)
+    with attach_path(path):
+        options, d = resolve_options(y[keep], len(table.features), options), len(table.features)
         if options.solver == "auto":
-            most = options.most or min(d, max(MOST, d // 10), max(1, int(keep.sum()) // 2))
+            most = options.most or min(d, max(MIN_FEATURES_TRIED, d // 10), max(1, int(keep.sum()) // 2))
             options = replace(options, solver="omp", most=most)
         train, test = (np.flatnonzero(keep)[rows] for rows in split_rows(y[keep], options))
     options.progress("fitting", None)
@@ -73,19 +73,23 @@ def fit_large(
     weights[train] = 1.0
     try:
         X = source(names)
-        trial = fitted(X, y, options, weights)
-        final = fitted(X, y, options, None if keep.all() else keep.astype(float))
+        trial = fit_estimator(X, y, options, weights)
+        final = fit_estimator(X, y, options, None if keep.all() else keep.astype(float))
     except ValueError as error:  # of a column that X knows by its number
         said_better = re.sub(r"column (\d+)", lambda found: f"column {names[int(found[1])]!r}", str(error))
         raise ValueError(said_better) from None
     options.progress("judging", None)
     classes = None if options.task == "regression" else final.classes_
-    guesses, _ = _streamed(path, linear_model(table, trial.coef_, trial.intercept_, classes), read, keep)
-    _, moments = _streamed(path, linear_model(table, final.coef_, final.intercept_, classes), read, keep)
+    guesses, _ = _predict_streaming(
+        path, linear_model(table, trial.coef_, trial.intercept_, classes), read, keep
+    )
+    _, moments = _predict_streaming(
+        path, linear_model(table, final.coef_, final.intercept_, classes), read, keep
+    )
     said_classes = guesses[test] if classes is None else classes[np.argmax(guesses[test], axis=1)]
     constant = (DummyRegressor() if classes is None else DummyClassifier()).fit(y[train, None], y[train])
     score = r2_score if classes is None else accuracy_score
-    info = info_of(final, options, y[test], guesses[test])
+    info = model_info(final, options, y[test], guesses[test])
     info |= {"rows": int(keep.sum()), "held_out_rows": len(test), "rare_classes": {}}
     info["held_out_score"] = float(score(y[test], said_classes))
     filled = tuple(
@@ -94,49 +98,51 @@ def fit_large(
     )
     table = replace(table, encoding=replace(table.encoding, columns=filled), dropped=int((~keep).sum()))
     model = linear_model(table, final.coef_, final.intercept_, classes, info)
-    outcome = Outcome(
+    report = FitReport(
         model=model,
         task=options.task,
         score=info["held_out_score"],
         baseline=float(score(y[test], constant.predict(y[test, None]))),
-        everything=None,
+        full_model_score=None,
         sizes=[],
-        how=how(info),
+        search_text=describe_search(info),
         effects=_effects(model, moments),
         path=final if options.k is None else None,
         features=table.features,
         actual=y[test],
         predicted=guesses[test],
-        judged_by="rows held out",
+        evaluated_by="rows held out",
         chosen=options.k is None,
         at_limit=options.k is None and info["k"] == int(final.path_sizes_.max()) < d,
     )
-    return table, outcome
+    return table, report
 
 
-def _read_target(path: Path, said: EncodingOptions, read: ReadOptions) -> tuple[Table, np.ndarray]:
+def _read_target(path: Path, said: EncodingOptions, read: ReadOptions) -> tuple[EncodedTable, np.ndarray]:
     """Return a table with all rows of the target but no X, and which rows have one."""
     target = str(said.target)
-    with naming(path):
+    with attach_path(path):
         types = parquet_types(path)
-        names_alone = Columns.of(path, types, [pyarrow.nulls(1, pyarrow.string())] * len(types))
-        refuse_all(unknown_names(names_alone, said))
+        names_alone = RawTable.of(path, types, [pyarrow.nulls(1, pyarrow.string())] * len(types))
+        raise_problems(unknown_names(names_alone, said))
         left_out = {target, *(name for name, kind in said.kinds.items() if kind == "drop")}
         types = {name: kind for name, kind in types.items() if name not in left_out}
         words, nulls = {n for n, kind in types.items() if not is_numeric(kind)}, columns_with_nulls(path)
         for problem, found in (("not numeric", words), ("nulls on the disk", nulls)):
             if bad := [name for name in types if name in found]:
-                raise Refused(problem, *(part for name in bad for part in ("--drop", name)), names=bad)
-        kinds: list[Kind] = [YesNo(n, "true") if str(t) == "bool" else Number(n) for n, t in types.items()]
+                raise TableProblem(problem, *(part for name in bad for part in ("--drop", name)), names=bad)
+        kinds: list[ColumnKind] = [
+            YesNo(n, "true") if str(t) == "bool" else Number(n) for n, t in types.items()
+        ]
         columns = read_columns(path, replace(read, only=frozenset([target])))
-        kind = guess_kinds(columns.raw, said)[target]
-        y, keep = target_of(columns, target, kind, target in said.kinds)
-    encoding = Encoding(target, tuple(kinds), kind)
+        kind = infer_kinds(columns.raw, said)[target]
+        y, keep = extract_target(columns, target, kind, target in said.kinds)
+    encoding = TableEncoding(target, tuple(kinds), kind)
     y = np.where(keep, y, y[keep][0])  # a row of no weight may have any target, but none that is missing
-    return Table(np.empty((len(y), 0)), y, encoding.features, encoding, path=str(path)), keep
+    return EncodedTable(np.empty((len(y), 0)), y, encoding.features, encoding, path=str(path)), keep
 
 
-def _streamed(
+def _predict_streaming(
     path: Path, model: LinearModel, read: ReadOptions, keep: np.ndarray
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Return predictions (of classes: chances) of all rows, and mean and spread of the model's columns.
@@ -147,7 +153,7 @@ def _streamed(
     shift, sums, rows = np.zeros(0), np.zeros((2, len(model.encoding.features))), 0
     for columns in stream_columns(path, replace(read, only=frozenset(model.encoding.used))):
         table = model.encoding.apply(columns)
-        with naming(path):
+        with attach_path(path):
             guesses.append(model.predict(table) if model.classes is None else model.probabilities(table))
         shift = shift if rows else table.X.mean(axis=0)
         centred = (table.X - shift)[keep[rows : rows + columns.n_rows]]
@@ -159,10 +165,10 @@ def _streamed(
     return np.concatenate(guesses), dict(zip(model.encoding.used, moments))
 
 
-def _effects(model: LinearModel, moments: dict[str, Any]) -> list[Effect]:
+def _effects(model: LinearModel, moments: dict[str, Any]) -> list[FeatureEffect]:
     spreads = {feature: moments[k.name][1] for k in model.encoding.columns for feature in k.features}
     found = []
     for feature, raw in zip(model.features, model.coef.T.tolist()):
         output = int(np.argmax(np.abs(raw)))
-        found.append(Effect(feature, tuple(raw), spreads[feature] * raw[output], output))
+        found.append(FeatureEffect(feature, tuple(raw), spreads[feature] * raw[output], output))
     return sorted(found, key=lambda effect: -abs(effect.standardised))

@@ -25,11 +25,11 @@ from scipy.special import expit
 
 from skpursuit._files import FileError, write_atomically
 from skpursuit._text import one_line
-from skpursuit.apps.tables import Encoding, Table
-from skpursuit.apps.tables.errors import Refused
+from skpursuit.apps.tables import EncodedTable, TableEncoding
+from skpursuit.apps.tables.errors import TableProblem
 from skpursuit.problem.losses import as_loss
 
-FORMAT = "skpursuit linear model"
+MODEL_FORMAT = "skpursuit linear model"
 FORMAT_VERSION = 2
 
 
@@ -65,7 +65,7 @@ class LinearModel:
     coef: np.ndarray  # their coefficients; one output for regression and two classes, else one per class
     intercept: np.ndarray  # what is added
     #: how a table becomes these features (and perhaps sibling indicators that have no coefficient)
-    encoding: Encoding
+    encoding: TableEncoding
     #: the class labels, numbers or strings; None for regression
     classes: tuple[float | str, ...] | None = None
     #: what else is worth keeping, as JSON; ``residuals`` holds their quantiles, which intervals are made of,
@@ -100,44 +100,44 @@ class LinearModel:
         return msgspec.convert(self.info, _Notes, str_keys=True)
 
     @np.errstate(over="ignore", invalid="ignore")  # `_finite` tells
-    def decision(self, table: Table) -> np.ndarray:
+    def decision_function(self, table: EncodedTable) -> np.ndarray:
         """Return X w + b for the rows of an encoded table, of shape (rows, outputs)."""
         place = {name: j for j, name in enumerate(table.features)}
         X = table.X[:, [place[name] for name in self.features]]
         scores = X @ self.coef.T
         return _finite((scores.toarray() if isinstance(scores, csr_array) else scores) + self.intercept)
 
-    def predict(self, table: Table) -> np.ndarray:
+    def predict(self, table: EncodedTable) -> np.ndarray:
         """Return the predicted numbers, or the predicted class labels."""
-        scores = self.decision(table)
+        scores = self.decision_function(table)
         if self.classes is None:
             return _finite(as_loss(self._notes.loss).mean(scores[:, 0]))
         winner = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else np.argmax(scores, axis=1)
         return np.asarray(self.classes)[winner]
 
-    def probabilities(self, table: Table) -> np.ndarray:
+    def probabilities(self, table: EncodedTable) -> np.ndarray:
         """Return the chance of each class, of shape (rows, classes); of several, one against the rest."""
-        chances = expit(self.decision(table))
+        chances = expit(self.decision_function(table))
         if chances.shape[1] == 1:
             return np.hstack([1 - chances, chances])
         total = chances.sum(axis=1, keepdims=True)
         return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1.0 / chances.shape[1])
 
-    def predictions(self, table: Table, share: float) -> dict[str, list[Any]]:
+    def predictions(self, table: EncodedTable, share: float) -> dict[str, list[Any]]:
         """Return columns by their heads: predictions, then intervals of a share or chances of classes."""
         guesses = self.predict(table)
         named = {"prediction": guesses.tolist()}
         if self.classes is not None:
             chances = self.probabilities(table).T.round(6).tolist()
             return named | {f"p({label})": values for label, values in zip(self.classes, chances)}
-        margins = self.margins(share) or ()
+        margins = self.interval_offsets(share) or ()
         with np.errstate(over="ignore"):
             ends = {
                 head: _finite(guesses + margin).tolist() for head, margin in zip(("low", "high"), margins)
             }
         return named | ends
 
-    def margins(self, share: float) -> tuple[float, float] | None:
+    def interval_offsets(self, share: float) -> tuple[float, float] | None:
         """Return what is added to a prediction for the ends of its interval; None where nothing was kept."""
         kept = self._notes.residuals
         if len(kept) < 2:
@@ -149,12 +149,12 @@ class LinearModel:
 def _finite(values: np.ndarray) -> np.ndarray:
     """Return predictions; refuse the table where they are beyond the range of numbers."""
     if not np.isfinite(values).all():
-        raise Refused("infinite predictions")
+        raise TableProblem("infinite predictions")
     return values
 
 
 def linear_model(
-    table: Table,
+    table: EncodedTable,
     coef: np.ndarray,
     intercept: np.ndarray | float,
     classes: Sequence[Any] | None = None,
@@ -186,10 +186,10 @@ def linear_model(
 
 def save_model(path: str | os.PathLike[str], model: LinearModel) -> None:
     """Write a model; the file is either whole or not there."""
-    write_atomically(path, model_text(model))
+    write_atomically(path, model_json(model))
 
 
-def model_text(model: LinearModel) -> str:
+def model_json(model: LinearModel) -> str:
     """Return what a model's file holds."""
     coefficients = zip(model.features, model.coef.T.tolist())
     body = {
@@ -201,14 +201,19 @@ def model_text(model: LinearModel) -> str:
         "info": model.info,
         "versions": model.versions,
     }
-    document = {"format": FORMAT, "format_version": FORMAT_VERSION, "sha256": _checksum(body), "model": body}
+    document = {
+        "format": MODEL_FORMAT,
+        "format_version": FORMAT_VERSION,
+        "sha256": _checksum(body),
+        "model": body,
+    }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
     """Read a model; ModelFileError if it is absent, cut off, changed, or of another version."""
     document = _read_json(Path(path), "`skpursuit fit`")
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    if not isinstance(document, dict) or document.get("format") != MODEL_FORMAT:
         raise ModelFileError(path, "this is not a skpursuit model", "give a file that `skpursuit fit` wrote")
     if document.get("format_version") != FORMAT_VERSION:
         problem = f"the model has format version {document.get('format_version')}, not {FORMAT_VERSION}"
@@ -224,11 +229,11 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
         raise ModelFileError(path, problem, "fit the model again") from None
 
 
-def load_schema(path: Path) -> Encoding:
+def load_schema(path: Path) -> TableEncoding:
     """Read an encoding that was saved alone; ModelFileError if the file holds none."""
     document = _read_json(path, "--save-schema")
     try:
-        return Encoding.from_dict(document)
+        return TableEncoding.from_dict(document)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ModelFileError(path, "this is no schema", "give a file that --save-schema wrote") from None
 
@@ -273,7 +278,7 @@ def _from_dict(body: dict[str, Any]) -> LinearModel:
         tuple(entry.feature for entry in stored.coefficients),
         coef.reshape(len(stored.coefficients), len(stored.intercept)).T,
         np.array(stored.intercept),
-        Encoding.from_dict(stored.encoding),
+        TableEncoding.from_dict(stored.encoding),
         None if stored.classes is None else _class_labels(stored.classes),
         stored.info,
         stored.versions,

@@ -20,7 +20,7 @@ COLOURS = tuple(f"#20{i:02x}30" for i in range(24))
 _NAMES = ("ink", "soft", "rule", "card", "accent", "good", "bad")
 _VARIABLES = dict(zip((INK, SOFT, RULE, CARD, ACCENT, GOOD, BAD), _NAMES))
 _VARIABLES |= {colour: f"c{i}" for i, colour in enumerate(COLOURS)}
-_LOOKS: Any = {
+_RC_PARAMS: Any = {
     "text.color": INK, "axes.labelcolor": SOFT, "xtick.color": SOFT, "ytick.color": SOFT,
     "axes.edgecolor": SOFT, "axes.facecolor": "none", "figure.facecolor": "none", "grid.color": RULE,
     "font.size": 10, "axes.grid": True, "axes.grid.axis": "y", "axes.spines.top": False,
@@ -31,7 +31,7 @@ _LOOKS: Any = {
 def render(template: str, **values: Any) -> str:
     """Fill in a template of this package; whatever is filled in is escaped, but for figures."""
     css = files(__package__).joinpath("templates/page.css").read_text(encoding="utf-8")
-    return render_text(template, css=safe(css), **values)
+    return render_text(template, css=as_markup(css), **values)
 
 
 def render_text(template: str, **values: Any) -> str:
@@ -45,22 +45,22 @@ def render_text(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"number": number, "percent": percent, "rich": rich}
+    environment.filters |= {"number": format_number, "percent": format_percent, "inline_code": inline_code}
     return environment.get_template(template).render(values) + "\n"
 
 
-def safe(html: str) -> Any:
+def as_markup(html: str) -> Any:
     """Mark a text as HTML that needs no escaping."""
     from markupsafe import Markup
 
     return Markup(html)
 
 
-def rich(text: str) -> Any:
+def inline_code(text: str) -> Any:
     """Escape a text; what stands between backticks is code."""
     from markupsafe import escape
 
-    return safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    return as_markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
@@ -68,12 +68,12 @@ def new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(_LOOKS):
+    with matplotlib.rc_context(_RC_PARAMS):
         figure = Figure(figsize=(width, height), layout="constrained")
         return figure, figure.subplots(1, panels, squeeze=False)[0]
 
 
-def svg(figure: Any, name: str, described: str) -> Any:
+def to_svg(figure: Any, name: str, described: str) -> Any:
     """Return a figure as an inline SVG element with a title; ids are salted with the name."""
     import matplotlib
     from markupsafe import escape
@@ -87,7 +87,7 @@ def svg(figure: Any, name: str, described: str) -> Any:
     view = re.search(r'viewBox="[^"]*"', head)
     rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.S).replace("xlink:href", "href")
     rest = re.sub(r"<[^>]*>", lambda tag: _restyled(tag[0], name), rest)  # and no text between tags
-    return safe(f'<svg role="img" aria-label="{escape(described)}" {view[0] if view else ""}>{rest}')
+    return as_markup(f'<svg role="img" aria-label="{escape(described)}" {view[0] if view else ""}>{rest}')
 
 
 def _restyled(tag: str, name: str) -> str:
@@ -99,7 +99,7 @@ def _restyled(tag: str, name: str) -> str:
     return tag
 
 
-def number(value: Any, digits: int = 3) -> str:
+def format_number(value: Any, digits: int = 3) -> str:
     """Spell a number for people: a few digits, a dash for nothing."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
@@ -119,6 +119,6 @@ def number(value: Any, digits: int = 3) -> str:
     return text.replace(",", "\u202f").replace("-", "\u2212")
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """Spell a share as percent; what is nearly all is not all."""
     return f"{100 * share:.3g}\u202f%" if not 0.9995 <= share < 1 else ">\u202f99.9\u202f%"

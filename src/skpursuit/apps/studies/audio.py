@@ -14,8 +14,8 @@ import skpursuit
 from skpursuit.metrics import relative_error, support_overlap
 
 from .grid import Cell
-from .loaders import Recording, find_audio, make_music
-from .methods import NO_OWN, FixedIterationCoSaMP, make_selector, timed_fit
+from .loaders import AudioRecording, find_audio, make_music
+from .methods import NO_USER_SELECTORS, FixedIterationCoSaMP, make_selector, timed_fit
 
 MEASURED = ("error", "error_square", "seconds", "share_read", "entries_read", "iterations", "same_atoms")
 K = 10
@@ -25,7 +25,7 @@ STAND_IN_PIECES = 512
 
 
 @lru_cache(maxsize=1)
-def recording(data: str | Path | None) -> Recording:
+def recording(data: str | Path | None) -> AudioRecording:
     """The recordings of a folder, or generated notes."""
     return make_music(STAND_IN_PIECES, random_state=3) if data is None else find_audio(data)
 
@@ -37,7 +37,7 @@ def learned(data: str | Path | None, atoms: int) -> np.ndarray:
     return learner.fit(recording(data).pieces).components_
 
 
-def solver_of(method: str) -> Any:
+def audio_solver(method: str) -> Any:
     """A fixed number of iterations: k, or 3k for the second stochastic method."""
     if method.startswith("stoch"):
         return skpursuit.StoGradMP(n_nonzero_coefs=K, max_iter=3 * K if method == "stoch-3k" else K)
@@ -45,7 +45,10 @@ def solver_of(method: str) -> Any:
 
 
 def run_audio(
-    cell: Cell, data: str | Path | None, methods: tuple[str, ...], own: Mapping[str, str] = NO_OWN
+    cell: Cell,
+    data: str | Path | None,
+    methods: tuple[str, ...],
+    user_selectors: Mapping[str, str] = NO_USER_SELECTORS,
 ) -> list[dict[str, Any]]:
     """Code some pieces by every method, one after the other on each piece, exact first."""
     dictionary = learned(data, cell["atoms"])
@@ -56,8 +59,8 @@ def run_audio(
     for i, y in enumerate(pieces):
         exact: np.ndarray | None = None
         for method, numbers in measured.items():
-            selector = make_selector(method, own=own)
-            result, seconds = timed_fit(X, y, solver_of(method), selector, seed=cell["first"] + i)
+            selector = make_selector(method, user_selectors=user_selectors)
+            result, seconds = timed_fit(X, y, audio_solver(method), selector, seed=cell["first"] + i)
             exact = result.support if exact is None else exact
             error = relative_error(y, result.coef[result.support] @ dictionary[result.support])
             share = result.bytes_read / (max(1, result.n_iter) * dictionary.nbytes)

@@ -20,10 +20,10 @@ from typing import Any
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
-from .results import Store, digest
+from .results import ResultsFile, settings_digest
 
 Cell = Mapping[str, Any]
-Rows = Sequence[Mapping[str, Any]]
+CellRows = Sequence[Mapping[str, Any]]
 RESUME = "the finished cells are kept, run again to resume"
 
 
@@ -42,13 +42,13 @@ class Experiment:
 
     name: str  # of the results file
     cells: Sequence[Cell]
-    run: Callable[[Cell], Rows]
+    run: Callable[[Cell], CellRows]
     columns: tuple[str, ...]  # of the results: keys of cells and of rows
     settings: dict[str, Any] = field(default_factory=dict)  # results of other settings are never continued
     cost: Callable[[Cell], float] = lambda cell: 1.0  # relative, for the estimate of the time left
 
 
-def run(
+def run_experiment(
     experiment: Experiment,
     folder: str | os.PathLike[str],
     *,
@@ -68,10 +68,10 @@ def run(
     """
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, not {jobs}")
-    cells = {digest(dict(cell)): cell for cell in experiment.cells}
+    cells = {settings_digest(dict(cell)): cell for cell in experiment.cells}
     path = Path(folder) / f"{experiment.name}.jsonl"
     settings = {"experiment": experiment.name, **experiment.settings}
-    with Store(path, experiment.columns, settings, about) as store:
+    with ResultsFile(path, experiment.columns, settings, about) as store:
         todo = {name: cell for name, cell in cells.items() if name not in store.done}
         done, work = 0.0, sum(map(experiment.cost, todo.values())) or 1.0
         progress(len(store.done), len(cells), 0.0)
@@ -96,7 +96,7 @@ def run(
 
 def _computed(
     experiment: Experiment, todo: Mapping[str, Cell], jobs: int
-) -> Generator[tuple[str, Rows | Exception], None, None]:
+) -> Generator[tuple[str, CellRows | Exception], None, None]:
     """Yield the name of each cell with its rows, or with the error that it ended in, as they are finished."""
     pool = Parallel(min(jobs, len(todo) or 1), batch_size=1, return_as="generator_unordered")
     with parallel_config("loky", inner_max_num_threads=1), threadpool_limits(1):
@@ -104,9 +104,11 @@ def _computed(
         yield from pool(work(experiment.run, name, cell, os.getpid()) for name, cell in todo.items())
 
 
-def _compute(run: Callable[[Cell], Rows], name: str, cell: Cell, parent: int) -> tuple[str, Rows | Exception]:
+def _compute(
+    run: Callable[[Cell], CellRows], name: str, cell: Cell, parent: int
+) -> tuple[str, CellRows | Exception]:
     if os.getpid() != parent:
-        _end_with(parent)
+        _exit_with_parent(parent)
     try:
         return name, run(cell)
     except Exception as error:
@@ -114,7 +116,7 @@ def _compute(run: Callable[[Cell], Rows], name: str, cell: Cell, parent: int) ->
 
 
 @functools.cache
-def _end_with(parent: int) -> None:
+def _exit_with_parent(parent: int) -> None:
     """End this worker when its parent is gone, even by SIGKILL, whatever it is computing."""
 
     def watch() -> None:

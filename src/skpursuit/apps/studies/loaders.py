@@ -20,7 +20,12 @@ from ..._files import FileError
 from ..tables import ReadOptions, read_columns
 
 LENGTH, TOPICAL, OWN = 100.0, 0.12, 60  # words of a document, the share from its class, words of a class
-RATE, NOTES, SECONDS, BLOCK = 16000, 6.0, 1.5, 160  # samples and notes a second; of a note: seconds, block
+RATE, NOTES, SECONDS, NOTE_BLOCK = (
+    16000,
+    6.0,
+    1.5,
+    160,
+)  # samples and notes a second; of a note: seconds, block
 
 
 class DataError(FileError):
@@ -39,7 +44,7 @@ class TextCollection:
 
 
 @dataclass(frozen=True)
-class Recording:
+class AudioRecording:
     """Sound cut into pieces of equal length: ``pieces[i]`` holds consecutive samples, mono."""
 
     name: str
@@ -151,7 +156,7 @@ _TEXT_READERS: dict[str, Callable[[Path], tuple[csr_array, np.ndarray]]] = {
 }
 
 
-def find_audio(folder: str | Path, size: int = 1024) -> Recording:
+def find_audio(folder: str | Path, size: int = 1024) -> AudioRecording:
     """Load every recording in a folder, or in the folder ``audio`` inside it, cut into pieces."""
     recordings = [load_audio(path, size) for path in _find(folder, "audio", (".wav", ".flac", ".ogg"))]
     rates = sorted({recording.rate for recording in recordings})
@@ -159,10 +164,10 @@ def find_audio(folder: str | Path, size: int = 1024) -> Recording:
         problem = f"the recordings have different sampling rates {rates}"
         raise DataError(folder, problem, "convert them to one rate")
     name = ", ".join(recording.name for recording in recordings)
-    return Recording(name, np.concatenate([recording.pieces for recording in recordings]), rates[0])
+    return AudioRecording(name, np.concatenate([recording.pieces for recording in recordings]), rates[0])
 
 
-def load_audio(path: str | Path, size: int = 1024) -> Recording:
+def load_audio(path: str | Path, size: int = 1024) -> AudioRecording:
     """Load one WAV, FLAC or OGG file as mono pieces of ``size`` samples; the rest is left out."""
     try:
         import soundfile
@@ -177,7 +182,7 @@ def load_audio(path: str | Path, size: int = 1024) -> Recording:
     if n_pieces == 0:
         raise DataError(path, f"it is shorter than one piece of {size} samples", "give a longer recording")
     pieces = samples[: n_pieces * size].mean(axis=1).reshape(n_pieces, size)
-    return Recording(Path(path).stem, pieces, int(rate))
+    return AudioRecording(Path(path).stem, pieces, int(rate))
 
 
 def _find(folder: str | Path, inner: str, suffixes: tuple[str, ...]) -> list[Path]:
@@ -211,7 +216,7 @@ def make_text(n_documents: int, n_words: int, n_classes: int, random_state: int 
     return TextCollection(f"generated {n_documents} x {n_words}", X, y, classes, generated=True)
 
 
-def make_music(n_pieces: int = 512, size: int = 1024, random_state: int = 0) -> Recording:
+def make_music(n_pieces: int = 512, size: int = 1024, random_state: int = 0) -> AudioRecording:
     """Generate a signal of decaying harmonic notes, cut into pieces as a recording is.
 
     Notes of a diatonic scale over four octaves begin at random times; each has up to twelve harmonics that
@@ -229,7 +234,7 @@ def make_music(n_pieces: int = 512, size: int = 1024, random_state: int = 0) -> 
         signal[first:last] += note[first - start : last - start]
     signal *= 0.9 / np.abs(signal).max()
     signal += 0.0009 * rng.standard_normal(signal.size)
-    return Recording("generated notes", signal.reshape(n_pieces, size), RATE, generated=True)
+    return AudioRecording("generated notes", signal.reshape(n_pieces, size), RATE, generated=True)
 
 
 def _note(frequency: float, rng: np.random.Generator) -> np.ndarray:
@@ -240,6 +245,8 @@ def _note(frequency: float, rng: np.random.Generator) -> np.ndarray:
     turn = (-decay + 2j * np.pi * h * frequency * np.sqrt(1 + 4e-4 * h * h)) / RATE
     start = h**-1.2 * np.exp(1j * rng.uniform(0, 2 * np.pi, h.size))
     # exp(turn * t) with t = BLOCK * a + b, as a product: a few hundred exponentials instead of 24 000.
-    blocks = np.arange(0, int(SECONDS * RATE), BLOCK)
-    note = ((start * np.exp(np.outer(blocks, turn))) @ np.exp(np.outer(turn, np.arange(BLOCK)))).imag.ravel()
+    blocks = np.arange(0, int(SECONDS * RATE), NOTE_BLOCK)
+    note = (
+        (start * np.exp(np.outer(blocks, turn))) @ np.exp(np.outer(turn, np.arange(NOTE_BLOCK)))
+    ).imag.ravel()
     return loudness * np.minimum(1.0, np.arange(note.size) / (0.005 * RATE)) * note

@@ -29,8 +29,8 @@ from skpursuit.selectors.settle import settle
 
 DECLARED = tomllib.loads(files(__package__).joinpath("studies.toml").read_text(encoding="utf-8"))
 METHODS: dict[str, dict[str, Any]] = DECLARED["methods"]
-COLUMNS: dict[str, dict[str, str]] = DECLARED["columns"]
-NO_OWN: Mapping[str, str] = {}  # selectors of one's own
+RESULT_COLUMNS: dict[str, dict[str, str]] = DECLARED["columns"]
+NO_USER_SELECTORS: Mapping[str, str] = {}  # selectors of one's own
 
 
 class MethodError(FileError):
@@ -71,14 +71,17 @@ def settings_of(method: str) -> list[str]:
 
 
 def make_selector(
-    method: str, stability: float = 0.02, budget: float = 0.2, own: Mapping[str, str] = NO_OWN
+    method: str,
+    stability: float = 0.02,
+    budget: float = 0.2,
+    user_selectors: Mapping[str, str] = NO_USER_SELECTORS,
 ) -> Selector:
     """The selector of a method, with N_s of the stability rule and the budget of the bandits.
 
-    ``own`` says where selectors of one's own are, by the name of the method.
+    ``user_selectors`` says where selectors of one's own are, by the name of the method.
     """
-    if method in own:
-        return load_selector(own[method])
+    if method in user_selectors:
+        return load_selector(user_selectors[method])
     one = METHODS[method]
     made: Any = RowExact() if one["selector"] == "rows" else as_selector(one["selector"])
     if "error_bound" in one:

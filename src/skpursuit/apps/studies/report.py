@@ -22,20 +22,20 @@ from skpursuit.apps.pages.render import (
     GOOD,
     RULE,
     SOFT,
+    format_number,
     new_figure,
-    number,
     render,
-    svg,
+    to_svg,
 )
 
 from . import statistics
 from .loaders import DataError
 from .methods import DECLARED, METHODS, label
-from .results import Results, ResultsError, check_rows, read_results
-from .statistics import Line, Rows, lines, methods_of, pick
-from .studies import STUDIES, columns_of
+from .results import Results, ResultsError, check_result_rows, read_results
+from .statistics import Curve, ResultRows, curves, methods_of, where
+from .studies import STUDIES, result_columns
 
-RUNNERS = {"winner": "exact winner", "second": "second", "third": "third", "others": "best of the others"}
+RACE_LABELS = {"winner": "exact winner", "second": "second", "third": "third", "others": "best of the others"}
 MARKERS = "osD^vP*Xphd<>8sD^vP*Xo"
 CLOSEST = 9.5  # points between the names of two lines
 COLOUR_OF = {"exact winner": GOOD, "second": ACCENT, "third": COLOURS[5], "best of the others": SOFT}
@@ -52,14 +52,14 @@ def read_folder(folder: Path) -> dict[str, Results]:
         results, path = read_results(folder, name), folder / f"{name}.jsonl"
         if results is None or not results.cells:
             continue
-        if results.columns != tuple(columns_of(name)):
+        if results.columns != tuple(result_columns(name)):
             other = "delete the file, or name another folder"
             raise ResultsError(path, "these are not results of this study", other)
         for key, example in DECLARED[name].get("needs", {}).items():
             if not isinstance(results.settings.get(key), type(example)):
                 problem = f"its settings do not say {key!r}"
                 raise ResultsError(path, problem, "use another folder, or delete the file")
-        check_rows(path, results.rows, columns_of(name))
+        check_result_rows(path, results.rows, result_columns(name))
         found[name] = results
     if not found:
         raise DataError(folder, "there are no results in it", remedy)
@@ -78,11 +78,11 @@ def render_page(folder: str | Path) -> str:
         title="Sparse selection by reading a fraction of the data",
         sizes=sizes.pop() if len(sizes) == 1 else "mixed",
         results=results,
-        claims=statistics.judged_claims(found),
+        claims=statistics.graded_claims(found),
         machines=list({str(run): run for run in runs}.values()),
         days=list(dict.fromkeys([*days[:1], *days[-1:]])),
         statistics=statistics,
-        draw=draw,
+        draw_panel=draw_panel,
         legend=legend,
         label=label,
         measures=measures,
@@ -97,7 +97,7 @@ class Panel:
 
     title: str
     x_label: str
-    lines: Sequence[Line]
+    lines: Sequence[Curve]
     x_log: bool = False
     y_log: bool = False
     y_shown: Sequence[float] = ()
@@ -107,27 +107,27 @@ class Panel:
         """The values of x that occur, ascending."""
         return sorted({x for line in self.lines for x in line.x})
 
-    def points(self, line: Line) -> list[int]:
+    def points(self, line: Curve) -> list[int]:
         """Return which points of a line can be drawn."""
         pairs = list(enumerate(zip(line.x, line.y)))
         finite = [i for i, (x, y) in pairs if math.isfinite(x) and math.isfinite(y)]
         return [i for i in finite if (line.x[i] > 0 or not self.x_log) and (line.y[i] > 0 or not self.y_log)]
 
 
-def measures(rows: Rows, x: str, x_label: str, x_log: bool = False) -> list[Panel]:
+def measures(rows: ResultRows, x: str, x_label: str, x_log: bool = False) -> list[Panel]:
     """Recovery, time and reading against x."""
     return [
-        Panel("Recovery (F-measure)", x_label, lines(rows, x, "f_measure"), x_log, y_shown=(0, 1)),
-        Panel("Time (seconds)", x_label, lines(rows, x, "seconds"), x_log, y_log=True),
-        Panel("X read in an iteration (%)", x_label, lines(rows, x, "share_read", 100), x_log, y_shown=(0,)),
+        Panel("Recovery (F-measure)", x_label, curves(rows, x, "f_measure"), x_log, y_shown=(0, 1)),
+        Panel("Time (seconds)", x_label, curves(rows, x, "seconds"), x_log, y_log=True),
+        Panel("X read in an iteration (%)", x_label, curves(rows, x, "share_read", 100), x_log, y_shown=(0,)),
     ]
 
 
-def settings_panels(rows: Rows) -> list[Panel]:
+def settings_panels(rows: ResultRows) -> list[Panel]:
     """Frank-Wolfe against the setting of its selection; methods with one setting alone are drawn level."""
     placed = []
     for method in methods_of(rows):
-        own = pick(rows, method=method)
+        own = where(rows, method=method)
         places = [row["stability"] if row["budget"] is None else 100 * row["budget"] for row in own]
         level = len(set(places)) == 1
         placed += [{**row, "setting": None if level else place} for row, place in zip(own, places)]
@@ -135,22 +135,22 @@ def settings_panels(rows: Rows) -> list[Panel]:
     return measures(drawn, "setting", "N_s in rows; the budget is N_s / 100 of n d", x_log=True)
 
 
-def race_panels(rows: Rows) -> list[Panel]:
+def race_panels(rows: ResultRows) -> list[Panel]:
     """A panel for every selector: the estimates of the exact winner and its rivals as rows are read."""
     panels = []
     for method in methods_of(rows):
-        own = pick(rows, method=method)
+        own = where(rows, method=method)
         found = "finds the winner" if own[0]["rank"] == 1 else f"takes number {own[0]['rank']} for it"
         title = f"{label(method)}: {found}, reads {own[0]['read']:.0%} of X"
         runners = []
-        for column, name in RUNNERS.items():
+        for column, name in RACE_LABELS.items():
             known = [(row["rows_read"], row[column]) for row in own if row[column] is not None]
-            runners.append(Line(name, [x for x, _ in known], [y for _, y in known]))
+            runners.append(Curve(name, [x for x, _ in known], [y for _, y in known]))
         panels.append(Panel(title, "rows read", runners, x_log=True, y_shown=(1,)))
     return panels
 
 
-def look(name: str) -> tuple[str, str]:
+def line_style(name: str) -> tuple[str, str]:
     """Return the colour and the marker of a line; names that are not known get theirs from their letters."""
     if name in COLOUR_OF:
         return COLOUR_OF[name], ""
@@ -161,7 +161,7 @@ def look(name: str) -> tuple[str, str]:
     return COLOURS[len(METHODS) + at % 2], MARKERS[at % len(MARKERS)]
 
 
-def draw(panel: Panel, key: str) -> Any:
+def draw_panel(panel: Panel, key: str) -> Any:
     """Return a panel as an SVG element."""
     from matplotlib.ticker import LogLocator
 
@@ -170,7 +170,7 @@ def draw(panel: Panel, key: str) -> Any:
     axes.set_yscale("log" if panel.y_log else "linear")
     ends = []
     for line in panel.lines:
-        at, (colour, marker) = panel.points(line), look(line.name)
+        at, (colour, marker) = panel.points(line), line_style(line.name)
         if not at:
             continue
         xs, ys = [line.x[i] for i in at], [line.y[i] for i in at]
@@ -195,7 +195,7 @@ def draw(panel: Panel, key: str) -> Any:
     axes.margins(x=0.04)
     if ends:
         _name_ends(figure, axes, ends, panel.places[-1])
-    return svg(figure, key, f"{panel.title} against {panel.x_label}. {describe(panel)}")
+    return to_svg(figure, key, f"{panel.title} against {panel.x_label}. {describe(panel)}")
 
 
 def _name_ends(figure: Any, axes: Any, ends: Sequence[tuple[float, str, str]], right: float) -> None:
@@ -219,7 +219,7 @@ def describe(panel: Panel) -> str:
     """Say in words what the lines do: where each begins and ends."""
     sentences = []
     for line in panel.lines:
-        ends = [f"{number(line.y[i])} at {number(line.x[i])}" for i in panel.points(line)]
+        ends = [f"{format_number(line.y[i])} at {format_number(line.x[i])}" for i in panel.points(line)]
         if ends:
             sentences.append(f"{label(line.name)}: {', '.join(dict.fromkeys((ends[0], ends[-1])))}.")
     return " ".join(sentences) or "No data."
@@ -228,4 +228,4 @@ def describe(panel: Panel) -> str:
 def legend(panels: Sequence[Panel]) -> list[tuple[str, str, str]]:
     """Return the lines of a figure: short name, full name, colour."""
     names = dict.fromkeys(line.name for panel in panels for line in panel.lines)
-    return [(name, label(name), f"--{VARIABLES[look(name)[0]]}") for name in names]
+    return [(name, label(name), f"--{VARIABLES[line_style(name)[0]]}") for name in names]

@@ -25,10 +25,10 @@ from ..._files import FileError, fcntl, write_atomically
 from .methods import settings_of
 
 Row = dict[str, Any]
-LARGEST = 1e300  # of the numbers that a page can show: whatever is larger was not measured
+MAX_VALUE = 1e300  # of the numbers that a page can show: whatever is larger was not measured
 OTHER_FOLDER = "use another folder (--out), or delete the file"
 
-KINDS = {
+VALUE_KINDS = {
     "name": "a name",
     "number": "a number of at least 0",
     "number?": "a number of at least 0",
@@ -62,10 +62,14 @@ class Results:
 
     def lines(self) -> bytes:
         """Return the whole file."""
-        head = {"settings": self.settings, "fingerprint": digest(self.settings), "columns": self.columns}
+        head = {
+            "settings": self.settings,
+            "fingerprint": settings_digest(self.settings),
+            "columns": self.columns,
+        }
         lines: list[Any] = [head, *({"about": one} for one in self.about)]
-        lines += [{"cell": cell, "rows": list(map(known, rows))} for cell, rows in self.cells.items()]
-        return b"".join(map(as_line, lines))
+        lines += [{"cell": cell, "rows": list(map(without_none, rows))} for cell, rows in self.cells.items()]
+        return b"".join(map(json_line, lines))
 
     def table(self) -> str:
         """Return the rows as CSV."""
@@ -76,18 +80,18 @@ class Results:
         return text.getvalue()
 
 
-def digest(value: Any) -> str:
+def settings_digest(value: Any) -> str:
     """Return a short fingerprint of a JSON value; the order of keys does not count."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def known(row: Row) -> Row:
+def without_none(row: Row) -> Row:
     """Return the values of a row that are there."""
     return {name: value for name, value in row.items() if value is not None}
 
 
-def as_line(entry: Any) -> bytes:
+def json_line(entry: Any) -> bytes:
     """Return a line of a results file."""
     return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
 
@@ -100,14 +104,14 @@ def read_results(folder: Path, name: str) -> Results | None:
     path = folder / f"{name}.jsonl"
     try:
         if path.is_file():
-            return parse(path, path.read_bytes())[0]
+            return parse_results(path, path.read_bytes())[0]
         _refuse_lone_table(path)
         return None
     except OSError as error:
         raise ResultsError(path, f"it cannot be read ({error.strerror})", "name another folder") from None
 
 
-def parse(path: Path, content: bytes) -> tuple[Results | None, int]:
+def parse_results(path: Path, content: bytes) -> tuple[Results | None, int]:
     """Return what a file holds and where its last whole line ends; refuse more than a kill can leave."""
     *lines, rest = content.split(b"\n")
     results: Results | None = None
@@ -141,7 +145,7 @@ def _foreign(path: Path) -> ResultsError:
 
 def _begun(entry: Any) -> Results:
     """Return the results that a first line begins; any exception if it is none."""
-    if entry["fingerprint"] != digest(entry["settings"]):
+    if entry["fingerprint"] != settings_digest(entry["settings"]):
         raise ValueError("the settings were changed")
     return Results(dict(entry["settings"]), tuple(map(str, entry["columns"])))
 
@@ -157,7 +161,7 @@ def _add(results: Results, entry: Any) -> None:
     results.cells[str(entry["cell"])] = [results.filled(row) for row in entry["rows"]]
 
 
-def check_rows(path: Path, rows: Sequence[Row], kinds: Mapping[str, str]) -> None:
+def check_result_rows(path: Path, rows: Sequence[Row], kinds: Mapping[str, str]) -> None:
     """Refuse rows that a page cannot show: with columns that hold something else than their kinds."""
     for number, row in enumerate(rows, start=1):
         for column, kind in kinds.items():
@@ -165,20 +169,22 @@ def check_rows(path: Path, rows: Sequence[Row], kinds: Mapping[str, str]) -> Non
             if kind != "any" and not empty and not _fits(row[column], kind):
                 found = "empty" if row[column] in (None, "") else repr(row[column])[:40]
                 remedy = "delete the line of that cell and run `skpursuit reproduce` again"
-                raise ResultsError(path, f"row {number}: {column} is {found}, not {KINDS[kind]}", remedy)
+                raise ResultsError(
+                    path, f"row {number}: {column} is {found}, not {VALUE_KINDS[kind]}", remedy
+                )
 
 
 def _fits(value: Any, kind: str) -> bool:
     if kind == "name":
         return isinstance(value, str) and bool(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MAX_VALUE:
         return False
     if kind in ("whole", "count"):
         return isinstance(value, int) and value >= (kind == "count")
     return kind != "share" or value <= 1
 
 
-class Store:
+class ResultsFile:
     """The results of one experiment, open for appending; a context manager.
 
     The file ``NAME.jsonl`` is created if it is not there. Results depend on their cells and on the
@@ -199,14 +205,14 @@ class Store:
         _refuse_lone_table(path)
         self._file = _open_locked(path)
         try:
-            found, self._size = parse(path, self._file.read())
+            found, self._size = parse_results(path, self._file.read())
             self._file.truncate(self._size)
             self.results = found or wanted
             if found is None:
                 self._write(wanted.lines())
             self._check(self.results, wanted)
             if about and about not in self.results.about:
-                self._write(as_line({"about": about}))
+                self._write(json_line({"about": about}))
                 self.results.about.append(about)
         except BaseException:
             self._file.close()
@@ -214,13 +220,13 @@ class Store:
 
     def _check(self, found: Results, wanted: Results) -> None:
         """Refuse rows of other settings or columns."""
-        if digest(old := found.settings) != digest(new := wanted.settings):
+        if settings_digest(old := found.settings) != settings_digest(new := wanted.settings):
             changed = ", ".join(sorted(k for k in {*old, *new} if old.get(k) != new.get(k)))
             raise ResultsError(self.path, f"it holds results of other settings ({changed})", OTHER_FOLDER)
         if found.columns != wanted.columns:
             raise ResultsError(self.path, "its columns are not those of this experiment", OTHER_FOLDER)
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> ResultsFile:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -238,8 +244,10 @@ class Store:
         unknown = {name for row in rows for name in row} - set(self.results.columns)
         if unknown:
             raise ValueError(f"columns that were not declared: {sorted(unknown)}")
-        plain = [known({k: v.item() if hasattr(v, "item") else v for k, v in row.items()}) for row in rows]
-        self._write(as_line({"cell": cell, "rows": plain}))
+        plain = [
+            without_none({k: v.item() if hasattr(v, "item") else v for k, v in row.items()}) for row in rows
+        ]
+        self._write(json_line({"cell": cell, "rows": plain}))
         self.results.cells[cell] = list(map(self.results.filled, plain))
 
     def finish(self, order: Sequence[str]) -> None:

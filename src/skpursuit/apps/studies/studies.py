@@ -20,19 +20,21 @@ from . import synthetic
 from . import text as words
 from .grid import Cell, Experiment
 from .loaders import DataError
-from .methods import COLUMNS, load_selector, settings_of
 from .methods import DECLARED as GRIDS
+from .methods import RESULT_COLUMNS, load_selector, settings_of
 
 
 @dataclass(frozen=True)
-class Options:
+class StudyOptions:
     """What a user may choose."""
 
     full: bool = False  # the paper's sizes
     trials: int | None = None  # repetitions; by default 3 for small and 20 for full runs
     data: str | Path | None = None  # folder with text collections and recordings; None generates stand-ins
     methods: tuple[str, ...] = ()  # the methods to compare; empty for those of the study, and one's own
-    own: Mapping[str, str] = field(default_factory=dict)  # selectors of one's own: name and FILE.py:NAME
+    user_selectors: Mapping[str, str] = field(
+        default_factory=dict
+    )  # selectors of one's own: name and FILE.py:NAME
 
     @property
     def repetitions(self) -> int:
@@ -41,14 +43,16 @@ class Options:
 
     def choose(self, methods: Sequence[str]) -> tuple[str, ...]:
         """Return the methods of a study that are wanted, exact always first, and one's own."""
-        wanted = self.methods or (*methods, *self.own)
-        return tuple(dict.fromkeys(("exact", *(m for m in wanted if m in methods or m in self.own))))
+        wanted = self.methods or (*methods, *self.user_selectors)
+        return tuple(
+            dict.fromkeys(("exact", *(m for m in wanted if m in methods or m in self.user_selectors)))
+        )
 
     @property
     def settings(self) -> dict[str, Any]:
         """What results depend on beside their cells: the sizes, and digests of one's own selectors."""
         digests = {}
-        for name, place in self.own.items():
+        for name, place in self.user_selectors.items():
             content = Path(place.rpartition(":")[0]).read_bytes()
             digests[f"selector {name}"] = hashlib.sha256(content).hexdigest()[:12]
         return {"sizes": "full" if self.full else "small", **digests}
@@ -70,12 +74,12 @@ def toy_cells(grid: Mapping[str, Any], methods: Sequence[str], trials: int) -> I
                 yield {**place, "method": method, **takes, **grid.get("given", {})}
 
 
-def toy_study(name: str, options: Options) -> Experiment:
+def toy_study(name: str, options: StudyOptions) -> Experiment:
     """A study on toy signals."""
     grid = {**GRIDS[name], **GRIDS[name]["full" if options.full else "small"]}
     cells = list(toy_cells(grid, options.choose(grid["methods"]), options.repetitions))
-    run = partial(getattr(synthetic, f"run_{grid['solver']}"), own=dict(options.own))
-    return Experiment(name, cells, run, tuple(COLUMNS["toy"]), options.settings, _cost)
+    run = partial(getattr(synthetic, f"run_{grid['solver']}"), user_selectors=dict(options.user_selectors))
+    return Experiment(name, cells, run, tuple(RESULT_COLUMNS["toy"]), options.settings, _cost)
 
 
 def _cost(cell: Cell) -> float:
@@ -85,17 +89,17 @@ def _cost(cell: Cell) -> float:
     return dear * cell["n"] * cell["d"] * steps
 
 
-def race_study(options: Options) -> Experiment:
+def race_study(options: StudyOptions) -> Experiment:
     """One selection by every selector that records its rounds, one's own included."""
-    own = [name for name, place in options.own.items() if load_selector(place).rounds is not None]
+    own = [name for name, place in options.user_selectors.items() if load_selector(place).rounds is not None]
     racing = [*GRIDS["race"]["methods"], *own]
     methods = [method for method in options.choose(GRIDS["race"]["methods"]) if method in racing]
     cells = [{**GRIDS["race"]["problem"], "method": method} for method in methods]
-    run = partial(synthetic.run_race, own=dict(options.own))
-    return Experiment("race", cells, run, tuple(COLUMNS["race"]), options.settings)
+    run = partial(synthetic.run_race, user_selectors=dict(options.user_selectors))
+    return Experiment("race", cells, run, tuple(RESULT_COLUMNS["race"]), options.settings)
 
 
-def audio_study(options: Options) -> Experiment:
+def audio_study(options: StudyOptions) -> Experiment:
     """CoSaMP codes of pieces of sound; the trials are the pieces."""
     grid = GRIDS["audio"]["full" if options.full else "small"]
     recording, count = sound.recording(options.data), grid["count"]
@@ -110,14 +114,16 @@ def audio_study(options: Options) -> Experiment:
     if not cells:
         raise DataError(options.data or "", f"its first {pieces} pieces are silence", "give other recordings")
     chosen = options.choose(GRIDS["audio"]["methods"])
-    run = partial(sound.run_audio, data=options.data, methods=chosen, own=dict(options.own))
+    run = partial(
+        sound.run_audio, data=options.data, methods=chosen, user_selectors=dict(options.user_selectors)
+    )
     settings = {**options.settings, "recording": recording.name}
     if options.methods:
         settings["methods"] = ", ".join(chosen)
-    return Experiment("audio", cells, run, tuple(COLUMNS["audio"]), settings)
+    return Experiment("audio", cells, run, tuple(RESULT_COLUMNS["audio"]), settings)
 
 
-def text_study(options: Options) -> Experiment:
+def text_study(options: StudyOptions) -> Experiment:
     """CoSaMP classifiers of text; the trials are splits."""
     found, grid = words.collections(options.data), GRIDS["text"]
     cells = [
@@ -130,12 +136,12 @@ def text_study(options: Options) -> Experiment:
     ]
     digests = {name: value for name, value in options.settings.items() if name != "sizes"}
     settings = {"generated": any(one.generated for one in found.values()), **digests}
-    run = partial(words.run_text, data=options.data, own=dict(options.own))
+    run = partial(words.run_text, data=options.data, user_selectors=dict(options.user_selectors))
     cost = lambda cell: found[cell["collection"]].X.nnz  # noqa: E731
-    return Experiment("text", cells, run, tuple(COLUMNS["text"]), settings, cost)
+    return Experiment("text", cells, run, tuple(RESULT_COLUMNS["text"]), settings, cost)
 
 
-STUDIES: dict[str, Callable[[Options], Experiment]] = {
+STUDIES: dict[str, Callable[[StudyOptions], Experiment]] = {
     "race": race_study,
     **{name: partial(toy_study, name) for name in ("omp", "cosamp", "fw", "budget", "scaling")},
     "audio": audio_study,
@@ -143,6 +149,6 @@ STUDIES: dict[str, Callable[[Options], Experiment]] = {
 }
 
 
-def columns_of(name: str) -> dict[str, str]:
+def result_columns(name: str) -> dict[str, str]:
     """The columns of the results of a study, and what they hold."""
-    return COLUMNS.get(name, COLUMNS["toy"])
+    return RESULT_COLUMNS.get(name, RESULT_COLUMNS["toy"])

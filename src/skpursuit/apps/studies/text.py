@@ -15,7 +15,7 @@ from skpursuit.metrics import support_overlap
 
 from .grid import Cell
 from .loaders import TextCollection, find_text, make_text
-from .methods import NO_OWN, make_selector, timed_fit
+from .methods import NO_USER_SELECTORS, make_selector, timed_fit
 
 SIZES = (10, 50, 100, 250)
 STAND_IN_SIZES = (10, 50)
@@ -23,15 +23,17 @@ STAND_IN_SIZES = (10, 50)
 ALL_CLASSES = ("exact", "halving")
 #: The paper allows k iterations; what has not settled after these wanders, and for k = 250 takes hours.
 ITERATIONS = 25
-LEAST = 10  # documents: of fewer, a part of a split would be empty, or nearly so
-RIDGE = 1e-3  # over the number of documents: a word that occurs in one class alone has no finite coefficient
+MIN_DOCUMENTS = 10  # documents: of fewer, a part of a split would be empty, or nearly so
+TEXT_RIDGE = (
+    1e-3  # over the number of documents: a word that occurs in one class alone has no finite coefficient
+)
 
 
 @lru_cache(maxsize=1)
 def collections(data: str | Path | None) -> dict[str, TextCollection]:
     """The collections of a folder, or two generated ones."""
     if data is not None:
-        return {found.name: found for found in find_text(data, LEAST)}
+        return {found.name: found for found in find_text(data, MIN_DOCUMENTS)}
     made = [make_text(800, 2000, 6, random_state=1), make_text(400, 3000, 4, random_state=2)]
     return {one.name: one for one in made}
 
@@ -49,11 +51,11 @@ def sides(positive: np.ndarray) -> np.ndarray:
     return np.where(positive, 1.0, -1.0)
 
 
-def solver_of(method: str, k: int, n: int) -> Any:
+def text_solver(method: str, k: int, n: int) -> Any:
     """CoSaMP with at most k iterations (3k for the second stochastic one), or GraSP; words are refitted."""
     most = min(k, ITERATIONS)
     if method.startswith("grasp"):
-        return skpursuit.GraSP(n_nonzero_coefs=k, max_iter=most, ridge=RIDGE / n, tol=1e-4, refit=True)
+        return skpursuit.GraSP(n_nonzero_coefs=k, max_iter=most, ridge=TEXT_RIDGE / n, tol=1e-4, refit=True)
     if method.startswith("stoch"):
         most *= 3 if method == "stoch-3k" else 1
         return skpursuit.StoGradMP(n_nonzero_coefs=k, max_iter=most, refit=True)
@@ -61,7 +63,7 @@ def solver_of(method: str, k: int, n: int) -> Any:
 
 
 def run_text(
-    cell: Cell, data: str | Path | None = None, own: Mapping[str, str] = NO_OWN
+    cell: Cell, data: str | Path | None = None, user_selectors: Mapping[str, str] = NO_USER_SELECTORS
 ) -> list[dict[str, Any]]:
     """Choose k, fit, and test one method on one split; the first half of the classes is positive."""
     collection = collections(data)[cell["collection"]]
@@ -73,8 +75,8 @@ def run_text(
     sizes = STAND_IN_SIZES if collection.generated else SIZES
 
     def fit(rows: np.ndarray, k: int, y: np.ndarray = y, method: str = cell["method"]) -> tuple[Any, float]:
-        selector = make_selector(method, stability=1 / 20, own=own)
-        solver = solver_of(method, min(k, X.shape[1]), len(rows))
+        selector = make_selector(method, stability=1 / 20, user_selectors=user_selectors)
+        solver = text_solver(method, min(k, X.shape[1]), len(rows))
         loss = "logistic" if method.startswith("grasp") else "squared"
         return timed_fit(X[rows], y[rows], solver, selector, loss, seed=cell["split"])
 

@@ -17,31 +17,31 @@ from pathlib import Path
 
 from ...data.file_source import is_folder_of
 from ...data.parquet_source import ENDINGS
-from .columns import Column, Columns, ReadOptions
+from .columns import RawColumn, RawTable, ReadOptions
 from .delimited import read_delimited, stream_delimited
-from .encoding import Encoding, Table, learn
-from .errors import Refused, TableError, naming
+from .encoding import EncodedTable, TableEncoding, fit_encoding
+from .errors import TableError, TableProblem, attach_path
 from .infer_kinds import EncodingOptions
 from .readers import read_arff, read_excel, read_npz, read_parquet, read_svmlight, stream_parquet
-from .text_files import check_readable, unpacked_name
+from .text_files import check_readable, uncompressed_name
 
 __all__ = [
-    "Column",
-    "Columns",
-    "Encoding",
+    "EncodedTable",
     "EncodingOptions",
+    "RawColumn",
+    "RawTable",
     "ReadOptions",
-    "Table",
+    "TableEncoding",
     "TableError",
     "apply_encoding",
-    "learn",
+    "fit_encoding",
     "read_columns",
     "read_table",
     "stream_columns",
 ]
 
 #: Readers by the name of the format.
-FORMATS: dict[str, Callable[[Path, ReadOptions], Columns]] = {
+READERS: dict[str, Callable[[Path, ReadOptions], RawTable]] = {
     "csv": read_delimited,
     "tsv": partial(read_delimited, delimiter="\t"),
     "parquet": read_parquet,
@@ -51,7 +51,7 @@ FORMATS: dict[str, Callable[[Path, ReadOptions], Columns]] = {
     "arff": read_arff,
 }
 #: Those that read pieces of rows.
-STREAMS: dict[str, Callable[[Path, ReadOptions], Iterator[Columns]]] = {
+STREAMS: dict[str, Callable[[Path, ReadOptions], Iterator[RawTable]]] = {
     "csv": stream_delimited,
     "tsv": partial(stream_delimited, delimiter="\t"),
     "parquet": stream_parquet,
@@ -67,10 +67,12 @@ def _format_of(path: Path, options: ReadOptions) -> str:
     if is_folder_of(path, *ENDINGS):
         return "parquet"
     check_readable(path)
-    extension = unpacked_name(path).suffix.lower().lstrip(".")
+    extension = uncompressed_name(path).suffix.lower().lstrip(".")
     name = options.format or _EXTENSIONS.get(extension, extension)
-    if name not in FORMATS:
-        raise Refused("unknown format" if name else "no extension", format=name, known=", ".join(FORMATS))
+    if name not in READERS:
+        raise TableProblem(
+            "unknown format" if name else "no extension", format=name, known=", ".join(READERS)
+        )
     return name
 
 
@@ -79,23 +81,23 @@ def is_parquet(path: Path, options: ReadOptions) -> bool:
     return _format_of(path, options) == "parquet"
 
 
-def read_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Columns:
+def read_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> RawTable:
     """Read the columns of a file as they are, without choosing a target or encoding anything."""
     options, path = options or ReadOptions(), Path(path)
-    with naming(path):
-        read = FORMATS[_format_of(path, options)]
+    with attach_path(path):
+        read = READERS[_format_of(path, options)]
         if not options.transpose:
             return read(path, options)
         columns = read(path, replace(options, only=None))
         if len(columns.raw) < 2 or not next(iter(columns.raw.values())).is_text:
-            raise Refused("no transpose")
+            raise TableProblem("no transpose")
         return columns.transposed()
 
 
-def stream_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Iterator[Columns]:
+def stream_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Iterator[RawTable]:
     """Read a file in pieces of rows: CSV, TSV and Parquet files, all others in one piece."""
     options, path = options or ReadOptions(), Path(path)
-    with naming(path):
+    with attach_path(path):
         stream = STREAMS.get(_format_of(path, options))
         if stream is not None and not options.transpose:
             yield from stream(path, options)
@@ -105,16 +107,16 @@ def stream_columns(path: str | os.PathLike[str], options: ReadOptions | None = N
 
 def read_table(
     path: str | os.PathLike[str], encoding: EncodingOptions | None = None, read: ReadOptions | None = None
-) -> Table:
+) -> EncodedTable:
     """Read a file, learn its encoding and return matrix and target.
 
     TableError has one line for each problem that names the file, the problem and the remedy.
     """
-    return learn(read_columns(path, read), encoding or EncodingOptions())
+    return fit_encoding(read_columns(path, read), encoding or EncodingOptions())
 
 
 def apply_encoding(
-    path: str | os.PathLike[str], encoding: Encoding, read: ReadOptions | None = None
-) -> Table:
+    path: str | os.PathLike[str], encoding: TableEncoding, read: ReadOptions | None = None
+) -> EncodedTable:
     """Read a new file and encode it as the training file was; ``y`` is None."""
     return encoding.apply(read_columns(path, replace(read or ReadOptions(), only=frozenset(encoding.used))))

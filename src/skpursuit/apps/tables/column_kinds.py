@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 from scipy.sparse import csr_array
 
-from .columns import Column, Matrix
-from .errors import show
-from .parsing import LIMITS, ORDERS, TRUTH_OR_DIGIT, calendar_part, value_of, values_of
+from .columns import Matrix, RawColumn
+from .errors import quote
+from .parsing import BOOLEAN_WORDS_OR_DIGITS, LIMITS, ORDERS, calendar_part, value_of, values_of
 
 MISSING_LEVEL = "(missing)"
 OTHER_LEVEL = "(other)"
@@ -24,7 +24,7 @@ PARTS = ("days", "month", "weekday", "hour", "hours")  # the last of durations
 
 
 @dataclass(frozen=True)
-class Found:
+class CellCounts:
     """What was met while a column was read."""
 
     missing: int = 0  # cells that are empty
@@ -36,7 +36,7 @@ class Found:
     matched: int = 0  # cells that are what they should be
 
     @classmethod
-    def of(cls, column: Column, missing: np.ndarray, others: np.ndarray, name: str) -> Found:
+    def of(cls, column: RawColumn, missing: np.ndarray, others: np.ndarray, name: str) -> CellCounts:
         """Count cells that are missing, and those that are others: "strays" or "unseen"."""
         gaps, odd = int(np.count_nonzero(missing)), int(np.count_nonzero(others))
         met: dict[str, Any] = {"missing": gaps, name: odd, "matched": len(missing) - gaps - odd}
@@ -48,7 +48,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ColumnKind:
     """A column of one kind.
 
     ``fill`` of a kind that has it replaces what is missing; None refuses it. The types of fields are those
@@ -63,15 +63,15 @@ class Kind:
         """Names of the features."""
         return ()
 
-    def encode(self, column: Column) -> tuple[Matrix, Found]:
+    def encode(self, column: RawColumn) -> tuple[Matrix, CellCounts]:
         """Return features of a column, as an array of shape (rows, features), and what was met."""
         raise NotImplementedError
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """Say what the column was taken for."""
         return self.kind
 
-    def gap_words(self) -> list[str]:
+    def describe_missing(self) -> list[str]:
         """Say what becomes of missing cells."""
         return ["a level of their own"]
 
@@ -81,7 +81,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Measured(Kind):
+class MeasuredKind(ColumnKind):
     """What numbers and dates share: one value per row, a fill, and a flag feature for missing ones."""
 
     fill: float | None = None
@@ -92,7 +92,7 @@ class Measured(Kind):
         """Names of the features of a value."""
         return (self.name,)
 
-    def read(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
+    def read(self, column: RawColumn) -> tuple[np.ndarray, np.ndarray]:
         """Return the values, NaN where there is none, and where some other text is instead."""
         raise NotImplementedError
 
@@ -104,16 +104,16 @@ class Measured(Kind):
     def features(self) -> tuple[str, ...]:
         return (*self.parts_named, *([f"{self.name} is missing"] if self.flag else []))
 
-    def gap_words(self) -> list[str]:
+    def describe_missing(self) -> list[str]:
         by = "the median date" if isinstance(self, Date) else f"{self.fill:.6g}"
         return [f"filled by {by}", *(["and marked"] if self.flag else [])]
 
-    def values(self, column: Column) -> tuple[np.ndarray, Found]:
+    def values(self, column: RawColumn) -> tuple[np.ndarray, CellCounts]:
         """Return the values, NaN where there is none, and what was met."""
         values, strays = self.read(column)
-        return values, Found.of(column, np.isnan(values) & ~strays, strays, "strays")
+        return values, CellCounts.of(column, np.isnan(values) & ~strays, strays, "strays")
 
-    def encode(self, column: Column) -> tuple[Matrix, Found]:
+    def encode(self, column: RawColumn) -> tuple[Matrix, CellCounts]:
         values, found = self.values(column)
         missing = np.isnan(values)
         if self.fill is not None and found.missing + found.strays:
@@ -123,7 +123,7 @@ class Measured(Kind):
 
 
 @dataclass(frozen=True)
-class Number(Measured):
+class Number(MeasuredKind):
     """Numbers, perhaps with a decimal comma, thousands separators, and a sign or unit."""
 
     decimal: str = "."
@@ -136,11 +136,11 @@ class Number(Measured):
         if self.decimal not in (".", ","):
             raise ValueError("a decimal sign is . or ,")
 
-    def read(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
+    def read(self, column: RawColumn) -> tuple[np.ndarray, np.ndarray]:
         values, strays = column.numbers(self.decimal, self.unit)
         return (np.where(np.isin(values, self.gaps), np.nan, values) if self.gaps else values), strays
 
-    def words(self) -> str:
+    def describe(self) -> str:
         comma = "decimal comma" if self.decimal == "," and not self.whole else ""
         gaps = " and ".join(f"{gap:g}" for gap in self.gaps)
         means = f"{gaps} mean{'s' * (len(self.gaps) == 1)} missing" if gaps else ""
@@ -149,7 +149,7 @@ class Number(Measured):
 
 
 @dataclass(frozen=True)
-class Date(Measured):
+class Date(MeasuredKind):
     """Days and times, as a few numbers: days since the first one, the month, the weekday, the hour."""
 
     order: str = "ymd"
@@ -166,19 +166,19 @@ class Date(Measured):
         since = {"days": f"days since {np.datetime64(int(self.first), 'D')}"}
         return tuple(f"{self.name} ({since.get(part, part)})" for part in self.parts)
 
-    def read(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
+    def read(self, column: RawColumn) -> tuple[np.ndarray, np.ndarray]:
         return column.days(self.order)
 
     def parts_of(self, values: np.ndarray) -> np.ndarray:
         return np.column_stack([calendar_part(part, values, self.first) for part in self.parts])
 
-    def words(self) -> str:
+    def describe(self) -> str:
         orders = {"dmy": "date, day.month.year", "mdy": "date, month/day/year", "time": "time of day"}
         return orders.get(self.order, "duration" if self.order == "duration" else "date")
 
 
 @dataclass(frozen=True)
-class Category(Kind):
+class Category(ColumnKind):
     """Categories: one feature for each level that is shown."""
 
     levels: tuple[str, ...] = ()  # the known ones
@@ -191,8 +191,8 @@ class Category(Kind):
     def features(self) -> tuple[str, ...]:
         return tuple(f"{self.name}={level}" for level in self.shown)
 
-    def encode(self, column: Column) -> tuple[Matrix, Found]:
-        codes, labels = column.coded
+    def encode(self, column: RawColumn) -> tuple[Matrix, CellCounts]:
+        codes, labels = column.factorized
         place = {level: i for i, level in enumerate(self.shown)}
         known = self.levels_of(labels)
         where = [place.get(OTHER_LEVEL if level is None else level, -1) for level in known]
@@ -200,7 +200,7 @@ class Category(Kind):
         rows = np.flatnonzero(at >= 0)
         table = csr_array((np.ones(rows.size), (rows, at[rows])), shape=(len(codes), len(self.shown)))
         unseen = np.array([*(level is None for level in known), False])[codes]
-        return table, Found.of(column, codes < 0, unseen, "unseen")
+        return table, CellCounts.of(column, codes < 0, unseen, "unseen")
 
     def levels_of(self, labels: Sequence[str]) -> list[str | None]:
         """Return the level of each label, None if it is not known.
@@ -212,13 +212,13 @@ class Category(Kind):
         by_value: dict[Any, str] = {} if values is None else dict(zip(values, self.levels))
         return [label if label in known else by_value.get(value_of(label)) for label in labels]
 
-    def words(self) -> str:
+    def describe(self) -> str:
         rare = f", rare ones together as {OTHER_LEVEL}" if OTHER_LEVEL in self.shown else ""
         return f"category, {len(self.levels)} levels{rare}"
 
 
 @dataclass(frozen=True)
-class YesNo(Kind):
+class YesNo(ColumnKind):
     """Yes and no in any language, a category of two levels; one feature, that of yes."""
 
     yes: str = "yes"
@@ -230,32 +230,34 @@ class YesNo(Kind):
     def features(self) -> tuple[str, ...]:
         return (f"{self.name}={self.yes}", *([f"{self.name}={MISSING_LEVEL}"] if self.own_level else []))
 
-    def encode(self, column: Column) -> tuple[Matrix, Found]:
-        codes, labels = column.coded
-        truths = [TRUTH_OR_DIGIT.get(label.casefold()) for label in labels]
+    def encode(self, column: RawColumn) -> tuple[Matrix, CellCounts]:
+        codes, labels = column.factorized
+        truths = [BOOLEAN_WORDS_OR_DIGITS.get(label.casefold()) for label in labels]
         yes = np.array([*(truth is True for truth in truths), False])[codes]
         unseen = np.array([*(truth is None for truth in truths), False])[codes]
         table = np.column_stack([yes, codes < 0]) if self.own_level else yes[:, None]
-        return table.astype(float), Found.of(column, codes < 0, unseen, "unseen")
+        return table.astype(float), CellCounts.of(column, codes < 0, unseen, "unseen")
 
 
 @dataclass(frozen=True)
-class LeftOut(Kind):
+class DroppedColumn(ColumnKind):
     """A column that is not used, and why."""
 
     reason: str = "not wanted"
     kind: ClassVar[str] = "left out"
 
-    def words(self) -> str:
+    def describe(self) -> str:
         return f"left out: {self.reason}"
 
 
-KINDS: dict[str, type[Kind]] = {one.kind: one for one in (Number, Date, YesNo, Category, LeftOut)}
+COLUMN_KINDS: dict[str, type[ColumnKind]] = {
+    one.kind: one for one in (Number, Date, YesNo, Category, DroppedColumn)
+}
 
 
-def kind_from_dict(stored: dict[str, Any]) -> Kind:
+def kind_from_dict(stored: dict[str, Any]) -> ColumnKind:
     """Undo `to_dict`; KeyError, TypeError or ValueError if parts are missing or wrong."""
-    kind = KINDS[stored["kind"]]
+    kind = COLUMN_KINDS[stored["kind"]]
     if unknown := set(stored) - {"kind", *(field.name for field in fields(kind))}:
-        raise ValueError(f"a column of kind {kind.kind} has no {show(min(unknown))}")
+        raise ValueError(f"a column of kind {kind.kind} has no {quote(min(unknown))}")
     return msgspec.convert(stored, kind)

@@ -23,26 +23,34 @@ import pyarrow
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from .columns import MOST_TOTALS, Columns, ReadOptions, different, is_total, may_have_totals, trailing_totals
-from .errors import Refused, listing, refuse_all, show
-from .parsing import MISSING, ONLY
-from .text_files import MIXED, BlockStream, TextFile, examine
+from .columns import (
+    MAX_TOTALS,
+    RawTable,
+    ReadOptions,
+    is_total_row,
+    may_have_totals,
+    trailing_totals,
+    unique_names,
+)
+from .errors import TableProblem, quote, quote_list, raise_problems
+from .parsing import MISSING, UNAMBIGUOUS
+from .text_files import MIXED, BlockStream, TextFile, inspect_text
 
 SNIFFED = 2**18  # characters of whole lines that are looked at, or more where these are long
 SNIFFED_ROWS = 100  # rows among them that are looked at for the separator
-BLOCK = 2**22  # bytes that pyarrow reads at a time: a row must fit in, and of long ones several,
-MOST_BLOCK = 2**26  # up to so much
-END = "\x1eend\x1e"  # of the row after the last; \x1e separates records in formats that nobody uses
-END_NUMBER = "-9.876543210123e-299"  # the same where numbers are read
-LARGE = 2**23  # bytes from which columns that look like plain numbers are read as such at once
-COMMA = re.compile(f"^(?:{ONLY[',']})$", re.M)
+CSV_BLOCK_BYTES = 2**22  # bytes that pyarrow reads at a time: a row must fit in, and of long ones several,
+MAX_BLOCK_BYTES = 2**26  # up to so much
+SENTINEL = "\x1eend\x1e"  # of the row after the last; \x1e separates records in formats that nobody uses
+SENTINEL_NUMBER = "-9.876543210123e-299"  # the same where numbers are read
+PLAIN_NUMBER_BYTES = 2**23  # bytes from which columns that look like plain numbers are read as such at once
+COMMA = re.compile(f"^(?:{UNAMBIGUOUS[',']})$", re.M)
 PLAIN = re.compile(r"^[+-]?\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?$", re.M)  # a decimal point beyond doubt
 NUMBERS = re.compile(r"(?:(?:[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)?(?:\n|$))*")  # or nothing, one a line
 PREAMBLE = 10  # lines above the header, at most
 HEADED = 21  # lines, the header first, that tell whether it goes on in the next one
-MOST_BREAKS = 5  # rows with line breaks in cells that are told; of more somebody should know
-WIDE = 20  # characters of a bad line that are shown
-MOST_AFTER = MOST_TOTALS + 1  # rows at the end that are not data: totals, and the one that is put there
+MAX_BREAKS = 5  # rows with line breaks in cells that are told; of more somebody should know
+MAX_LINE_SHOWN = 20  # characters of a bad line that are shown
+MOST_AFTER = MAX_TOTALS + 1  # rows at the end that are not data: totals, and the one that is put there
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,7 @@ class Layout:
     @property
     def last(self) -> list[str]:
         """The row after the last."""
-        return [END_NUMBER if name in self.floats else END for name in self.names]
+        return [SENTINEL_NUMBER if name in self.floats else SENTINEL for name in self.names]
 
     @property
     def after(self) -> str:
@@ -68,30 +76,30 @@ class Layout:
         return "\n" + self.delimiter.join(self.last) + "\n"
 
 
-class _OtherText(Exception):
+class _NotNumeric(Exception):
     """A column that looked like plain numbers holds something else."""
 
 
-def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> Columns:
+def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> RawTable:
     """Read a CSV or TSV file; without a delimiter it is found out."""
     layout = find_layout(path, options, delimiter)
-    if path.stat().st_size >= LARGE:
+    if path.stat().st_size >= PLAIN_NUMBER_BYTES:
         layout = replace(layout, floats=_plain_numbers(layout))
     try:
         table = _parsed(layout, options, pyarrow.csv.read_csv)
-    except _OtherText:  # among the numbers: all columns as text, then
+    except _NotNumeric:  # among the numbers: all columns as text, then
         table = _parsed(replace(layout, floats=frozenset()), options, pyarrow.csv.read_csv)
     _check_breaks(layout, options, table.num_rows)
-    return Columns.of(path, *_rows(layout, options, table, ended=True))
+    return RawTable.of(path, *_rows(layout, options, table, ended=True))
 
 
-def stream_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> Iterator[Columns]:
+def stream_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> Iterator[RawTable]:
     """Read a CSV or TSV file in pieces that fit in memory."""
     layout = find_layout(path, options, delimiter, whole=False)
     batches = iter(_parsed(layout, options, pyarrow.csv.open_csv))
     some, waiting, rows = False, None, 0
     while True:
-        batch = _guarded(layout, partial(next, batches, None))
+        batch = _translate_errors(layout, partial(next, batches, None))
         piece = None if batch is None else pyarrow.Table.from_batches([batch])
         rows += 0 if batch is None else batch.num_rows
         if waiting is None or (piece is not None and piece.num_rows <= MOST_AFTER):
@@ -102,7 +110,7 @@ def stream_delimited(path: Path, options: ReadOptions, delimiter: str | None = N
         names, arrays = _rows(layout, options, waiting, ended=piece is None)
         if len(arrays[0]) or (piece is None and not some):
             some = True
-            yield Columns.of(path, names, arrays)
+            yield RawTable.of(path, names, arrays)
         if piece is None:
             return
         waiting = piece
@@ -121,24 +129,24 @@ def _check_breaks(layout: Layout, options: ReadOptions, rows: int) -> None:
             if reader.line_num > line + 1:
                 found.append(f"lines {line + 1} to {reader.line_num}")
             line = reader.line_num
-    if len(found) > MOST_BREAKS:
-        raise Refused("line breaks", count=len(found), first=", ".join(found[:3]))
+    if len(found) > MAX_BREAKS:
+        raise TableProblem("line breaks", count=len(found), first=", ".join(found[:3]))
     if found:
         words = "are one row, with line breaks in quotes: check that no quote is missing or stray"
-        options.told(f"{', '.join(found)} {words}")
+        options.notify(f"{', '.join(found)} {words}")
 
 
 def _rows(layout: Layout, options: ReadOptions, table: Any, ended: bool) -> tuple[list[str], list[Any]]:
     """Return the names and columns that are wanted, without blank rows and without what ends the table."""
     if ended:
-        if not table.num_rows or table.column(0)[-1].as_py() not in (END, float(END_NUMBER)):
-            raise Refused("open quote")
+        if not table.num_rows or table.column(0)[-1].as_py() not in (SENTINEL, float(SENTINEL_NUMBER)):
+            raise TableProblem("open quote")
         table = table.slice(0, table.num_rows - 1)
     if layout.file.blanks:
         table = _without(table, dict.fromkeys(table.column_names, ""))
     table = _without(table, {name: name for name in table.column_names})  # files that were put together
     if ended:
-        last = [list(row.values()) for row in table.slice(max(0, table.num_rows - MOST_TOTALS)).to_pylist()]
+        last = [list(row.values()) for row in table.slice(max(0, table.num_rows - MAX_TOTALS)).to_pylist()]
         table = table.slice(0, table.num_rows - trailing_totals(layout.rows, last, options))
     wanted = _wanted(layout, options)
     return wanted, table.select(wanted).columns
@@ -181,7 +189,7 @@ def find_layout(
     path: Path, options: ReadOptions, delimiter: str | None = None, whole: bool = True, spaced: bool = False
 ) -> Layout:
     """Find separator, header, columns and totals from the beginning and the end of a file."""
-    file = replace(examine(path, options, whole), spaced=spaced)
+    file = replace(inspect_text(path, options, whole), whitespace_separated=spaced)
     lines = _first_lines(file)
     said = re.match(r"sep=(.)\r?\n", lines[0]) if lines else None  # Excel's own way to say it
     begin = len(lines.pop(0)) if said else 0
@@ -192,17 +200,17 @@ def find_layout(
     if not spaced and not file.quotes and len(ways) > 1 and _are_spaced([row for row, _ in records]):
         return find_layout(path, options, "\t", whole, spaced=True)
     if not records:
-        raise Refused("empty file")
+        raise TableProblem("empty file")
     rows = tuple(record for record, _ in records)
     names, skipped = split_header(rows, options)
     if file.mixed and options.text_encoding is None:
         cells = dict(zip(names, _records([file.mixed], delimiter)[0][0]))
         name, cell = next(((n, c) for n, c in cells.items() if MIXED.search(c)), ("", file.mixed))
-        words = f"column {show(name)} holds {show(cell)}; save the file in one encoding"
-        options.told(f"some lines are UTF-8 and others Windows-1252, as which all are read: {words}")
+        words = f"column {quote(name)} holds {quote(cell)}; save the file in one encoding"
+        options.notify(f"some lines are UTF-8 and others Windows-1252, as which all are read: {words}")
     above = "".join(lines[: records[skipped - 1][1]]) if skipped else ""
     start = begin + len(above.encode())
-    return Layout(file, delimiter, tuple(different(names)), rows[skipped:], start, skipped)
+    return Layout(file, delimiter, tuple(unique_names(names)), rows[skipped:], start, skipped)
 
 
 def _first_lines(file: TextFile) -> list[str]:
@@ -224,15 +232,15 @@ def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[
     header, above = _find_header(rows)
     for top in (above - 1, above):
         if top >= 0 and (both := _two_lines(rows[top : top + HEADED])):
-            options.told(f"the header has two lines, read as {listing(both, 4)}")
+            options.notify(f"the header has two lines, read as {quote_list(both, 4)}")
             return both, top + 2
     if _is_data(header):
-        raise Refused("no header", width=len(header))
+        raise TableProblem("no header", width=len(header))
     if above:
         title = " ".join(filter(None, rows[0]))
-        options.told(f"what stands above the header is left out: {show(title)}")
+        options.notify(f"what stands above the header is left out: {quote(title)}")
     if _are_units(rows[above + 1 : above + HEADED]):
-        options.told(f"the line below the header is left out: {show(' '.join(rows[above + 1]))}")
+        options.notify(f"the line below the header is left out: {quote(' '.join(rows[above + 1]))}")
         return header, above + 2
     return header, above + 1
 
@@ -332,18 +340,18 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
 
     def bad_row(row: Any) -> str:
         if row.text.strip("\r\n") in totals:
-            options.told(f"a total or note with another number of fields is left out: {show(row.text)}")
+            options.notify(f"a total or note with another number of fields is left out: {quote(row.text)}")
             return "skip"
         if options.skip_bad_rows and not told:
             told.append(row)
-            options.told(f"rows with another number of fields are left out, such as {show(row.text)}")
+            options.notify(f"rows with another number of fields are left out, such as {quote(row.text)}")
         return "skip" if options.skip_bad_rows else "error"
 
     needed = {layout.names[0], *_wanted(layout, options)}  # the first tells a total
     longest = 4 * layout.file.longest  # bytes of UTF-8
-    block = max(BLOCK, min(MOST_BLOCK, 16 * longest), longest)
+    block = max(CSV_BLOCK_BYTES, min(MAX_BLOCK_BYTES, 16 * longest), longest)
     types = {name: pyarrow.float64() if name in layout.floats else pyarrow.string() for name in layout.names}
-    return _guarded(
+    return _translate_errors(
         layout,
         lambda: reader(
             BufferedReader(BlockStream(whole), 2**20),
@@ -372,9 +380,9 @@ def _short_totals(layout: Layout, options: ReadOptions) -> set[str]:
     if not may_have_totals(layout.rows, options):
         return set()
     every = layout.file.tail.replace("\r", "").split("\n")
-    lines = [line for line in every if line.strip(f'"{layout.delimiter} ')][-MOST_TOTALS:]
+    lines = [line for line in every if line.strip(f'"{layout.delimiter} ')][-MAX_TOTALS:]
     found = {line: record for line in lines for record, _ in _records([line], layout.delimiter)}
-    totals = {line for line, record in found.items() if is_total(record)}
+    totals = {line for line, record in found.items() if is_total_row(record)}
     notes = {line for line, record in found.items() if len(record) == 1 and _is_note(record[0])}
     # A row that was cut off has no line break behind it.
     return totals | (notes if len(layout.names) > 2 and not every[-1] else set())
@@ -385,17 +393,17 @@ def _is_note(text: str) -> bool:
     return text.startswith(("*", "#", "(")) or len(re.findall(r"[^\W\d_]{2,}", text)) > 1
 
 
-def _guarded(layout: Layout, read: Callable[[], Any]) -> Any:
+def _translate_errors(layout: Layout, read: Callable[[], Any]) -> Any:
     try:
         return read()
     except pyarrow.ArrowException as error:
         if "conversion error to double" in str(error):
-            raise _OtherText from None
-        refuse_all(_bad_rows(layout))
-        raise Refused("no table", words=" ".join(str(error).split())[:120]) from None
+            raise _NotNumeric from None
+        raise_problems(_bad_rows(layout))
+        raise TableProblem("no table", words=" ".join(str(error).split())[:120]) from None
 
 
-def _bad_rows(layout: Layout) -> Iterator[Refused]:
+def _bad_rows(layout: Layout) -> Iterator[TableProblem]:
     """Find the lines that do not have as many fields as there are columns."""
     width = len(layout.names)
     reader = csv.reader(
@@ -407,15 +415,15 @@ def _bad_rows(layout: Layout) -> Iterator[Refused]:
         for record in itertools.islice(filter(None, reader), layout.skipped, None):
             if line and len(last) != width:
                 cut = record == layout.last and len(last) < width
-                text = show(layout.delimiter.join(last), WIDE)
-                yield Refused(
+                text = quote(layout.delimiter.join(last), MAX_LINE_SHOWN)
+                yield TableProblem(
                     "cut off" if cut else "bad row", line=line, fields=len(last), width=width, text=text
                 )
             last, line = record, reader.line_num
-            if any(END in cell or END_NUMBER in cell for cell in record) and record != layout.last:
+            if any(SENTINEL in cell or SENTINEL_NUMBER in cell for cell in record) and record != layout.last:
                 break
     except csv.Error:
-        yield Refused("bad quotes", line=reader.line_num)
+        yield TableProblem("bad quotes", line=reader.line_num)
         return
     if last != layout.last:
-        yield Refused("open quote")
+        yield TableProblem("open quote")

@@ -18,14 +18,14 @@ from typing import Any
 
 from ..._files import FileError
 
-MOST_TOLD = 10  # problems; a wholly wrong file has one per cell
+MAX_PROBLEMS_SHOWN = 10  # problems; a wholly wrong file has one per cell
 PROBLEMS: dict[str, dict[str, Any]] = tomllib.loads(
     files(__package__).joinpath("problems.toml").read_text(encoding="utf-8")
 )
 
 
 @dataclass(frozen=True)
-class Advice:
+class CommandFix:
     """Command line options that lead past a problem."""
 
     kind: str  # the problem
@@ -34,25 +34,25 @@ class Advice:
     instead_of: str = ""  # the option, or the value of one that names columns, that is taken out of it
 
 
-class _Words(string.Formatter):
+class _MessageFormatter(string.Formatter):
     """Fills in messages: {name!q} is quoted, {names!l} a list of quoted names."""
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
-        own = {"q": show, "l": listing}
+        own = {"q": quote, "l": quote_list}
         return own[conversion](value) if conversion in own else super().convert_field(value, conversion)
 
 
-class Refused(Exception):
+class TableProblem(Exception):
     """A problem of a file that is not named yet: its name in problems.toml, and what is filled in there."""
 
     def __init__(self, problem: str, /, *more: str, **values: Any):
         told = {"add": [], "leave_out": "", **PROBLEMS[problem]}
         words, remedy, instead_of, *options = (
-            _Words().vformat(text, (), values)
+            _MessageFormatter().vformat(text, (), values)
             for text in (told["problem"], told["remedy"], told["leave_out"], *told["add"])
         )
         options += more  # which cannot be known beforehand
-        advice = Advice(problem, tuple(options), instead_of) if options or instead_of else None
+        advice = CommandFix(problem, tuple(options), instead_of) if options or instead_of else None
         super().__init__(words, remedy, advice)
 
 
@@ -64,7 +64,7 @@ class TableError(FileError):
         path: str | os.PathLike[str],
         problem: str,
         remedy: str,
-        advice: Advice | None = None,
+        advice: CommandFix | None = None,
         more: Sequence[TableError] = (),
     ):
         super().__init__(path, problem, remedy)
@@ -77,31 +77,31 @@ class TableError(FileError):
         return type(self), (self.path, self.problem, self.remedy, self.advice, self.problems[1:])
 
 
-def refuse_all(problems: Iterable[Refused]) -> None:
+def raise_problems(problems: Iterable[TableProblem]) -> None:
     """Raise the problems that were found, if there are any."""
     if found := list(problems):
-        raise ExceptionGroup("problems of a table", found[:MOST_TOLD])
+        raise ExceptionGroup("problems of a table", found[:MAX_PROBLEMS_SHOWN])
 
 
 @contextlib.contextmanager
-def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+def attach_path(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn what is refused inside into one error that names the file and tells every problem."""
     try:
         yield
-    except (Refused, ExceptionGroup) as refused:
+    except (TableProblem, ExceptionGroup) as refused:
         named = [TableError(path, *one.args) for one in getattr(refused, "exceptions", [refused])]
         first = named[0]
         raise TableError(path, first.problem, first.remedy, first.advice, named[1:]) from None
 
 
-def show(value: object, limit: int = 40) -> str:
+def quote(value: object, limit: int = 40) -> str:
     """Return a value quoted for a message, cut if it is long, control characters escaped."""
     text = repr(str(value))
     return text if len(text) <= limit else text[: limit - 4] + "...'"
 
 
-def listing(names: Sequence[str], limit: int = 8) -> str:
+def quote_list(names: Sequence[str], limit: int = 8) -> str:
     """Return the first few names for a message, and how many more there are."""
-    shown = ", ".join(show(name) for name in names[:limit])
+    shown = ", ".join(quote(name) for name in names[:limit])
     more = len(names) - limit
     return f"{shown} and {more} more" if more > 0 else shown

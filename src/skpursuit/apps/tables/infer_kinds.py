@@ -18,43 +18,43 @@ from .column_kinds import (
     OTHER_LEVEL,
     PARTS,
     Category,
+    ColumnKind,
     Date,
-    Kind,
-    LeftOut,
-    Measured,
+    DroppedColumn,
+    MeasuredKind,
     Number,
     YesNo,
 )
-from .columns import Column
-from .errors import show
+from .columns import RawColumn
+from .errors import quote
 from .parsing import (
+    BOOLEAN_WORDS,
+    BOOLEAN_WORDS_OR_DIGITS,
     GAPS_ABOVE,
     GAPS_BELOW,
     ORDERS,
-    TRUTH,
-    TRUTH_OR_DIGIT,
     TWO_SPANS,
     calendar_part,
     date_shares,
-    votes,
+    decimal_signs,
 )
 
-MOSTLY = 0.95  # share of cells that must be of a kind; the others count as missing
+MIN_PARSED_SHARE = 0.95  # share of cells that must be of a kind; the others count as missing
 FEW_STRAYS = 3  # different texts in a column of numbers that are taken for marks of missing values
 MANY_MISSING = 0.05  # share of rows from which that a value is missing may tell something
 SMALL_CATEGORY = 20  # levels that are all kept
-MOST_LEVELS = 50
-RARE = 0.005  # share of rows that a level of a larger category must have, and at least
-FEWEST = 4  # rows
-FEWEST_GAPS = 3  # rows with a number that stands for a missing value, which is this many times
-FAR = 5  # as large as any other number
-UNIQUE = 0.8  # share of different texts from which a column names its rows
+MAX_LEVELS = 50
+MIN_LEVEL_SHARE = 0.005  # share of rows that a level of a larger category must have, and at least
+MIN_LEVEL_ROWS = 4  # rows
+MIN_MISSING_CODES = 3  # rows with a number that stands for a missing value, which is this many times
+MISSING_CODE_RATIO = 5  # as large as any other number
+MIN_UNIQUE_SHARE = 0.8  # share of different texts from which a column names its rows
 MEDIAN_ROWS = 20_000  # of a column without missing values that give the median for later files
-WORDS = 40  # characters on average, from which texts are prose
-SAMPLE = 500  # different texts that are tried as dates, if one has fewer than
-LONGEST = 50  # characters
-VOTERS = 200  # columns that decide about the decimal sign, by
-VOTER_ROWS = 20_000
+MIN_PROSE_LENGTH = 40  # characters on average, from which texts are prose
+MAX_DATE_TEXTS = 500  # different texts that are tried as dates, if one has fewer than
+MAX_DATE_LENGTH = 50  # characters
+MAX_DECIMAL_COLUMNS = 200  # columns that decide about the decimal sign, by
+MAX_DECIMAL_ROWS = 20_000
 
 _IDENTIFIER = re.compile(
     r"(?:^|[\W_])(?:id|nr|no|n°|number|nummer|num[ée]ro|número|key|uuid|guid|index|idx|row|zeile|ref|serial|phone|tel|telefon|fax|iban"
@@ -78,87 +78,90 @@ class EncodingOptions:
     decimal: str | None = None  # the decimal sign of the file; None finds it out
 
 
-def guess_kinds(raw: Mapping[str, Column], wishes: EncodingOptions) -> dict[str, Kind]:
+def infer_kinds(raw: Mapping[str, RawColumn], options: EncodingOptions) -> dict[str, ColumnKind]:
     """Return the kind of every column."""
     shares = {name: _shares(name, column) for name, column in raw.items()}
-    decimal, day_first = _style(raw, shares, wishes)
+    decimal, day_first = _infer_locale(raw, shares, options)
     guesses = {
-        name: _Guess(name, column, shares[name], decimal, day_first, wishes) for name, column in raw.items()
+        name: ColumnInference(name, column, shares[name], decimal, day_first, options)
+        for name, column in raw.items()
     }
     return {
-        name: guess.target() if name == wishes.target else guess.kind() for name, guess in guesses.items()
+        name: guess.target() if name == options.target else guess.kind() for name, guess in guesses.items()
     }
 
 
-def _shares(name: str, column: Column) -> dict[str, float]:
+def _shares(name: str, column: RawColumn) -> dict[str, float]:
     """Return the share of a column that each order of day, month and year can read."""
     none = dict.fromkeys(ORDERS, 0.0)
-    if not column.is_text or (column.plain is not None and not _DATE_NAME.search(name)):
+    if not column.is_text or (column.plain_numbers is not None and not _DATE_NAME.search(name)):
         return none
-    if not any(re.search(r"\d", text) and len(text) < LONGEST for text in column.head(50) or "0"):
+    if not any(re.search(r"\d", text) and len(text) < MAX_DATE_LENGTH for text in column.head(50) or "0"):
         return none
-    labels = column.coded[1]
-    return date_shares(labels[:: max(1, len(labels) // SAMPLE)]) if labels else none
+    labels = column.factorized[1]
+    return date_shares(labels[:: max(1, len(labels) // MAX_DATE_TEXTS)]) if labels else none
 
 
-def _style(
-    raw: Mapping[str, Column], shares: Mapping[str, dict[str, float]], wishes: EncodingOptions
+def _infer_locale(
+    raw: Mapping[str, RawColumn], shares: Mapping[str, dict[str, float]], options: EncodingOptions
 ) -> tuple[str, bool]:
     """Return the decimal sign of a file, and whether its dates begin with the day.
 
     Columns that can be read with one sign only vote. Where they do not tell, dates that begin with the day
     are taken for a sign of the decimal comma, and the other way round.
     """
-    guessed = {name: share for name, share in shares.items() if name not in wishes.kinds}
-    european = any(share["dmy"] >= MOSTLY > max(share["mdy"], share["ymd"]) for share in guessed.values())
+    guessed = {name: share for name, share in shares.items() if name not in options.kinds}
+    european = any(
+        share["dmy"] >= MIN_PARSED_SHARE > max(share["mdy"], share["ymd"]) for share in guessed.values()
+    )
     voters = [
         column
         for name, column in raw.items()
-        if column.is_text and (name in wishes.kinds or max(shares[name].values()) < 0.5)
+        if column.is_text and (name in options.kinds or max(shares[name].values()) < 0.5)
     ]
     count = {".": 0, ",": 0}
-    for column in voters[:: 1 + len(voters) // VOTERS]:
-        if column.plain is None or (column.plain % 1).any():
-            for sign in votes(Column(column.values.slice(0, VOTER_ROWS)).texts):
+    for column in voters[:: 1 + len(voters) // MAX_DECIMAL_COLUMNS]:
+        if column.plain_numbers is None or (column.plain_numbers % 1).any():
+            for sign in decimal_signs(RawColumn(column.values.slice(0, MAX_DECIMAL_ROWS)).texts):
                 count[sign] += 1
     comma = count[","] > count["."] or (count[","] == count["."] and european)
-    decimal = wishes.decimal or ("," if comma else ".")
+    decimal = options.decimal or ("," if comma else ".")
     return decimal, european or decimal == ","
 
 
 @dataclass
-class _Guess:
+class ColumnInference:
     """One column and all that helps to say what it is."""
 
     name: str
-    column: Column
+    column: RawColumn
     shares: dict[str, float]
     decimal: str
     day_first: bool
-    wishes: EncodingOptions
+    options: EncodingOptions
 
-    def kind(self) -> Kind:
-        said = self.wishes.kinds.get(self.name)
+    def kind(self) -> ColumnKind:
+        said = self.options.kinds.get(self.name)
         if said == "drop":
-            return LeftOut(self.name, "as asked")
+            return DroppedColumn(self.name, "as asked")
         if said is not None:
             return self._said(said)
-        if not (self.column.is_text and self.column.plain is not None) and self.column.n_known == 0:
-            return LeftOut(self.name, "empty")
+        if not (self.column.is_text and self.column.plain_numbers is not None) and self.column.n_known == 0:
+            return DroppedColumn(self.name, "empty")
         if not self.column.is_text:
             return self._typed()
         return self._date() or self._yes_no() or self._number() or self._category()
 
-    def target(self) -> Kind:
+    def target(self) -> ColumnKind:
         """What a target is: a number, yes or no, or classes; never left out."""
         found = self.kind()
-        if isinstance(found, LeftOut | Date):
+        if isinstance(found, DroppedColumn | Date):
             number = (self._number() if self.column.is_text else None) or Number(self.name)
             readable = isinstance(number, Number) and number.values(self.column)[1].matched
             found = number if readable else found
         return replace(found, fill=None, flag=False) if isinstance(found, Number) else found
 
-    def _said(self, said: str) -> Kind:
+    def _said(self, said: str) -> ColumnKind:
         if said == "number":
             unit = next((unit for unit in self.column.units(self.decimal) if unit), "")
             return self._measured(Number(self.name, decimal=self.decimal, unit=unit), forced=True)
@@ -169,7 +172,7 @@ class _Guess:
         order = self._order(_shares(f"{self.name} date", self.column)) if said == "date" else said
         return self._measured(Date(self.name, order=order), forced=True)
 
-    def _typed(self) -> Kind:
+    def _typed(self) -> ColumnKind:
         if pyarrow.types.is_timestamp(self.column.type):
             return self._measured(Date(self.name), forced=True)
         if pyarrow.types.is_boolean(self.column.type):
@@ -178,11 +181,11 @@ class _Guess:
 
     # -- numbers
 
-    def _number(self) -> Kind | None:
+    def _number(self) -> ColumnKind | None:
         column = self.column
         if self._is_code():
             return None
-        if column.plain is not None and (self.decimal == "." or not (column.plain % 1).any()):
+        if column.plain_numbers is not None and (self.decimal == "." or not (column.plain_numbers % 1).any()):
             return self._measured(Number(self.name, decimal=self.decimal))
         other = "." if self.decimal == "," else ","  # only if nothing else can be read
         for decimal in (self.decimal, other):
@@ -196,9 +199,9 @@ class _Guess:
         """Whether a column is numbers but for slips of the pen, or for a few marks that mean missing."""
         known = self.column.n_known
         good = known - int(strays.sum())
-        if good >= MOSTLY * known:
+        if good >= MIN_PARSED_SHARE * known:
             return good > 0
-        codes, labels = self.column.coded
+        codes, labels = self.column.factorized
         odd = len(np.unique(codes[strays]))
         return odd <= FEW_STRAYS and good >= 0.5 * known and len(labels) - odd > SMALL_CATEGORY
 
@@ -213,7 +216,7 @@ class _Guess:
         same = len({len(text) for text in first}) == 1 and all(text.isalnum() for text in first)
         return same and len(first[0]) > 1 and any(text[0] == "0" for text in first)
 
-    def _measured(self, kind: Measured, forced: bool = False) -> Kind:
+    def _measured(self, kind: MeasuredKind, forced: bool = False) -> ColumnKind:
         """Return a column of numbers or dates with what fills its gaps; left out if it tells nothing."""
         values, found = kind.values(self.column)
         known = values[~np.isnan(values)]
@@ -227,17 +230,17 @@ class _Guess:
         missing = found.missing + found.strays
         if not known.size:
             what = "date" if isinstance(kind, Date) else "number"
-            return LeftOut(self.name, f"no cell is a {what}" if forced else "empty")
+            return DroppedColumn(self.name, f"no cell is a {what}" if forced else "empty")
         if isinstance(kind, Date):
             kind = self._with_parts(kind, known)
             if not kind.parts:
-                return LeftOut(self.name, "the same date in every row")
-        elif not forced and self.name != self.wishes.target and (reason := self._useless(known, missing)):
-            return LeftOut(self.name, reason)
-        if not self.wishes.impute:
+                return DroppedColumn(self.name, "the same date in every row")
+        elif not forced and self.name != self.options.target and (reason := self._useless(known, missing)):
+            return DroppedColumn(self.name, reason)
+        if not self.options.impute:
             return kind
         sample = known if missing else known[:MEDIAN_ROWS]
-        many = missing >= max(MANY_MISSING * len(self.column), FEWEST + 1)
+        many = missing >= max(MANY_MISSING * len(self.column), MIN_LEVEL_ROWS + 1)
         low, high = (sample.size - 1) // 2, sample.size // 2
         median = np.partition(sample, (low, high))[[low, high]].sum() / 2  # np.median is slow for few rows
         return replace(kind, fill=float(median), flag=many)
@@ -246,7 +249,7 @@ class _Guess:
         if np.all(known == known[0]):
             few = missing < MANY_MISSING * len(self.column)
             return f"the same value in every row, {known[0]:g}" if few else ""
-        if missing or len(known) <= 2 * FEWEST or not np.all(known[:100] % 1 == 0):
+        if missing or len(known) <= 2 * MIN_LEVEL_ROWS or not np.all(known[:100] % 1 == 0):
             return ""
         named = self.name != "column 1" and _IDENTIFIER.search(self.name) and np.all(known % 1 == 0)
         counts_rows = self.name == "column 1" and np.all(np.diff(known) == 1)
@@ -261,11 +264,11 @@ class _Guess:
         preferred = ("ymd", "dmy", "mdy") if self.day_first else ("ymd", "mdy", "dmy")
         return max((*preferred, *ORDERS), key=lambda order: shares[order])
 
-    def _date(self) -> Kind | None:
+    def _date(self) -> ColumnKind | None:
         order = self._order(self.shares)
-        if self.shares[order] < MOSTLY or (order == "compact" and not _DATE_NAME.search(self.name)):
+        if self.shares[order] < MIN_PARSED_SHARE or (order == "compact" and not _DATE_NAME.search(self.name)):
             return None
-        if order == "duration" and not any(map(TWO_SPANS.search, self.column.coded[1])):
+        if order == "duration" and not any(map(TWO_SPANS.search, self.column.factorized[1])):
             return None
         return self._measured(Date(self.name, order=order), forced=True)
 
@@ -280,49 +283,53 @@ class _Guess:
 
     # -- categories
 
-    def _yes_no(self, forced: bool = False) -> Kind | None:
-        if not forced and self.column.plain is not None:
+    def _yes_no(self, forced: bool = False) -> ColumnKind | None:
+        if not forced and self.column.plain_numbers is not None:
             return None
-        codes, labels = self.column.coded
-        words = TRUTH_OR_DIGIT if forced else TRUTH
+        codes, labels = self.column.factorized
+        words = BOOLEAN_WORDS_OR_DIGITS if forced else BOOLEAN_WORDS
         truths = [words.get(label.casefold()) for label in labels]
         yes, no = [label for label, truth in zip(labels, truths) if truth], False in truths
         gaps = int((codes < 0).sum())
         if not yes or (None in truths and not forced):
             return None
         if not no and gaps < MANY_MISSING * len(codes):
-            return LeftOut(self.name, f"the same value in every row, {show(yes[0])}")
+            return DroppedColumn(self.name, f"the same value in every row, {quote(yes[0])}")
         spelled = max(yes, key=lambda label: self.column.counts[labels.index(label)])
-        own = bool(gaps and no and self.wishes.impute)
-        return YesNo(self.name, spelled, own, "" if self.wishes.impute else None)
+        own = bool(gaps and no and self.options.impute)
+        return YesNo(self.name, spelled, own, "" if self.options.impute else None)
 
-    def _category(self, forced: bool = False) -> Kind:
-        codes, labels = self.column.coded
+    def _category(self, forced: bool = False) -> ColumnKind:
+        codes, labels = self.column.factorized
         counts = self.column.counts
         gaps = len(codes) - int(counts.sum())
         if len(labels) == 1 and gaps < MANY_MISSING * len(codes):
-            return LeftOut(self.name, f"the same value in every row, {show(labels[0])}")
+            return DroppedColumn(self.name, f"the same value in every row, {quote(labels[0])}")
         if not forced and (reason := self._names_rows(labels, int(counts.sum()))):
-            return LeftOut(self.name, reason)
+            return DroppedColumn(self.name, reason)
         levels = shown = sorted(labels)
         if len(labels) > SMALL_CATEGORY:
-            least = max(FEWEST, RARE * len(codes))
-            by_count = sorted(range(len(labels)), key=lambda i: (-counts[i], labels[i]))[:MOST_LEVELS]
+            least = max(MIN_LEVEL_ROWS, MIN_LEVEL_SHARE * len(codes))
+            by_count = sorted(range(len(labels)), key=lambda i: (-counts[i], labels[i]))[:MAX_LEVELS]
             levels = sorted(labels[i] for i in by_count if counts[i] >= least)
             if not levels:
-                return LeftOut(self.name, f"{len(labels)} different texts, none of them in {least:.0f} rows")
+                return DroppedColumn(
+                    self.name, f"{len(labels)} different texts, none of them in {least:.0f} rows"
+                )
             shown = [*levels, OTHER_LEVEL] if len(levels) < len(labels) else levels
         elif len(labels) == 2 and not gaps:
             shown = levels[1:]
-        own = [MISSING_LEVEL] if gaps and self.wishes.impute and len(labels) > 1 else []
-        fill = None if not self.wishes.impute else MISSING_LEVEL if own else ""
+        own = [MISSING_LEVEL] if gaps and self.options.impute and len(labels) > 1 else []
+        fill = None if not self.options.impute else MISSING_LEVEL if own else ""
         return Category(self.name, tuple(levels), (*shown, *own), fill)
 
     def _names_rows(self, labels: list[str], known: int) -> str:
         """Why a column of texts says nothing about other rows; empty if it may."""
         length = float(np.mean([len(label) for label in labels[:1000]]))
-        if len(labels) > max(UNIQUE * known, 2 * FEWEST) or (length > WORDS and len(labels) > 0.5 * known):
-            prose = length > WORDS or np.mean([label.count(" ") for label in labels[:1000]]) > 3
+        if len(labels) > max(MIN_UNIQUE_SHARE * known, 2 * MIN_LEVEL_ROWS) or (
+            length > MIN_PROSE_LENGTH and len(labels) > 0.5 * known
+        ):
+            prose = length > MIN_PROSE_LENGTH or np.mean([label.count(" ") for label in labels[:1000]]) > 3
             what = "free text" if prose else "an identifier"
             return f"{what}: {len(labels)} different texts in {known} rows"
         return ""
@@ -333,10 +340,13 @@ def _gaps(known: np.ndarray) -> tuple[float, ...]:
     gaps: tuple[float, ...] = ()
     if known.min() in GAPS_BELOW:
         below = known[known < 0]
-        if FEWEST_GAPS <= below.size < 0.5 * known.size and np.isin(below, GAPS_BELOW).all():
+        if MIN_MISSING_CODES <= below.size < 0.5 * known.size and np.isin(below, GAPS_BELOW).all():
             gaps = tuple(np.unique(below).tolist())
     if (top := known.max()) in GAPS_ABOVE:
         rest = known[known < top]
-        if FEWEST_GAPS <= known.size - rest.size < 0.5 * known.size and FAR * rest.max() < top:
+        if (
+            MIN_MISSING_CODES <= known.size - rest.size < 0.5 * known.size
+            and MISSING_CODE_RATIO * rest.max() < top
+        ):
             gaps += (float(top),)
     return gaps

@@ -25,8 +25,8 @@ MISSING = tuple(_WORDS["missing"])
 GAPS_BELOW, GAPS_ABOVE = _WORDS["gaps_below"], _WORDS["gaps_above"]
 TOTALS = frozenset(_WORDS["totals"])
 #: Words for yes and no, in lower case; where a column is known to hold them, digits may say it too.
-TRUTH = {**dict.fromkeys(_WORDS["yes"], True), **dict.fromkeys(_WORDS["no"], False)}
-TRUTH_OR_DIGIT = {**TRUTH, "1": True, "0": False}
+BOOLEAN_WORDS = {**dict.fromkeys(_WORDS["yes"], True), **dict.fromkeys(_WORDS["no"], False)}
+BOOLEAN_WORDS_OR_DIGITS = {**BOOLEAN_WORDS, "1": True, "0": False}
 _MONTHS = {name: month for month, names in enumerate(_WORDS["months"], start=1) for name in names}
 LIMITS = tuple(_WORDS["limits"])
 _CURRENCY, _LIMIT, _SCALE = (
@@ -52,7 +52,10 @@ _ONLY = (
     r"(?:\d+P(?:\d{1,2}|\d{4,})|\d{4,}P\d+|0P\d+|P\d+|\d{1,3}(?:G\d{3}){2,}"
     r"|\d{1,3}(?:G\d{3})+P\d*)$"
 )
-ONLY = {".": _ONLY.replace("P", r"\.").replace("G", ","), ",": _ONLY.replace("P", ",").replace("G", r"\.")}
+UNAMBIGUOUS = {
+    ".": _ONLY.replace("P", r"\.").replace("G", ","),
+    ",": _ONLY.replace("P", ",").replace("G", r"\."),
+}
 _UNIT = r"(?P<after>[^\d\s.,;:/\\()+-](?:[^\d\s;:()]|(?<=[\w/])\d){0,9}?)?"  # kg, m2, l/100km
 _WITH_UNIT = {
     decimal: re.compile(
@@ -69,7 +72,7 @@ _MARKS = {"^'": "", _BRACKETS: r"-\1\2", _NOTHING: r"\1 0"}
 _ENDS = {r"[.,](?:--?|[–—])$": "", r"^([^+-].*)-$": r"-\1"}
 
 
-def is_total(text: str) -> bool:
+def is_total_label(text: str) -> bool:
     """Whether a text is the beginning of a row of totals."""
     return text.strip(" *():\u00a0").casefold() in TOTALS
 
@@ -86,7 +89,7 @@ def parse_number(text: str) -> float:
     return float(text)
 
 
-def numbers(texts: Any, decimal: str, unit: str) -> tuple[np.ndarray, np.ndarray]:
+def parse_numbers(texts: Any, decimal: str, unit: str) -> tuple[np.ndarray, np.ndarray]:
     """Return texts as numbers, NaN where there is none, and where some other text is instead."""
     mark = re.escape(unit).replace("/", r"\/")
     beside = {rf"^{_LIMIT}\s*": "", rf"^({_SIGN})\s*{mark}\s*|\s*{mark}\s*([)]?-?)$": r"\1\2"}
@@ -113,14 +116,16 @@ def unit_of(text: str, decimal: str) -> str | None:
     return None if match is None else match["before"] or match["after"] or match["limit"] or ""
 
 
-def votes(texts: Any) -> list[str]:
+def decimal_signs(texts: Any) -> list[str]:
     """Return the decimal signs, of point and comma, without which some of the texts could not be read.
 
     Few prices have three decimals, and those are of litres: where all have three digits behind a sign, and
     some have several before it, it is not the decimal one.
     """
     bare = pc.replace_substring_regex(texts, rf"{_GAP}|%|{_CURRENCY}", "")
-    found = [sign for sign, only in ONLY.items() if pc.any(pc.match_substring_regex(bare, only)).as_py()]
+    found = [
+        sign for sign, only in UNAMBIGUOUS.items() if pc.any(pc.match_substring_regex(bare, only)).as_py()
+    ]
     if not found and pc.any(pc.match_substring_regex(texts, rf"^{_SIGN}\s?{_CURRENCY}|{_CURRENCY}$")).as_py():
         for sign, other in (".,", ",."):
             signed = bare.filter(pc.fill_null(pc.match_substring(bare, sign), False))
@@ -180,10 +185,13 @@ _PATTERNS = {order: re.compile(pattern) for order, pattern in _DATES.items()}
 
 def date_shares(labels: Sequence[str]) -> dict[str, float]:
     """Return the share of texts that a column of each order of day, month and year can read."""
-    return {order: float(np.mean([not np.isnan(days(label, order)) for label in labels])) for order in ORDERS}
+    return {
+        order: float(np.mean([not np.isnan(parse_days(label, order)) for label in labels]))
+        for order in ORDERS
+    }
 
 
-def days(label: str, order: str) -> float:
+def parse_days(label: str, order: str) -> float:
     """Return what a text spells in a column of an order, in days since 1970; NaN if it is no moment."""
     for pattern in (order, *(_BEYOND_DOUBT if order not in _ALONE else ())):
         if match := _PATTERNS[pattern].fullmatch(label):

@@ -25,14 +25,14 @@ from sklearn.datasets import load_svmlight_file
 
 from ...data.file_source import pieces
 from ...data.parquet_source import ENDINGS, row_indexes
-from .columns import Column, Columns, ReadOptions, different, trailing_totals
+from .columns import RawColumn, RawTable, ReadOptions, trailing_totals, unique_names
 from .delimited import split_header
-from .errors import Refused, listing, show
+from .errors import TableProblem, quote, quote_list
 from .parsing import parse_number
-from .text_files import TextFile, examine, open_bytes
+from .text_files import TextFile, inspect_text, open_bytes
 
 MIDNIGHT = datetime.time()
-PIECE = 2**16  # rows of a Parquet file that are read at a time
+PARQUET_BATCH_ROWS = 2**16  # rows of a Parquet file that are read at a time
 CELL = 40  # bytes of a cell of a sheet, at least
 HEAD = 50  # rows of a sheet that are looked at for the header
 _CSR = ("data", "indices", "indptr", "shape")
@@ -47,7 +47,7 @@ _NUMBERS = ("numeric", "real", "integer")
 # -- Parquet and Excel
 
 
-def read_parquet(path: Path, options: ReadOptions) -> Columns:
+def read_parquet(path: Path, options: ReadOptions) -> RawTable:
     """Read a Parquet file, or a folder of them: numbers, truth values, times and texts."""
     with _refusing_parquet():
         footers = list(map(pyarrow.parquet.read_metadata, parquet_files(path)))
@@ -57,7 +57,7 @@ def read_parquet(path: Path, options: ReadOptions) -> Columns:
     try:  # columns are joined by name, and a file that lacks one has nothing there
         table = pyarrow.concat_tables(tables, promote_options="none" if alike else "permissive")
     except pyarrow.ArrowException as error:
-        raise Refused("parquet pieces", words=str(error).splitlines()[0]) from None
+        raise TableProblem("parquet pieces", words=str(error).splitlines()[0]) from None
     return _parquet_columns(path, table, options)
 
 
@@ -71,7 +71,7 @@ def _row_bytes(footer: Any, options: ReadOptions) -> float:
     )
 
 
-def stream_parquet(path: Path, options: ReadOptions) -> Iterator[Columns]:
+def stream_parquet(path: Path, options: ReadOptions) -> Iterator[RawTable]:
     """Read a Parquet file, or a folder of them, in pieces that fit in memory."""
     tables = _parquet_tables(path, options)
     while True:
@@ -81,7 +81,7 @@ def stream_parquet(path: Path, options: ReadOptions) -> Iterator[Columns]:
             return
         if table.num_rows:
             yield _parquet_columns(path, table, options)
-            options = replace(options, told=lambda sentence: None)  # once is enough
+            options = replace(options, notify=lambda sentence: None)  # once is enough
 
 
 def parquet_types(path: Path) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _refusing_parquet() -> Iterator[None]:
     try:
         yield
     except (pyarrow.ArrowException, OSError, MemoryError) as error:
-        raise Refused("parquet text" if "UTF8" in str(error) else "parquet") from None
+        raise TableProblem("parquet text" if "UTF8" in str(error) else "parquet") from None
 
 
 def _parquet_tables(path: Path, options: ReadOptions) -> Iterator[Any]:
@@ -122,22 +122,24 @@ def _parquet_tables(path: Path, options: ReadOptions) -> Iterator[Any]:
             if options.only is not None and len(set(every.names)) == len(every.names):
                 names = [name for name in every.names if name in options.only] or every.names[:1]
             yield every.empty_table().select(names or range(len(every)))
-            for batch in source.iter_batches(PIECE, columns=names):
+            for batch in source.iter_batches(PARQUET_BATCH_ROWS, columns=names):
                 batch.validate(full=True)
                 yield pyarrow.Table.from_batches([batch])
 
 
-def _parquet_columns(path: Path, table: Any, options: ReadOptions) -> Columns:
+def _parquet_columns(path: Path, table: Any, options: ReadOptions) -> RawTable:
     """Return the columns of a table; what is nested is left out."""
     pairs, indexes = zip(table.column_names, table.columns), row_indexes(table.schema)
     given = [(name, _plain(column)) for name, column in pairs if name not in indexes]
     plain = [(name, column) for name, column in given if column is not None]
     strange = [name for name, column in given if column is None]
     if strange:
-        options.told(f"columns that hold neither numbers, texts nor times are left out: {listing(strange)}")
+        options.notify(
+            f"columns that hold neither numbers, texts nor times are left out: {quote_list(strange)}"
+        )
     if not plain:
-        raise Refused("parquet columns")
-    return Columns.of(path, *zip(*plain))
+        raise TableProblem("parquet columns")
+    return RawTable.of(path, *zip(*plain))
 
 
 def _plain(column: Any) -> Any:
@@ -155,15 +157,15 @@ def _plain(column: Any) -> Any:
     return column if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) else None
 
 
-def read_excel(path: Path, options: ReadOptions) -> Columns:
+def read_excel(path: Path, options: ReadOptions) -> RawTable:
     """Read one sheet of a workbook; a column of cells of one type keeps that type, any other is text."""
     rows = [row for row in _sheet(path, options) if any(cell != "" for cell in row)]
     heads, above = split_header([list(map(str, row)) for row in rows[:HEAD]], options) if rows else ([], 0)
     data = rows[above:]
     if not data:
-        raise Refused("empty sheet")
+        raise TableProblem("empty sheet")
     totals = trailing_totals(data, data[1:], options)
-    return Columns.of(path, heads, map(_typed, zip(*data[: len(data) - totals])))
+    return RawTable.of(path, heads, map(_typed, zip(*data[: len(data) - totals])))
 
 
 def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
@@ -171,7 +173,7 @@ def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
     try:
         import python_calamine
     except ImportError:
-        raise Refused("no calamine") from None
+        raise TableProblem("no calamine") from None
     options.check_room(CELL * _sheet_cells(path))
     try:
         book = python_calamine.CalamineWorkbook.from_path(str(path))
@@ -179,11 +181,11 @@ def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
         sheet = options.sheet or names[0]
         rows = _unmerged(book.get_sheet_by_name(sheet)) if sheet in names else None
     except Exception:  # calamine raises whatever the bytes lead to
-        raise Refused("workbook") from None
+        raise TableProblem("workbook") from None
     if rows is None:
-        raise Refused("no sheet", sheet=sheet, sheets=names)
+        raise TableProblem("no sheet", sheet=sheet, sheets=names)
     if len(names) > 1 and options.sheet is None:
-        options.told(f"the first of {len(names)} sheets is read, {show(names[0])}; --sheet names another")
+        options.notify(f"the first of {len(names)} sheets is read, {quote(names[0])}; --sheet names another")
     return rows
 
 
@@ -251,7 +253,7 @@ def _typed(cells: tuple[Any, ...]) -> Any:
 # -- npz and svmlight
 
 
-def read_npz(path: Path, options: ReadOptions) -> Columns:
+def read_npz(path: Path, options: ReadOptions) -> RawTable:
     """Read X (dense) or data, indices, indptr, shape (CSR), with y and feature_names where they are there."""
     arrays = _load_npz(path, options)
     sparse = "indptr" in arrays
@@ -259,31 +261,31 @@ def read_npz(path: Path, options: ReadOptions) -> Columns:
     n, d = matrix.shape
     target = {}
     if "y" in arrays:
-        target = {"y": Column.of(_readable("y", arrays["y"], n, "row"))}
+        target = {"y": RawColumn.of(_readable("y", arrays["y"], n, "row"))}
     if sparse and "feature_names" not in arrays:
         return _used_columns(path, matrix, target)
     names = _readable("feature_names", arrays.get("feature_names", np.arange(d)), d, "column")
-    unlike = tuple(different([*target, *names])[len(target) :])
+    unlike = tuple(unique_names([*target, *names])[len(target) :])
     if sparse:
-        return Columns(str(path), target, unlike, matrix, bool(target))
-    columns = {name: Column.of(values.astype(np.float64)) for name, values in zip(unlike, matrix.T)}
-    return Columns(str(path), {**columns, **target}, has_target=bool(target))
+        return RawTable(str(path), target, unlike, matrix, bool(target))
+    columns = {name: RawColumn.of(values.astype(np.float64)) for name, values in zip(unlike, matrix.T)}
+    return RawTable(str(path), {**columns, **target}, has_target=bool(target))
 
 
 def _readable(name: str, values: np.ndarray, size: int, of: str) -> np.ndarray:
     """Return an array of numbers as it is and one of texts as such; refuse any other, dates for one."""
     if values.shape != (size,):
-        raise Refused("npz shape", name=name, shape=values.shape, size=size, of=of)
+        raise TableProblem("npz shape", name=name, shape=values.shape, size=size, of=of)
     if values.dtype.kind not in "biufUS":
-        raise Refused("npz type", name=name, type=values.dtype)
+        raise TableProblem("npz type", name=name, type=values.dtype)
     if values.dtype.kind == "U" and values.size:
         codes = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="))).view(np.uint32)
         if codes.max(initial=0) > sys.maxunicode:
-            raise Refused("npz bytes", name=name)
+            raise TableProblem("npz bytes", name=name)
     try:
         return np.strings.decode(values, "utf-8") if values.dtype.kind == "S" else values
     except UnicodeDecodeError:
-        raise Refused("npz bytes", name=name) from None
+        raise TableProblem("npz bytes", name=name) from None
 
 
 def _load_npz(path: Path, options: ReadOptions) -> dict[str, np.ndarray]:
@@ -295,34 +297,38 @@ def _load_npz(path: Path, options: ReadOptions) -> dict[str, np.ndarray]:
                 options.check_room(sum(member.file_size for member in stored.zip.infolist()))
                 arrays = {name: stored[name] for name in stored.files}
                 if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-                    raise Refused("npz")
+                    raise TableProblem("npz")
                 return arrays
-    except Refused:
+    except TableProblem:
         raise
     except Exception as error:  # zipfile, zlib and numpy raise whatever the bytes lead to
         if "allow_pickle" in str(error) and zipfile.is_zipfile(path):
             problem = "it holds Python objects, which are not loaded"
-            raise Refused("npz content", problem=problem) from None
-        raise Refused("npz") from None
-    raise Refused("npz content", problem="this is a single array, not an npz file")
+            raise TableProblem("npz content", problem=problem) from None
+        raise TableProblem("npz") from None
+    raise TableProblem("npz content", problem="this is a single array, not an npz file")
 
 
 def _dense(arrays: dict[str, np.ndarray]) -> np.ndarray:
     X = arrays.get("X")
     if X is None:
-        raise Refused("npz content", problem=f"there is no X among the arrays ({listing(tuple(arrays))})")
+        raise TableProblem(
+            "npz content", problem=f"there is no X among the arrays ({quote_list(tuple(arrays))})"
+        )
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         problem = f"X is {X.ndim}-dimensional {X.dtype}, not a table of numbers"
-        raise Refused("npz content", problem=problem)
+        raise TableProblem("npz content", problem=problem)
     return X
 
 
 def _csr(arrays: dict[str, np.ndarray]) -> csr_array:
     missing = [name for name in _CSR if name not in arrays]
     if missing:
-        raise Refused("npz content", problem=f"parts of the sparse matrix are missing: {listing(missing)}")
+        raise TableProblem(
+            "npz content", problem=f"parts of the sparse matrix are missing: {quote_list(missing)}"
+        )
     if arrays.get("format", np.array(b"csr")).tolist() not in (b"csr", "csr"):
-        raise Refused("no CSR")
+        raise TableProblem("no CSR")
     try:
         data, indices, indptr, shape = (arrays[name] for name in _CSR)
         matrix = csr_array((data.astype(np.float64), indices, indptr), shape=tuple(map(int, shape)))
@@ -330,21 +336,21 @@ def _csr(arrays: dict[str, np.ndarray]) -> csr_array:
         matrix.check_format(full_check=True)
         matrix.sum_duplicates()
     except (ValueError, TypeError, IndexError, OverflowError, MemoryError):
-        raise Refused("bad CSR") from None
+        raise TableProblem("bad CSR") from None
     return matrix
 
 
-def _used_columns(path: Path, X: Any, target: dict[str, Column]) -> Columns:
+def _used_columns(path: Path, X: Any, target: dict[str, RawColumn]) -> RawTable:
     """Leave out columns that no row mentions: numbers may be hashes, far beyond how many there are."""
     used, indices = np.unique(X.indices, return_inverse=True)
     matrix = csr_array((X.data.astype(np.float64), indices, X.indptr), shape=(X.shape[0], used.size))
     names = tuple(map(str, used.tolist()))
-    return Columns(str(path), target, names, matrix, bool(target), open_ended=True)
+    return RawTable(str(path), target, names, matrix, bool(target), absent_is_zero=True)
 
 
-def read_svmlight(path: Path, options: ReadOptions) -> Columns:
+def read_svmlight(path: Path, options: ReadOptions) -> RawTable:
     """Read svmlight/libsvm text; columns are called by the numbers they have in the file."""
-    file = examine(path, options)
+    file = inspect_text(path, options)
     _check_lines(file, lambda text: "_" in text)  # which Python would read into a number
     try:
         with open_bytes(path) as stream:
@@ -352,14 +358,14 @@ def read_svmlight(path: Path, options: ReadOptions) -> Columns:
             X, y = load_svmlight_file(stream, dtype=np.float64, zero_based=True)
     except (ValueError, OverflowError, MemoryError):
         _check_lines(file, lambda text: True)
-        raise Refused("svmlight") from None
-    return _used_columns(path, X, {"y": Column.of(y)})
+        raise TableProblem("svmlight") from None
+    return _used_columns(path, X, {"y": RawColumn.of(y)})
 
 
 def _check_lines(file: TextFile, suspicious: Callable[[str], bool]) -> None:
     for number, text in enumerate(file.lines(), start=1):
         if suspicious(text) and not _is_svmlight(text):
-            raise Refused("svmlight line", line=number, text=text.strip())
+            raise TableProblem("svmlight line", line=number, text=text.strip())
 
 
 def _is_svmlight(text: str) -> bool:
@@ -387,27 +393,27 @@ class _Attribute:
             try:
                 return parse_number(text)
             except ValueError:
-                raise ValueError(f"attribute {show(self.name)}: {show(text)} is not a number") from None
+                raise ValueError(f"attribute {quote(self.name)}: {quote(text)} is not a number") from None
         label = _unquote(text)
         if self.labels and label not in self.labels:
-            raise ValueError(f"attribute {show(self.name)}: {show(text)} is not one of the declared values")
+            raise ValueError(f"attribute {quote(self.name)}: {quote(text)} is not one of the declared values")
         return label
 
-    def column(self, rows: list[dict[int, Any]], j: int) -> Column:
+    def column(self, rows: list[dict[int, Any]], j: int) -> RawColumn:
         """Return a column of rows; a sparse one may leave out a number or a label, but not a string."""
         if self.labels == () and (short := [i for i, row in enumerate(rows, start=1) if j not in row]):
-            raise Refused("arff string", row=short[0], name=self.name)
+            raise TableProblem("arff string", row=short[0], name=self.name)
         absent = self.labels[0] if self.labels else 0.0
         kind = pyarrow.float64() if self.labels is None else pyarrow.string()
-        return Column(pyarrow.array([row.get(j, absent) for row in rows], kind))
+        return RawColumn(pyarrow.array([row.get(j, absent) for row in rows], kind))
 
 
-def read_arff(path: Path, options: ReadOptions) -> Columns:
+def read_arff(path: Path, options: ReadOptions) -> RawTable:
     """Read an ARFF file; a nominal attribute {0,1} is a number, any other attribute that is none a text."""
     attributes: list[_Attribute] = []
     rows: list[dict[int, Any]] = []
     in_data, sparse = False, None
-    for number, line in enumerate(examine(path, options).lines(), start=1):
+    for number, line in enumerate(inspect_text(path, options).lines(), start=1):
         text = line.strip()
         keyword = text.split(None, 1)[0].lower() if text else "%"
         try:
@@ -421,28 +427,28 @@ def read_arff(path: Path, options: ReadOptions) -> Columns:
             elif keyword == "@attribute":
                 attributes.append(_attribute(text))
             elif keyword not in ("@relation", "@data"):
-                raise Refused("arff header", line=number, text=text)
+                raise TableProblem("arff header", line=number, text=text)
             in_data = in_data or (keyword == "@data" and bool(attributes))
         except ValueError as error:
-            raise Refused("arff line", line=number, error=error) from None
+            raise TableProblem("arff line", line=number, error=error) from None
     if not in_data:
-        raise Refused("arff data")
-    names = different(attribute.name for attribute in attributes)
+        raise TableProblem("arff data")
+    names = unique_names(attribute.name for attribute in attributes)
     inside = [j for j, attribute in enumerate(attributes) if sparse and attribute.labels is None]
     raw = {names[j]: attributes[j].column(rows, j) for j in range(len(names)) if j not in set(inside)}
     if not sparse:
-        return Columns(str(path), raw)
+        return RawTable(str(path), raw)
     entries = [(i, j, row[j]) for i, row in enumerate(rows) for j in row if attributes[j].labels is None]
     i, j, cells = zip(*entries) if entries else ((), (), ())
     shape = (len(rows), len(attributes))
     matrix = csr_array((np.array(cells, dtype=np.float64), (i, j)), shape=shape)[:, inside]
-    return Columns(str(path), raw, tuple(names[j] for j in inside), matrix)
+    return RawTable(str(path), raw, tuple(names[j] for j in inside), matrix)
 
 
 def _attribute(text: str) -> _Attribute:
     match = _ATTRIBUTE.fullmatch(text)
     if match is None:
-        raise ValueError(f"cannot understand {show(text)}, which is not @attribute NAME TYPE")
+        raise ValueError(f"cannot understand {quote(text)}, which is not @attribute NAME TYPE")
     name, kind = _unquote(match[1]), match[2].strip()
     if kind.startswith("{") and kind.endswith("}"):
         labels = tuple(_unquote(token) for token in _split(kind[1:-1]))
@@ -468,7 +474,7 @@ def _sparse_items(text: str, width: int) -> Iterator[tuple[int, str]]:
     for token in _split(text[1:-1]) if text[1:-1].strip() else []:
         match = _SPARSE_ITEM.fullmatch(token)
         if match is None:
-            raise ValueError(f"{show(token)} is not INDEX VALUE")
+            raise ValueError(f"{quote(token)} is not INDEX VALUE")
         if not last < int(match[1]) < width:
             raise ValueError(f"index {match[1]} is out of order or beyond the {width} attributes")
         last = int(match[1])

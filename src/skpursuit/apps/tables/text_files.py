@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from .columns import ReadOptions
-from .errors import Refused
+from .errors import TableProblem
 
-BLOCK = 2**22  # characters
+TEXT_BLOCK_CHARS = 2**22  # characters
 LINES = 2**14  # of a block where they are read one by one
 TAIL = 4096  # characters at the end that are kept
 #: A longer line is taken for a file that is not a table (a table of 100 000 columns stays well below).
@@ -47,7 +47,7 @@ _UNPACKING: dict[bytes, Callable[..., Any]] = {
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
 }
-PACKED = (".gz", ".bz2", ".xz")
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz")
 #: What unpacking raises, of archives with a password too.
 _DAMAGED = (EOFError, OSError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 #: Letters and signs of western languages in UTF-8, as they look in Windows-1252: Ã¼, Â°, â€œ
@@ -68,17 +68,25 @@ class TextFile:
     n_lines: int = 0  # that are not empty, or more
     longest: int = 0  # characters of the longest line that goes beyond a block
     mixed: str = ""  # the first line that is UTF-8 where the file as a whole is Windows-1252
-    spaced: bool = False  # whether columns are apart by any number of spaces, which are read as one tab
+    whitespace_separated: bool = (
+        False  # whether columns are apart by any number of spaces, which are read as one tab
+    )
 
     def lines(self) -> Generator[str, None, None]:
         """Yield the lines, with their line breaks as they are."""
         with open_text(self.path, self.codec) as file:
-            yield from (("\t".join(line.split()) + "\n" for line in file) if self.spaced else file)
+            yield from (
+                ("\t".join(line.split()) + "\n" for line in file) if self.whitespace_separated else file
+            )
 
     def blocks(self, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
         """Yield the text as blocks of UTF-8; `progress` hears how many bytes came."""
         with open_text(self.path, self.codec) as file, closing(self.lines()) as lines:
-            while text := "".join(itertools.islice(lines, LINES)) if self.spaced else file.read(BLOCK):
+            while (
+                text := "".join(itertools.islice(lines, LINES))
+                if self.whitespace_separated
+                else file.read(TEXT_BLOCK_CHARS)
+            ):
                 block = text.encode("utf-8", "replace")
                 if progress is not None:
                     progress(len(block))
@@ -110,16 +118,16 @@ def _members(path: Path) -> list[str]:
         return [name for name in archive.namelist() if not name.startswith("__MACOSX/")]
 
 
-def unpacked_name(path: Path) -> Path:
+def uncompressed_name(path: Path) -> Path:
     """Return the name of a file without that of its packing; of a zip archive of one file, that file's."""
     if path.suffix.lower() != ".zip":
-        return path.with_suffix("") if path.suffix.lower() in PACKED else path
+        return path.with_suffix("") if path.suffix.lower() in COMPRESSED_SUFFIXES else path
     try:
         (inside,) = _members(path)
     except _DAMAGED:
-        raise Refused("packed") from None
+        raise TableProblem("packed") from None
     except ValueError:
-        raise Refused("not text", kind=_BINARY[_ZIP]) from None
+        raise TableProblem("not text", kind=_BINARY[_ZIP]) from None
     return Path(inside)
 
 
@@ -129,16 +137,16 @@ def check_readable(path: Path) -> None:
         with open(path, "rb") as file:
             first = file.read(1)
     except FileNotFoundError:
-        raise Refused("no such file") from None
+        raise TableProblem("no such file") from None
     except IsADirectoryError:
-        raise Refused("a folder") from None
+        raise TableProblem("a folder") from None
     except (OSError, ValueError) as error:
-        raise Refused("unreadable", words=getattr(error, "strerror", None) or error) from None
+        raise TableProblem("unreadable", words=getattr(error, "strerror", None) or error) from None
     if not first:
-        raise Refused("empty file")
+        raise TableProblem("empty file")
 
 
-def examine(path: Path, options: ReadOptions, whole: bool = True) -> TextFile:
+def inspect_text(path: Path, options: ReadOptions, whole: bool = True) -> TextFile:
     """Recognise the encoding of a text file, or check the one that is asked for; refuse what is no text.
 
     A text that is going to be held as a `whole` must fit in memory.
@@ -147,7 +155,7 @@ def examine(path: Path, options: ReadOptions, whole: bool = True) -> TextFile:
     try:
         return _examine(path, options, whole)
     except _DAMAGED:
-        raise Refused("packed") from None
+        raise TableProblem("packed") from None
 
 
 def _examine(path: Path, options: ReadOptions, whole: bool) -> TextFile:
@@ -156,17 +164,17 @@ def _examine(path: Path, options: ReadOptions, whole: bool) -> TextFile:
         head = file.read(65536)
     for magic, kind in _BINARY.items():
         if head.startswith(magic):
-            raise Refused("not text", kind=kind)
+            raise TableProblem("not text", kind=kind)
     candidates = _likely(head) if asked is None else ["utf-8-sig" if asked.lower() == "utf-8" else asked]
     for codec in candidates:
         try:
             return _examined(path, codec, options, whole)
         except LookupError:
-            raise Refused("unknown encoding", asked=asked) from None
+            raise TableProblem("unknown encoding", asked=asked) from None
         except UnicodeError:
             continue
     codec = candidates[-1].removesuffix("-sig")
-    raise Refused("no encoding" if asked is None else "other encoding", codec=codec)
+    raise TableProblem("no encoding" if asked is None else "other encoding", codec=codec)
 
 
 def _likely(head: bytes) -> list[str]:
@@ -178,16 +186,16 @@ def _likely(head: bytes) -> list[str]:
         if len(zeros) > 1 and zeros.count(0) > 0.8 * len(zeros) and letters.count(0) == 0:
             return [codec]
     if b"\0" in head:
-        raise Refused("NUL bytes", line=head.count(b"\n", 0, head.index(b"\0")) + 1)
+        raise TableProblem("NUL bytes", line=head.count(b"\n", 0, head.index(b"\0")) + 1)
     return ["utf-8-sig", "cp1252"]
 
 
 def _examined(path: Path, codec: str, options: ReadOptions, whole: bool) -> TextFile:
     size, lines, empty, since, longest, quotes, blanks, tail, mixed = 0, 1, 0, 0, 0, False, False, "", ""
     with open_text(path, codec) as file:
-        while text := file.read(BLOCK):
+        while text := file.read(TEXT_BLOCK_CHARS):
             if "\0" in text:
-                raise Refused("NUL bytes", line=lines + text.count("\n", 0, text.index("\0")))
+                raise TableProblem("NUL bytes", line=lines + text.count("\n", 0, text.index("\0")))
             size += len(text)
             if whole:
                 options.check_room(size, tell=False)  # at once: what is packed may have no end
@@ -196,7 +204,7 @@ def _examined(path: Path, codec: str, options: ReadOptions, whole: bool) -> Text
             longest = max(longest, since + (text.find("\n") + 1 or len(text)))
             since = len(text) - text.rfind("\n") - 1 if "\n" in text else since + len(text)
             if since > MAX_LINE:
-                raise Refused("long line", line=lines, most=MAX_LINE // 2**20)
+                raise TableProblem("long line", line=lines, most=MAX_LINE // 2**20)
             if codec == "cp1252" and not mixed and (match := MIXED.search(text)):
                 mixed = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
             quotes = quotes or '"' in text
