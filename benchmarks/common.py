@@ -57,7 +57,7 @@ class Race:
         [int], tuple[dict[str, Function], Any]
     ]  # of a seed: the functions, and facts about the data
     versus: tuple[str, ...] = ()  # the first function if there is none
-    figures: Callable[[Any, dict[str, Any], Any], dict[str, float]] = lambda result, results, facts: {}
+    figures: Callable[[str, dict[str, Any], Any], dict[str, float]] = lambda name, results, facts: {}
     limits: dict[str, float] = field(default_factory=dict)  # least ratios, by function
     elapsed: bool = False  # time on the clock instead of processor time
     limited: bool = True  # to the number of threads in OMP_NUM_THREADS

@@ -35,7 +35,7 @@ def race(problem: Race, seeds: int, repeats: int, quick: bool) -> tuple[dict[str
             seconds.setdefault(name, []).append(time)
             ratios.setdefault(name, []).append(base / time)
             try:
-                figures.setdefault(name, []).append(problem.figures(results[name], results, facts))
+                figures.setdefault(name, []).append(problem.figures(name, results, facts))
             except Mismatch as error:
                 wrong.append(f"{problem.name}, {name}, seed {seed}: {error}")
         del functions, facts, results

@@ -51,8 +51,8 @@ def fit_and_count(path, y, limit, selector, k=10):
     return opened + result.file_bytes, rchar() - before, result
 
 
-def count_right(found, results, _):
-    told, true, result = found
+def count_right(name, results, _):
+    told, true, result = results[name]
     if abs(told - true) > 0.02 * true:
         raise Mismatch(f"{told} bytes reported, {true} read")
     if result.support.tolist() != results["exact"][2].support.tolist():
@@ -145,16 +145,9 @@ def one_fit(path, selector, noise, k, limit):
     seconds = time.perf_counter() - began
     ended.set()
     size, step = os.path.getsize(path), float(np.median([record.seconds for record in result.history]))
-    reads, true = result.file_bytes / size, (rchar() - read) / size
     atoms = hashlib.sha256(result.support.tobytes()).hexdigest()[:8]
-    told = {
-        "seconds": seconds + (K - k) * step,
-        "reads": reads,
-        "rchar": true,
-        "peak": most[0],
-        "atoms": atoms,
-    }
-    print(json.dumps(told))
+    told = {"seconds": seconds + (K - k) * step, "reads": reads / size, "rchar": true / size}
+    print(json.dumps(told | {"peak": most[0], "atoms": atoms}))
 
 
 def run_apart(command, machine):

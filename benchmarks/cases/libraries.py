@@ -109,8 +109,8 @@ def text_fits(X, y, k, split):
     return fits | rivals({"abess": abess}), (X[test], y[test], seen)
 
 
-def text_figures(model, _, facts):
-    T, t, seen = facts
+def text_figures(name, results, facts):
+    (T, t, seen), model = facts, results[name]
     T = T[:, seen] if model.n_features_in_ == len(seen) else T
     return {"accuracy": np.mean(model.predict(T) == t), "features": n_features(model)}
 

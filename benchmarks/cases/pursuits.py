@@ -75,8 +75,9 @@ def designs(quick):
     yield "music", recording, 8 if quick else K
 
 
-def same_atoms(result, results, _):
+def same_atoms(name, results, _):
     """Atoms, which must be those of exact selection."""
+    result = results[name]
     if not hasattr(result, "support"):
         return {}
     if result.support.tolist() != results["exact"].support.tolist():
@@ -127,8 +128,9 @@ def check(o):
 # -- every selector ---------------------------------------------------------------------------------------
 
 
-def reading(result, results, X):
+def reading(name, results, X):
     """Atoms of exact selection that were found, and shares of X that a step reads."""
+    result = results[name]
     if not hasattr(result, "support"):
         return {}
     exact, steps = results["exact"], result.n_iter
@@ -217,10 +219,11 @@ def frank_wolfe(o):
             "gram, blended": lambda: minimize(X, y, solvers[1], "gram", callback=reached),
         }, X
 
-    def figures(result, results, X):
-        if isinstance(result, np.ndarray):
+    def figures(name, results, X):
+        plain, result = results["NumPy, BLAS gradient"], results[name]
+        if result is plain:
             return {}
-        far = np.abs(result.coef - results["NumPy, BLAS gradient"]).max()
+        far = np.abs(result.coef - plain).max()
         return {"steps": result.n_iter, "X read": result.entries_read / X.size, "from NumPy's by": far}
 
     yield Race(f"Frank-Wolfe {n} x {d}, {steps} steps", make, figures=figures)
@@ -313,8 +316,8 @@ def swaps(o):
         ours = {"OMP": lambda: plain().support, "OMP with swaps": lambda: swapping().support}
         return ours | rivals({"abess": abess}), (X, y, true)
 
-    def figures(support, _, facts):
-        X, y, true = facts
+    def figures(name, results, facts):
+        (X, y, true), support = facts, results[name]
         objective = [np.linalg.lstsq(X[:, some], y, rcond=None)[1][0] for some in (support, true)]
         return {"F": len(set(support) & set(true)) / k, "objective": objective[0] / objective[1]}
 
