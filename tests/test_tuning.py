@@ -1,4 +1,4 @@
-"""`benchmarks/run.py costs --write` writes measured costs into numerics/tuning.py, and nothing else there changes."""
+"""`benchmarks/run.py costs --write` writes costs into numerics/tuning.py, and changes nothing else there."""
 
 import sys
 from dataclasses import asdict
