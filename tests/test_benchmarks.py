@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import gate
 from cases import CASES
 
+RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
+
 
 def run(*arguments):
-    return subprocess.run(
-        [sys.executable, BENCHMARKS / "run.py", *arguments], capture_output=True, text=True, check=False
-    )
+    return subprocess.run([sys.executable, RUN, *arguments], capture_output=True, text=True, check=False)
 
 
 def test_the_cases_are_listed():
