@@ -251,7 +251,7 @@ class DenseRecipe(Recipe):
 
     def blank(self) -> Tile:
         order = "F" if self.by_columns else "C"
-        return DenseTile(np.empty(self.shape, self.dtype, order=order), self.by_columns)  # type: ignore
+        return DenseTile(np.empty(self.shape, self.dtype, order=order), self.by_columns)  # type: ignore[call-overload]
 
     def file_of(self, row: int, column: int) -> str:
         for array, rows, cols, (i, j) in self.parts:
