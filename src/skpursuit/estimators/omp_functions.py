@@ -91,8 +91,13 @@ def orthogonal_mp(
     >>> orthogonal_mp(X, y).shape
     (100,)
     """
-    given = {"n_nonzero_coefs": n_nonzero_coefs, "tol": tol, "precompute": precompute, "copy_X": copy_X}
-    given |= {"return_path": return_path, "return_n_iter": return_n_iter, "selector": selector}
+    given: dict[str, Any] = {"n_nonzero_coefs": n_nonzero_coefs, "tol": tol, "precompute": precompute}
+    given |= {
+        "copy_X": copy_X,
+        "return_path": return_path,
+        "return_n_iter": return_n_iter,
+        "selector": selector,
+    }
     check_values("orthogonal_mp", {}, **given)
     if not is_design(X):
         X = check_array(trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
