@@ -192,7 +192,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(FLAGS, check_flag),
     "scale": a_choice("auto", "column", "none"),
     "solver": check_solver,
-    "selector": lambda name, value: as_selector(value),
+    "selector": lambda name, value: (isinstance(value, str) and value == "auto") or as_selector(value),
     "loss": lambda name, value: as_loss(value),
     "n_nonzero_coefs": check_count,
     "max_nonzero_coefs": check_count,

@@ -16,6 +16,7 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
@@ -42,10 +43,10 @@ from skpursuit.estimators.choice.squared import SquaredArena
 from skpursuit.estimators.folds import Folds, SplitterRoutingMixin, effective_rows
 from skpursuit.estimators.linear_fit import LinearFit, fitted_path, mean_fit, predictions
 from skpursuit.estimators.standardized import column_spreads
-from skpursuit.loop.run import seed_of
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.scaling import NEARLY_ZERO
 from skpursuit.numerics.threads import limited
+from skpursuit.parameters import seed_of
 from skpursuit.problem import sparsity
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.state import Status
@@ -123,7 +124,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             splits = self._drawn_splits(labels, samples, fit_params)
         shown = X if samples.X is None or not is_elsewhere(X) else samples.X
         data = PathData(shown, samples, labels, problems, splits)
-        with limited(self.n_jobs):
+        with limited(self.n_jobs) if self.n_jobs else nullcontext():
             if splits:
                 self._compete(data, self._arena(data, solvers))
             else:

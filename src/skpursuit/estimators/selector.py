@@ -27,8 +27,8 @@ from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig, fit_linear
 from skpursuit.estimators.regressor import PursuitRegressorCV
 from skpursuit.estimators.sklearn_types import BaseEstimator, SelectorMixin
-from skpursuit.loop.run import seed_of
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.parameters import seed_of
 from skpursuit.problem import sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.selectors import Selector
