@@ -416,7 +416,7 @@ def _picture(outcome: Outcome, out: Output) -> bytes:
 
     figure = Figure(figsize=(9, 6), layout="constrained")
     axes = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    PathDisplay.from_estimator(outcome.path, feature_names=outcome.features, axes=axes)
+    PathDisplay.from_estimator(outcome.path, feature_names=outcome.features, ax=axes)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110)
     return buffer.getvalue()

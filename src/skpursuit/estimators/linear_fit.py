@@ -115,7 +115,7 @@ def fit_linear(config: FitConfig, base: Design, y: Any, weights: Floats | None =
     """Fit one problem."""
     run, data = _run_of(config, base, y, weights)
     run.go()
-    return LinearFit(*data.original(run.units.state(run.state)), run.result())
+    return LinearFit(*data.original(run.state), run.result())
 
 
 def path_fits(
@@ -152,7 +152,7 @@ def _growing_fits(
 
     def finish(state: State) -> tuple[Indices, Floats, Any]:
         with one_thread():
-            return data.original(run.units.state(run.solver.finish(run.problem, state)))
+            return data.original(run.solver.finish(run.problem, state))
 
     states = run.states()
     while True:
@@ -160,12 +160,12 @@ def _growing_fits(
             state = next(states, None)
         if state is None:
             break
-        fit = LinearFit(*data.original(run.units.state(state)), finish=partial(finish, state))
+        fit = LinearFit(*data.original(state), finish=partial(finish, state))
         if last is not None and len(fit.columns) > len(last.columns):
             yield last
         last = fit if len(fit.columns) else None
     if last is None:
-        last = LinearFit(*data.original(run.units.state(run.state)))
+        last = LinearFit(*data.original(run.state))
     yield last._replace(result=run.result())
 
 

@@ -33,7 +33,7 @@ from skpursuit.data.design import Design
 from skpursuit.data.progress import current
 from skpursuit.data.sources import is_elsewhere
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows, watched
-from skpursuit.estimators.checks import check_parameters, check_path_solvers, criterion_of
+from skpursuit.estimators.checks import PATH_SOLVERS, check_parameters, criterion_of
 from skpursuit.estimators.choice import contest
 from skpursuit.estimators.choice.classes import ClassArena
 from skpursuit.estimators.choice.contest import PATIENCE, Arena, Candidate, ScaledData, least_loss
@@ -42,7 +42,6 @@ from skpursuit.estimators.choice.solvers import SolverArena
 from skpursuit.estimators.choice.squared import SquaredArena
 from skpursuit.estimators.folds import Folds, SplitterRoutingMixin, effective_rows
 from skpursuit.estimators.linear_fit import LinearFit, fitted_path, mean_fit, predictions
-from skpursuit.estimators.standardized import column_spreads
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.scaling import NEARLY_ZERO
 from skpursuit.numerics.threads import limited
@@ -110,7 +109,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         **fit_params : dict
             For the splitter; needs scikit-learn's metadata routing.
         """
-        check_parameters(self, solver=check_path_solvers)
+        check_parameters(self, solver=PATH_SOLVERS)
         samples = self._read(X, y, sample_weight)
         given = self.solver if isinstance(self.solver, (list, tuple)) else [self.solver]
         # "auto" stands for "omp" where the contest of `choice/` cannot be held
@@ -294,8 +293,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
 
     def _keep_scales(self, samples: Samples) -> None:
         """Standard deviations of the features of the path."""
-        means = samples.base.means(samples.weights)
-        self.path_scales_ = column_spreads(samples.base, means, samples.weights)[self.path_features_]
+        survey = samples.base.survey(samples.weights)
+        self.path_scales_ = survey.spreads(survey.means)[self.path_features_]
 
     def _keep_losses(self, candidates: list[Candidate]) -> None:
         """A table of all models that competed."""

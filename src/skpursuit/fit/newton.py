@@ -15,8 +15,6 @@ import numpy as np
 from skpursuit.fit.descent import HALVINGS, fit_outputs
 from skpursuit.fit.gram_schmidt import empty_factor
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.scaling import LEAST_SQUARE, MOST_SQUARE, NEARLY_INFINITE
-from skpursuit.numerics.sums import row_norms
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.sample_losses import SampleLosses
 from skpursuit.problem.score import top_set
@@ -81,31 +79,13 @@ class Newton:
         if len(w) == 0:
             z = np.zeros((problem.design.shape[0], *problem.targets))
             return w, z, problem.value(z)
-        penalty, power = problem.penalties(support), powers(A)
-        scaled, start, felt = A, w, penalty
-        if power is not None:
-            scaled, start = A * power[:, None], (w.T / power).T
-            with np.errstate(over="ignore"):
-                felt = np.where(penalty > 0, np.minimum(penalty * power * power, NEARLY_INFINITE), 0.0)
-        rules = felt, self.precision, self.max_iter
-        coef, found, value = fit_outputs(scaled, problem.fitted_apart, start, z, *rules)
-        if power is not None:
-            coef = (coef.T * power).T
+        rules = problem.penalties(support), self.precision, self.max_iter
+        coef, found, value = fit_outputs(A, problem.fitted_apart, w, z, *rules)
         if most is not None and len(coef) > most:
             keep = top_set(problem.score.of(coef), most)
             coef[np.setdiff1d(np.arange(len(coef)), keep)] = 0.0
             found = (coef.T @ A).T
         return coef, found, value
-
-
-def powers(A: Floats) -> Floats | None:
-    """Powers of two that bring columns near one, if products of them are beyond the range; else None."""
-    sizes = row_norms(A)
-    with np.errstate(over="ignore", under="ignore"):
-        squares = sizes * sizes
-    if squares.min() > LEAST_SQUARE and squares.max() < MOST_SQUARE:
-        return None
-    return np.ldexp(1.0, -np.frexp(sizes)[1])
 
 
 def approach(samples: SampleLosses, column: Floats, z: Floats, penalty: float) -> Floats:
@@ -152,12 +132,10 @@ def step_along(
 
     z are the predictions, g is the gradient in the coefficient. Without f the whole step is taken.
     """
-    size = float(np.abs(column).max(initial=0.0))
-    if size == 0.0:
+    if not column.any():
         return None
-    unit = column / size
-    bend = np.asarray((unit * unit) @ samples.curvature(z))
-    move = -(g / size) / np.where(bend > 0, bend, 1.0) / size
+    bend = np.asarray((column * column) @ samples.curvature(z))
+    move = -g / np.where(bend > 0, bend, 1.0)
     return first_descent(samples, column, (z, f), (move * 0.5**halved for halved in range(HALVINGS)))
 
 

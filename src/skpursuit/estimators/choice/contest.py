@@ -64,8 +64,6 @@ class ScaledData(NamedTuple):
         X = samples.X if samples.kept.all() else samples.X[samples.kept]
         if issparse(X) and X.shape[0] * X.shape[1] <= SMALL_BLOCK:
             X = X.toarray()
-        if scale == "none":
-            check_range(X)
         table = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         data = standardize(samples.base, table, SQUARED, samples.weights, fit_intercept, scale)
         centre = 0.0 * data.centre if issparse(X) else data.centre
@@ -94,16 +92,6 @@ class ScaledData(NamedTuple):
         """The scaled columns `used` of some rows times a table of shape (len(used), models)."""
         table = table / self.scale[used, None]
         return np.asarray(self.X[rows][:, used] @ table) - self.centre[used] @ table
-
-
-def check_range(X: Any) -> None:
-    """Refuse entries whose products leave the range of floats; scaled columns have no such limit."""
-    largest = float(abs(X).max())
-    if largest and not 1e-100 <= largest <= 1e100:
-        raise ValueError(
-            f"X has entries up to {largest:.2g}, whose products leave the range of floats with scale='none'; "
-            f"write scale='auto', or divide X by {largest:.0e}"
-        )
 
 
 def growing_sizes(most: int, single: int, growth: float) -> list[int]:
