@@ -13,7 +13,7 @@ import numpy as np
 from timing import best_times  # limits BLAS and the kernels to one thread
 
 from skpursuit import OMP, Certified, as_design, datasets, minimize
-from skpursuit.experiments.loaders import DataError, find_audio
+from skpursuit.apps.studies.loaders import DataError, find_audio
 from skpursuit.selectors import Bound, Query, Selection
 from skpursuit.selectors.query import Memory
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from timing import best_times
 
-from skpursuit.tables import read_columns
+from skpursuit.apps.tables import read_columns
 
 rows, columns = [int(a) for a in sys.argv[1:]] or [50_000, 51]
 X = np.random.default_rng(0).standard_normal((rows, columns))

@@ -129,7 +129,7 @@ def fitted(path, *more):
     """Read a table by the program, as people do."""
 
     def read():
-        from skpursuit.cli import main
+        from skpursuit.apps.cli import main
 
         printed = io.StringIO()
         given = ["fit", str(path), "-k", "2", "--json", *more]

@@ -161,7 +161,7 @@ def check(path: Path, content: bytes, folder: Path) -> tuple[str, str]:
 def run(*arguments):
     from click.testing import CliRunner
 
-    from skpursuit.cli import main
+    from skpursuit.apps.cli import main
 
     return CliRunner().invoke(main, list(map(str, arguments)))
 

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LassoCV
 
-from skpursuit.models.fitting import FitOptions, fit_table
-from skpursuit.tables import EncodingOptions, read_table
+from skpursuit.apps.models.fit_table import FitOptions, fit_table
+from skpursuit.apps.tables import EncodingOptions, read_table
 
 rows, columns = [int(a) for a in sys.argv[1:]] or [300_000, 60]
 rng = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def pandas_and_lasso(path):
 
 
 def skpursuit_fit(path):
-    fit_table(read_table(path, EncodingOptions("y")), FitOptions(drawn=False))
+    fit_table(read_table(path, EncodingOptions("y")), FitOptions(needs_path=False))
 
 
 print(f"{rows} x {columns}, one BLAS thread, in turns; seconds on the clock and of the processor")

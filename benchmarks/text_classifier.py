@@ -22,7 +22,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from threadpoolctl import threadpool_limits
 
 from skpursuit import PursuitClassifier
-from skpursuit.experiments.loaders import DataError, find_text
+from skpursuit.apps.studies.loaders import DataError, find_text
 
 K = 50
 NAMES = ("hitech", "la2", "ohscal", "classic")
