@@ -114,8 +114,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         given = self.solver if isinstance(self.solver, (list, tuple)) else [self.solver]
         # "auto" stands for "omp" where the contest of `choice/` cannot be held
         solvers = ["omp" if isinstance(one, str) and one == "auto" else one for one in given]
-        seed, scale = seed_of(self.random_state), self._scaling(samples.base)
-        problems = self._problems(samples.y, random_state=seed, solver=solvers[0], scale=scale)
+        seed = seed_of(self.random_state)
+        problems = self._problems(samples.y, random_state=seed, solver=solvers[0])
         loss = problems.config.loss.resolved(np.column_stack(problems.targets))
         problems = problems._replace(config=replace(problems.config, loss=loss))
         labels, splits = self._labels(samples.y), []
@@ -129,10 +129,6 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             else:
                 self._judge_by_criterion(data)
         return self
-
-    def _scaling(self, design: Design) -> str:
-        """What divides columns, in the words of `column_scale`."""
-        return self.scale if self.scale != "auto" else "one" if design.store.first.is_sparse else "column"
 
     def _limit(self, samples: Samples) -> int:
         """The largest number of coefficients that solvers by name try."""
