@@ -8,6 +8,7 @@ import ast
 import dataclasses
 import importlib
 import inspect
+import sys
 from pathlib import Path
 from types import FunctionType
 from typing import get_type_hints
@@ -34,6 +35,7 @@ LIBRARY = {
 ENDS = ("max", "min", "tiny", "smallest_normal", "smallest_subnormal")  # of `numpy.finfo`
 
 CALLS_ACROSS_FILES = {(3000, 6000): 22, (1000, 2000): 22}
+FILES_OF_A_DEFAULT_FIT = 30
 QUERY_FIELDS = 9
 DESIGN_METHODS = 16
 TILE_METHODS = 12
@@ -48,6 +50,19 @@ LIBRARY_LINES = 26_575
 def test_a_step_is_a_short_walk(shape, most):
     quietest = min(certified_steps(*shape), key=len)
     assert len(quietest) <= most, "\n".join(map(str, quietest))
+
+
+def test_a_default_fit_passes_through_few_files():
+    rng, entered = np.random.default_rng(0), set()
+    X, home = rng.standard_normal((500, 200)), str(PACKAGE)
+    y = X[:, :5].sum(axis=1) + rng.logistic(size=500) > 0
+    skpursuit.PursuitClassifierCV().fit(X, y)  # what is made at the first use is made
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: entered.add(frame.f_code.co_filename))
+    skpursuit.PursuitClassifierCV().fit(X, y)
+    sys.setprofile(before)
+    found = sorted(name.removeprefix(home) for name in entered if name.startswith(home))
+    assert len(found) <= FILES_OF_A_DEFAULT_FIT, found
 
 
 def test_imports_go_down_only(capsys):

@@ -367,7 +367,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
 @pytest.mark.parametrize(
     "model",
     [
-        PursuitRegressor(n_nonzero_coefs=6, normalize=True),
+        PursuitRegressor(n_nonzero_coefs=6, scale="column"),
         PursuitRegressorCV(solver="omp", max_nonzero_coefs=8),
         PursuitRegressorCV(solver="omp", max_nonzero_coefs=8, scoring="neg_mean_absolute_error"),
         OrthogonalMatchingPursuitCV(),

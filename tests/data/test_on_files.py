@@ -328,7 +328,7 @@ def test_contract_over_tiles_of_files(tmp_path):
 def test_estimators_fit_paths_maps_and_designs(tmp_path, normalize):
     X, y = problem()
     path = save(tmp_path / "x", X)
-    model = PursuitRegressor(n_nonzero_coefs=8, normalize=normalize)
+    model = PursuitRegressor(n_nonzero_coefs=8, scale="column" if normalize else "none")
     true = clone(model).fit(X, y)
     for source in (path, np.load(path, mmap_mode="r"), as_design(path, memory_limit=LIMIT), as_design(X)):
         ours = clone(model).fit(source, y)

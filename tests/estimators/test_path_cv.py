@@ -134,7 +134,7 @@ def test_information_criteria_against_their_definition(signal, criterion):
 def test_bic_of_a_classifier_is_a_likelihood():
     X, y = load_breast_cancer(return_X_y=True)
     model = PursuitClassifierCV(scoring="bic", scale="column", max_nonzero_coefs=3).fit(X, y)
-    single = PursuitClassifier(normalize=True, n_nonzero_coefs=3).fit(X, y)
+    single = PursuitClassifier(scale="column", n_nonzero_coefs=3).fit(X, y)
     expected = 2 * log_loss(y, single.predict_proba(X), normalize=False) + 3 * np.log(len(y))
     assert model.scores_[0, 2] == pytest.approx(-expected, rel=1e-4)  # it is not finished
 
@@ -286,7 +286,7 @@ def test_names_of_a_display_are_counted_and_may_be_an_array(signal):
         PursuitRegressorCV(),
         PursuitRegressorCV(solver="omp"),
         PursuitRegressorCV(solver="omp", scoring="bic"),
-        PursuitRegressorCV(solver="omp", selection="sparse", ridges=[0.0, 0.1]),
+        PursuitRegressorCV(solver="omp", selection="one_se", ridges=[0.0, 0.1]),
         OrthogonalMatchingPursuitCV(max_iter=8),
     ],
 )

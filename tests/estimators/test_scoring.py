@@ -21,7 +21,7 @@ FORMS = {
 OMP = {"solver": "omp", "scale": "none"}
 PROBLEMS = {
     "regression": (PursuitRegressorCV(**OMP), PursuitRegressor()),
-    "targets": (PursuitRegressorCV(**OMP), PursuitRegressor(shared_support=True)),
+    "targets": (PursuitRegressorCV(**OMP), PursuitRegressor()),
     "counts": (
         PursuitRegressorCV(**OMP, loss="poisson", ridges=0.1),
         PursuitRegressor(loss="poisson", ridge=0.1),

@@ -125,7 +125,8 @@ def make_design(X: Any, check: bool = True, options: Options | None = None) -> D
     if is_design(X):
         X.store.check_unchanged()
         return X
-    elsewhere = next((source for source in STORES if source.takes(X)), None)
+    plain = type(X) is np.ndarray  # nobody else takes these
+    elsewhere = None if plain else next((source for source in STORES if source.takes(X)), None)
     if elsewhere is not None:
         options = options or Options()
         design = Design(elsewhere.store(X, options))
@@ -138,7 +139,7 @@ def make_design(X: Any, check: bool = True, options: Options | None = None) -> D
             )
         if options is not None and options.axis is not None:
             raise ValueError("axis is for pieces of X on disk; give arrays as numpy.block takes them")
-        source = next(source for source in SOURCES if source.takes(X))
+        source = array_source if plain else next(source for source in SOURCES if source.takes(X))
         design = Design(TileStore(source.tiles(X)))
     if check:
         check_finite(design)
@@ -147,7 +148,7 @@ def make_design(X: Any, check: bool = True, options: Options | None = None) -> D
 
 def is_elsewhere(X: Any) -> bool:
     """Whether X is a design already, or data that is not an array or a matrix in memory."""
-    return is_design(X) or any(source.takes(X) for source in STORES)
+    return is_design(X) or (type(X) is not np.ndarray and any(source.takes(X) for source in STORES))
 
 
 def expecting(y: Any = None, width: int | None = None) -> Options:

@@ -314,7 +314,7 @@ class PursuitParameters(Watched):
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     fit_intercept: bool = True
-    normalize: bool = False
+    scale: str = "none"
     max_iter: int | None = None
     ridge: float | None = None
     random_state: Any = None

@@ -50,7 +50,7 @@ def one_of(*words: str) -> StrOptions:
 
 
 FLAGS = (
-    *("fit_intercept", "normalize", "shared_support", "null_test", "refit"),
+    *("fit_intercept", "shared_support", "null_test", "refit"),
     *("copy", "copy_X", "copy_Gram", "copy_Xy", "return_path", "return_n_iter"),
 )
 CONSTRAINTS: dict[str, Any] = {
@@ -67,7 +67,7 @@ CONSTRAINTS: dict[str, Any] = {
     "n_features_to_select": [COUNT, one_of("cv"), None],
     "n_resamples": [COUNT_OR_ZERO],
     "threshold": [Number(Real, 0.5, 1, closed="right")],
-    "selection": [one_of("best", "sparse")],
+    "selection": [one_of("best", "one_se")],
     "precompute": ["boolean", one_of("auto")],
     "multi_class": [one_of("ovr", "ovr_shared", "multinomial")],
     "class_weight": [dict, one_of("balanced"), None],

@@ -76,7 +76,6 @@ class FitConfig:
         """Take the parameters an estimator has under these names."""
         given = estimator.get_params(deep=False) | changes
         given["loss"] = as_loss(given["loss"])
-        given.setdefault("scale", "column" if given.get("normalize") else "none")
         return cls(**{part.name: given[part.name] for part in fields(cls) if part.name in given})
 
     @property

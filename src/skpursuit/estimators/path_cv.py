@@ -16,6 +16,7 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
@@ -41,10 +42,10 @@ from skpursuit.estimators.choice.solvers import SolverArena
 from skpursuit.estimators.choice.squared import SquaredArena
 from skpursuit.estimators.folds import Folds, SplitterRoutingMixin, effective_rows
 from skpursuit.estimators.linear_fit import LinearFit, fitted_path, mean_fit, predictions
-from skpursuit.loop.run import seed_of
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.scaling import NEARLY_ZERO
 from skpursuit.numerics.threads import limited
+from skpursuit.parameters import seed_of
 from skpursuit.problem import sparsity
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.state import Status
@@ -113,8 +114,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         given = self.solver if isinstance(self.solver, (list, tuple)) else [self.solver]
         # "auto" stands for "omp" where the contest of `choice/` cannot be held
         solvers = ["omp" if isinstance(one, str) and one == "auto" else one for one in given]
-        seed, scale = seed_of(self.random_state), self._scaling(samples.base)
-        problems = self._problems(samples.y, random_state=seed, solver=solvers[0], scale=scale)
+        seed = seed_of(self.random_state)
+        problems = self._problems(samples.y, random_state=seed, solver=solvers[0])
         loss = problems.config.loss.resolved(np.column_stack(problems.targets))
         problems = problems._replace(config=replace(problems.config, loss=loss))
         labels, splits = self._labels(samples.y), []
@@ -122,16 +123,12 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             splits = self._drawn_splits(labels, samples, fit_params)
         shown = X if samples.X is None or not is_elsewhere(X) else samples.X
         data = PathData(shown, samples, labels, problems, splits)
-        with limited(self.n_jobs):
+        with limited(self.n_jobs) if self.n_jobs else nullcontext():
             if splits:
                 self._compete(data, self._arena(data, solvers))
             else:
                 self._judge_by_criterion(data)
         return self
-
-    def _scaling(self, design: Design) -> str:
-        """What divides columns, in the words of `column_scale`."""
-        return self.scale if self.scale != "auto" else "one" if design.store.first.is_sparse else "column"
 
     def _limit(self, samples: Samples) -> int:
         """The largest number of coefficients that solvers by name try."""

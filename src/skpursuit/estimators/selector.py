@@ -27,8 +27,8 @@ from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig, fit_linear
 from skpursuit.estimators.regressor import PursuitRegressorCV
 from skpursuit.estimators.sklearn_types import BaseEstimator, SelectorMixin
-from skpursuit.loop.run import seed_of
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.parameters import seed_of
 from skpursuit.problem import sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.selectors import Selector
@@ -56,9 +56,9 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
     loss : {"auto", "squared", "logistic", ...} or Loss
         "auto": logistic for labels of two classes that are no numbers or are -1 and 1, else squared loss.
     ridge : float, optional
-        Penalty of (ridge / 2) ||w||^2 beside the mean loss, of scaled features with `normalize`.
-    normalize : bool, default=True
-        Whether features compete as if all had the same spread.
+        Penalty of (ridge / 2) ||w||^2 beside the mean loss, of scaled features.
+    scale : {"auto", "column", "none"}
+        What divides features while they compete, as in `PursuitRegressorCV`.
     selector : str or Selector
         How the best columns are found; see `minimize`.
     random_state : int, RandomState, Generator or None
@@ -113,7 +113,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
     cv: Any = None
     loss: str | Loss = "auto"
     ridge: float | None = None
-    normalize: bool = True
+    scale: str = "auto"
     selector: str | Selector = "auto"
     random_state: Any = None
 
@@ -150,7 +150,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
             loss=loss.resolved(targets),
             selector=self.selector,
             n_nonzero_coefs=max(k, 1),
-            scale="column" if self.normalize else "none",
+            scale=self.scale,
             ridge=self.ridge,
             random_state=seed_of(self.random_state),
         )
@@ -176,8 +176,8 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
             selector=self.selector,
             cv=self.cv,
             ridges="auto" if self.ridge is None else self.ridge,
-            scale="auto" if self.normalize else "none",
-            selection="sparse",
+            scale=self.scale,
+            selection="one_se",
             random_state=self.random_state,
             verbose=False,
         )

@@ -25,7 +25,7 @@ from skpursuit.loop.consistency import TOLERANCE, is_consistent
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.finite import NotFinite
 from skpursuit.numerics.tuning import GUESSES
-from skpursuit.parameters import check_flag, check_function, check_seed, check_size
+from skpursuit.parameters import check_flag, check_function, check_size, seed_of
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
 from skpursuit.problem.state import Record, Result, State, Status
@@ -142,18 +142,6 @@ def make_run(
         raise
     check_finite(base)
     return Run(problem, solver, chosen, bound, seed, before)
-
-
-def seed_of(random_state: Any) -> int:
-    """One whole number from anything that can seed."""
-    check_seed("random_state", random_state)
-    if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1)[0])
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**32))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    return int(random_state)
 
 
 class Draws:

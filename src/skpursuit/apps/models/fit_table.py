@@ -360,7 +360,11 @@ def search_estimator(y: np.ndarray, options: FitOptions, recording: bool = False
 def fixed_size_estimator(options: FitOptions) -> Any:
     """The estimator of k features."""
     kind = skpursuit.PursuitRegressor if options.task == "regression" else skpursuit.PursuitClassifier
-    return kind(n_nonzero_coefs=options.k, normalize=options.normalize is not False, **_common(options))
+    return kind(
+        n_nonzero_coefs=options.k,
+        scale="none" if options.normalize is False else "column",
+        **_common(options),
+    )
 
 
 def _common(options: FitOptions) -> dict[str, Any]:

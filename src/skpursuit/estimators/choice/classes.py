@@ -217,7 +217,10 @@ class ClassArena(Arena):
             if step == again:
                 sizes, few = np.abs(self._products(r)), min(LIKELY, len(coef))
                 likely = np.flatnonzero((sizes >= np.partition(sizes, -few, axis=0)[-few]).any(axis=1))
-                rows, again = self.rows[likely], step + 1 + step // AGAIN
+                if 2 * len(likely) > len(coef):  # a copy of most of X would be as large as X
+                    likely = np.arange(len(coef))
+                rows = self.rows[likely if len(likely) < len(coef) else slice(len(coef))]
+                again = step + 1 + step // AGAIN
             slopes = rows @ r
             best = np.abs(slopes).argmax(axis=0)
             change = -STEP * slopes[best, each] / unit

@@ -32,7 +32,7 @@ from skpursuit.numerics.tuning import SMALL_BLOCK
 PATIENCE = 8  # sizes without a new best before a path may end
 TURNED = 1.0  # standard errors by which the loss must have risen by then
 CLEARLY = 1.5  # t from which the boosted model, or that with few columns, is taken alone
-SPARSE_WITHIN = 1.0  # standard errors that `selection="sparse"` gives away
+SPARSE_WITHIN = 1.0  # standard errors that `selection="one_se"` gives away
 MOST_COLUMNS = 2000  # of a model, unless more are asked for
 BLOCK_ENTRIES = 2**18  # of tables that are worked on at a time
 SAME = 1e-9  # relative difference of losses that may be rounding: two families often find the same models
@@ -299,7 +299,7 @@ def choose(paths: list[list[Candidate]], selection: str) -> tuple[Candidate, flo
     best = least_loss([one for one in candidates if one.family == "mean"] or candidates)
     others = [one for path in paths if best not in path for one in path]
     other = least_loss(others or [one for one in candidates if one is not best] or [best])
-    if selection == "sparse":
+    if selection == "one_se":
         best = _fewest(candidates, best)
     return best, best.t_against(other) if other is not best else 0.0
 
