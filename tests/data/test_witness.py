@@ -26,7 +26,7 @@ def shapes(count):
 
 
 def noticed(design):
-    with pytest.raises(ValueError, match="X was changed in place.*make a new design"):
+    with pytest.raises(ValueError, match=r"X was changed in place.*make a new design"):
         as_design(design)
 
 

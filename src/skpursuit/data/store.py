@@ -96,6 +96,7 @@ class TileStore:
         self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
         self.kept = self.new_kept()
         self.witness: Witness | None = None
+        self.surveying: Surveying | None = None  # of files, while they are read for codes
         self._held: dict[tuple[Keep, int], Any] = {}
 
     @cached_property
@@ -351,7 +352,9 @@ class TileStore:
         return Surveying(self, plain if weights is None else [*plain, weights])
 
     def end_survey(self, surveying: Surveying) -> None:
-        """Keep what was found in all tiles."""
+        """Keep what was found if all tiles were added, which codes from an earlier run spare."""
+        if surveying.tiles < len(self.places):
+            return
         for weights, found in zip(surveying.weights, surveying.surveys()):
             if weights is None:
                 self.check_columns(found.sizes)

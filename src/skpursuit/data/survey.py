@@ -55,7 +55,7 @@ class Surveying:
     """Surveys in the making, one for each vector of row weights; None stands for ones."""
 
     def __init__(self, store: TileStore, weights: Sequence[Floats | None]) -> None:
-        self.weights, self.unit = weights, store.first.mean_unit
+        self.weights, self.unit, self.tiles = weights, store.first.mean_unit, 0
         shape = len(weights), store.shape[1]
         self.weight, self.squares = np.zeros(shape), np.zeros(shape)
         self.sums = np.zeros(shape, np.longdouble)
@@ -66,6 +66,7 @@ class Surveying:
 
     def add(self, place: Place, found: list[Blocks]) -> None:
         """Merge the blocks of a tile, which lies below those of its columns that came before."""
+        self.tiles += 1
         with np.errstate(all="ignore"):  # what is not finite is refused afterwards
             for k, blocks in enumerate(found):
                 at = k, place.cols

@@ -35,12 +35,13 @@ from skpursuit.estimators.omp_functions import (
     way_to_pursue,
 )
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
-from skpursuit.estimators.standardized import standardize
+from skpursuit.estimators.standardized import SQUARED, codes_of_run, standardize
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.threads import limited
 from skpursuit.parameters import check_count
 from skpursuit.problem import sparsity
 from skpursuit.selectors import Selector
+from skpursuit.solvers.pursuit import OMP
 
 
 class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
@@ -69,7 +70,9 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
         if way is Way.GRAM and has_moments(base):
             self._keep(base, *GramData(base, y, weights, self.fit_intercept).paths(k, tol))
             return
-        data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept).weighted()
+        most = base.shape[1] if tol is not None else omp_sparsity(k, base.shape[1])
+        fine = codes_of_run(base, targets[:, 0], SQUARED, weights, OMP(most, tol), self.selector)
+        data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept, fine=fine).weighted()
         columns = data.y.reshape(len(y), -1)
         paths = pursue_targets(data.design, columns, k, tol, precompute, self.selector)
         self._keep(base, paths, data.centre, data.offset)
