@@ -38,7 +38,8 @@ class Survey:
 
     def norms(self, centre: Any = 0.0) -> Floats:
         """Norms of the columns less a centre each, of rows times the roots of their weights."""
-        return np.sqrt(self.squares + self.weight * (self.means - centre) ** 2)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+            return np.sqrt(self.squares + self.weight * (self.means - centre) ** 2)
 
     @cached_property
     def sizes(self) -> Floats:
