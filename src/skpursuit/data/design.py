@@ -369,7 +369,7 @@ class Design:
             return np.append(norms, 1.0 if order == np.inf else np.sqrt(self.shape[0]))
         return np.maximum(norms, 1.0) if order == np.inf else np.hypot(norms, 1.0)
 
-    def survey(self, weights: Floats | None = None, fine: bool | None = None) -> Survey:
+    def survey(self, weights: Floats | None = None, fine: bool | None = None, spreads: bool = True) -> Survey:
         """Weight, means and spreads of the columns, with these weights of rows or without, from one pass.
 
         Of the columns of X behind the view, without row factors and without the constant column. `fine` says
@@ -380,11 +380,12 @@ class Design:
             weights = view.spread(np.ones(self.shape[0]) if weights is None else weights, n)
         if fine is not None:
             survey_with_codes(self.store, self.reads, fine, weights)
-        survey = self.store.survey(self.reads, weights)
+        survey = self.store.survey(self.reads, weights, spreads)
         if view.centre is None and view.scale is None:
             return survey
         means = view.corrected(survey.means, 1.0)
-        return Survey(survey.weight, means, view.per_scale(view.per_scale(survey.squares)), survey.unit)
+        squares = view.per_scale(view.per_scale(survey.squares))
+        return Survey(survey.weight, means, squares, survey.unit, survey.has_spreads)
 
     @property
     def sizes(self) -> Floats:

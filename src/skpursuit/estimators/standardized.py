@@ -88,7 +88,7 @@ def standardize(
     base, y, weights = rows_that_count(base, y, weights)
     has_column = fit_intercept and can_force and not loss.quadratic
     centred = (fit_intercept and loss.quadratic) or (has_column and normalize)
-    survey = base.survey(weights, fine) if centred or normalize else None
+    survey = base.survey(weights, fine, spreads=normalize) if centred or normalize else None
     centre = survey.means if survey is not None and centred else np.zeros(d)
     factors = np.ones(d) if survey is None else column_scale(survey, centre, scale)
     if loss.quadratic:
