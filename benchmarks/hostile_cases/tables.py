@@ -143,12 +143,12 @@ def one_column(rng, n, d):
 
 def scaled_x(rng, n, d):
     power = int(rng.integers(-300, 300))
-    return np.ldexp(rng.standard_normal((n, d)), power), rng.standard_normal(n), abs(power) > 100
+    return np.ldexp(rng.standard_normal((n, d)), power), rng.standard_normal(n), abs(power) > 200
 
 
 def scaled_y(rng, n, d):
     X, power = rng.standard_normal((n, d)), int(rng.integers(-300, 300))
-    return X, np.ldexp(signal(rng, X), power), abs(power) > 100
+    return X, np.ldexp(signal(rng, X), power), abs(power) > 200
 
 
 def scaled_columns(rng, n, d):
