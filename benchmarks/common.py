@@ -150,7 +150,7 @@ def unit_rows(X: sp.csr_array) -> sp.csr_array:
 
 def music(length: int = 1024) -> np.ndarray:
     """Pieces of a recording below the folder DATA, one in a row, or of made music; without silence."""
-    from skpursuit.experiments.loaders import DataError, find_audio, make_music
+    from skpursuit.apps.studies.loaders import DataError, find_audio, make_music
 
     try:
         pieces = find_audio(DATA, length).pieces

@@ -188,7 +188,7 @@ def rows():
 
 def program(*given):
     """What `skpursuit` prints; its refusals are exceptions of click."""
-    from skpursuit.cli import main
+    from skpursuit.apps.cli import main
 
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):

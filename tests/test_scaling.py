@@ -1,9 +1,8 @@
-"""X or y near the ends of the float range: the answer is that of ordinary numbers, scaled."""
+"""X and y of sizes that are accepted: the answer is that of numbers near one, scaled. Others are refused."""
 
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import (
     OMP,
@@ -58,17 +57,14 @@ def made(rng, loss, n=60, d=12):
 
 
 def exponents(rng, loss):
-    """Powers of two for X and y: coefficients and the radius, of size 2^(y - x), must be numbers."""
-    while True:
-        x = int(rng.choice([-990, -660, -510, 0, 400, 512, 990]))
-        y = int(rng.choice([-990, -500, 0, 500, 990])) if loss in ("squared", "huber", "quantile") else 0
-        if (x or y) and abs(y - x) <= 1000:
-            return x, y
+    """Powers of two for X and y; 2^300 is 2e90."""
+    y = int(rng.integers(-300, 300)) if loss in ("squared", "huber", "quantile") else 0
+    return int(rng.integers(-300, 300)), y
 
 
 def in_units(loss, y):
     if loss == "quantile":
-        return Quantile(0.3, float(np.ldexp(0.5, y)), float(np.ldexp(1.0, y)))
+        return Quantile(0.3, float(np.ldexp(0.5, y)))
     return Huber(float(np.ldexp(1.35, y))) if loss == "huber" else loss
 
 
@@ -91,11 +87,8 @@ def test_runs_do_not_depend_on_the_scale(loss, count):
         assert got.status == wanted.status, case
         assert got.support.tolist() == wanted.support.tolist(), case
         np.testing.assert_allclose(np.ldexp(got.coef, s - t), wanted.coef, rtol=1e-5, atol=1e-7)
-        with np.errstate(over="ignore", under="ignore"):
-            objectives = [np.ldexp(record.objective, 2 * t) for record in wanted.history]
-            objective = np.ldexp(wanted.objective, 2 * t)
-        np.testing.assert_allclose([record.objective for record in got.history], objectives, rtol=1e-6)
-        np.testing.assert_allclose(got.objective, objective, rtol=1e-6)
+        power = t if loss == "quantile" else 2 * t
+        np.testing.assert_allclose(got.objective, np.ldexp(wanted.objective, power), rtol=1e-6)
 
 
 def fitted(loss, X, y, s, t, given):
@@ -131,7 +124,7 @@ def test_huber_targets_in_thousands_have_an_intercept():
     assert far.intercept_ == pytest.approx(1e6 * near.intercept_, rel=1e-5)
 
 
-@pytest.mark.parametrize(("x", "y"), [(600, 600), (-600, -600), (900, 0)])
+@pytest.mark.parametrize(("x", "y"), [(300, 300), (-300, -300), (300, -300)])
 def test_the_drop_in_does_not_depend_on_the_scale(x, y):
     X, target = made(np.random.default_rng(1), "squared")
     far_X, far_y = np.ldexp(X, x), np.ldexp(target, y)
@@ -145,13 +138,11 @@ def test_the_drop_in_does_not_depend_on_the_scale(x, y):
 
 @pytest.mark.parametrize("selector", ["exact", "certified", "sketch", "greedy", "halving"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_ordinary_runs_are_left_alone(selector, order):
-    """No view, no pass over X: a run reads beforehand what preparing and checking X reads."""
+def test_checking_sizes_reads_nothing_more(selector, order):
+    """A run reads beforehand what preparing X and checking that it is finite reads."""
     X, y = made(np.random.default_rng(0), "squared", 200, 50)
     X = np.asarray(X * 1e20, order=order)
     run = make_run(as_design(X, check=False), y, OMP(3), selector, "squared")
-    assert not run.units
-    assert type(run.problem.design) is type(as_design(X))
     if selector in ("certified", "sketch"):  # which refuse NaN themselves
         assert not run.problem.design.kept.norms
     before = as_design(X, check=False)
@@ -160,83 +151,56 @@ def test_ordinary_runs_are_left_alone(selector, order):
     assert run.problem.design.reads.prepared_bytes == before.reads.prepared_bytes
 
 
-REFUSED = [(1e5, 1e300, "squared"), (1e200, 1.0, "poisson"), (1.0, 1e-200, "logistic")]
+REFUSED = {
+    "column 2 of X": (lambda X, y: (X * np.array([1.0, 1.0, 1e120, *[1.0] * 9]), y, None)),
+    "column 0 of X": (lambda X, y: (X * 1e-130, y, None)),
+    "y is of size": (lambda X, y: (X, y * 1e-110, None)),
+    "sample_weight is of size": (lambda X, y: (X, y, np.full(len(y), 1e130))),
+}
 
 
-@pytest.mark.parametrize(("radius", "scale", "loss"), REFUSED)
-def test_a_radius_beyond_all_reason_is_refused(radius, scale, loss):
-    X, y = made(np.random.default_rng(0), loss)
-    with pytest.raises(ValueError, match="choose a radius near"):
-        minimize(X * scale, y, FrankWolfe(L1Ball(radius)), "exact", loss)
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e200])
-@pytest.mark.parametrize("step", ["exact", "backtracking"])
-def test_a_radius_that_does_not_fit_the_scale(scale, step):
-    """Small columns: the best vertex. Large ones: the ball does not bind, and the fit is close."""
-    X, y = made(np.random.default_rng(0), "squared")
-    result = minimize(X * scale, y, FrankWolfe(L1Ball(1.0), step=step, max_iter=150), "exact")
-    if scale < 1:
-        best = int(np.argmax(np.abs(X.T @ y)))
-        assert result.support.tolist() == [best]
-        assert result.coef[best] == np.sign(X[:, best] @ y)
-    else:
-        fitted = np.linalg.lstsq(X, y, rcond=None)[0]
-        np.testing.assert_allclose(result.coef * scale, fitted, atol=0.05)
-
-
-def test_coefficients_that_no_float_holds_are_refused():
-    X, y = made(np.random.default_rng(0), "squared")
-    for s, t in ((-900, 900), (900, -900)):
-        with pytest.raises(ValueError, match="beyond the range of floats"):
-            minimize(np.ldexp(X, s), np.ldexp(y, t), OMP(3))
-
-
-@pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_operators_are_scaled_too(scale):
-    X, y = made(np.random.default_rng(0), "logistic")
-    wanted = minimize(X, y, OMP(3), "exact", "logistic")
-    got = minimize(aslinearoperator(X * scale), y, OMP(3), "exact", "logistic")
-    np.testing.assert_allclose(got.coef * scale, wanted.coef, rtol=1e-6)
+@pytest.mark.parametrize("kind", [np.asarray, np.asfortranarray, sparse.csr_array])
+@pytest.mark.parametrize("words", REFUSED)
+def test_numbers_whose_squares_leave_the_range_are_refused(words, kind):
+    X, y, weights = REFUSED[words](*made(np.random.default_rng(0), "squared"))
+    for fit in (
+        lambda: minimize(kind(X), y, OMP(3), sample_weight=weights),
+        lambda: minimize(kind(X), y, OMP(3), "certified", sample_weight=weights),
+        lambda: PursuitRegressor().fit(kind(X), y, weights),
+        lambda: OrthogonalMatchingPursuit().fit(kind(X), y, weights),
+        lambda: (
+            orthogonal_mp(kind(X), y) if weights is None else minimize(X, y, OMP(1), sample_weight=weights)
+        ),
+    ):
+        with pytest.raises(ValueError, match=f"{words}.*divide it by"):
+            fit()
+    if weights is None:
+        with pytest.raises(ValueError, match=words):
+            orthogonal_mp(kind(X), y)
 
 
 @pytest.mark.parametrize("selector", ["exact", "certified", "gram"])
-def test_small_columns_beside_huge_ones_are_found_for_a_small_target(selector):
-    rng, powers = np.random.default_rng(0), np.array([110, 160, 470, -350])
+def test_small_columns_beside_huge_ones_are_found(selector):
+    rng, powers = np.random.default_rng(0), np.array([100, 50, -100, -50])  # 2^100 is 1e30
     Z, v = rng.standard_normal((58, 4)), rng.standard_normal(58)
-    result = minimize(np.ldexp(Z, powers), np.ldexp(v, -320), OMP(4), selector)
+    result = minimize(np.ldexp(Z, powers), v, OMP(4), selector)
     assert sorted(result.support.tolist()) == [0, 1, 2, 3]
-    expected = np.linalg.lstsq(Z, v)[0]
-    np.testing.assert_allclose(np.ldexp(result.coef, powers + 320), expected, rtol=1e-9)
+    np.testing.assert_allclose(np.ldexp(result.coef, powers), np.linalg.lstsq(Z, v)[0], rtol=1e-9)
 
 
-def test_a_ridge_that_leaves_nothing_is_refused():
-    X, y = made(np.random.default_rng(0), "logistic")
-    with pytest.raises(ValueError, match="too large beside numbers"):
-        minimize(X * 1e-200, y, OMP(3, ridge=0.1), "exact", "logistic")
-    plain = minimize(X, y, OMP(3), "exact", "logistic")
-    large = minimize(X * 1e200, y, OMP(3, ridge=0.1), "exact", "logistic")  # nothing beside such columns
-    np.testing.assert_allclose(large.coef * 1e200, plain.coef, rtol=1e-6)
+@pytest.mark.parametrize("radius", [1e-200, 1e200])
+def test_a_radius_far_from_all_predictions_ends_without_an_error(radius):
+    X, y = made(np.random.default_rng(0), "squared")
+    result = minimize(X, y, FrankWolfe(L1Ball(radius)), "exact")
+    assert np.isfinite(result.coef).all()
 
 
 def test_tolerances_have_units():
     X, y = made(np.random.default_rng(0), "squared")
     wanted = minimize(X, y, OMP(tol=5.0))
-    for t in (-400, 400):
+    for t in (-300, 300):
         got = minimize(X, np.ldexp(y, t), OMP(tol=float(np.ldexp(5.0, 2 * t))))
         assert (got.status, got.support.tolist()) == (Status.CONVERGED, wanted.support.tolist())
-
-
-def test_a_run_in_other_units_goes_on_from_its_checkpoint(tmp_path):
-    X, y = made(np.random.default_rng(0), "logistic")
-    X = X * 1e200
-    whole = minimize(X, y, OMP(5), "exact", "logistic", random_state=0)
-    stop = lambda record: record.iteration == 1  # noqa: E731
-    path = tmp_path / "run"
-    part = minimize(X, y, OMP(5), "exact", "logistic", random_state=0, callback=stop, checkpoint=path)
-    assert part.status is Status.CALLBACK
-    rest = minimize(X, y, OMP(5), "exact", "logistic", random_state=0, checkpoint=path)
-    assert rest.coef.tobytes() == whole.coef.tobytes()
 
 
 @pytest.mark.parametrize("count", MANY)
@@ -262,11 +226,3 @@ def test_float32_models_of_ordinary_numbers_stay_float32():
     models = [PursuitRegressor(), OrthogonalMatchingPursuit(), OrthogonalMatchingPursuitCV(cv=3)]
     assert minimize(X, y, OMP(3)).coef.dtype == np.float64
     assert all(model.fit(X, y).coef_.dtype == np.float32 for model in models)
-
-
-@pytest.mark.parametrize("selector", ["exact", "gram", "greedy"])
-def test_rows_whose_norms_overflow_are_answered_where_the_columns_fit(selector):
-    X = np.random.default_rng(0).uniform(0.5, 1.0, (2, 50))
-    large, plain = (minimize(X * size, [1.0, 2.0], OMP(2), selector) for size in (1e308, 1.0))
-    assert large.support.tolist() == plain.support.tolist()
-    assert large.status == plain.status

@@ -120,7 +120,7 @@ def text(o):
 
     Tasks: the first half of the classes against the others, and all classes with features shared by them.
     """
-    from skpursuit.experiments.loaders import DataError, find_text
+    from skpursuit.apps.studies.loaders import DataError, find_text
 
     try:
         found = {} if o.quick else {c.name: (unit_rows(c.X), c.y) for c in find_text(DATA)}

@@ -13,7 +13,7 @@ from common import Race, sized
 def csv_reading(o):
     import pandas as pd
 
-    from skpursuit.tables import read_columns
+    from skpursuit.apps.tables import read_columns
 
     rows, columns = sized(o.quick, 50_000, 51)
     X = np.random.default_rng(0).standard_normal((rows, columns))
@@ -40,8 +40,8 @@ def table_fit(o):
     import pandas as pd
     from sklearn.linear_model import LassoCV
 
-    from skpursuit.models.fitting import FitOptions, fit_table
-    from skpursuit.tables import EncodingOptions, read_table
+    from skpursuit.apps.models.fit_table import FitOptions, fit_table
+    from skpursuit.apps.tables import EncodingOptions, read_table
 
     rng, (rows, columns) = np.random.default_rng(0), sized(o.quick, 300_000, 60)
     X = rng.standard_normal((rows, columns))
@@ -55,7 +55,7 @@ def table_fit(o):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"
         frame.to_csv(path, index=False, float_format="%.6g")
-        ours = lambda: fit_table(read_table(path, EncodingOptions("y")), FitOptions(drawn=False))  # noqa: E731
+        ours = lambda: fit_table(read_table(path, EncodingOptions("y")), FitOptions(needs_path=False))  # noqa: E731
         make = lambda seed: ({"pandas, LassoCV": pandas_and_lasso, "skpursuit fit": ours}, None)  # noqa: E731
         yield Race(f"{rows} x {columns}", make)
         yield Race(f"{rows} x {columns}, seconds on the clock", make, elapsed=True)

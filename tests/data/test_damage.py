@@ -14,7 +14,6 @@ import scipy.sparse as sp
 
 from skpursuit import OMP, Certified, as_design, minimize
 from skpursuit.data import parquet_source, recipes, sparse_files
-from skpursuit.data.progress import Progress
 from skpursuit.data.reads import CountedFile
 
 from .test_more_files import save_pieces
@@ -175,24 +174,6 @@ def test_an_interrupt_is_answered_while_x_is_read(tmp_path, slow_reader, kind):
     assert waited < 0.5
     assert not [thread for thread in threading.enumerate() if "reader" in thread.name]
     assert not (tmp_path / "codes").exists() or not os.listdir(tmp_path / "codes")
-
-
-def test_a_callback_hears_of_long_passes(tmp_path, monkeypatch, slow_reader):
-    monkeypatch.setattr("skpursuit.data.progress.PATIENCE", 0.2)
-    monkeypatch.setattr("skpursuit.data.progress.OFTEN", 0.05)
-    X, y = problem(2100, 600, order="F")
-    design, heard = as_design(save(tmp_path / "x", X), memory_limit="16MB"), []
-
-    def callback(record):
-        return False
-
-    callback.progress = heard.append
-    minimize(design, y, OMP(n_nonzero_coefs=1), "exact", callback=callback)
-    assert len(heard) > 3
-    assert all(isinstance(report, Progress) and report.total <= X.nbytes for report in heard)
-    assert [report.done for report in heard if report.done == report.total]
-    assert heard[0].speed > 0
-    assert "GB/s" in str(heard[0])
 
 
 def test_a_run_goes_on_without_encoding_again(tmp_path):

@@ -12,7 +12,7 @@ from signal import SIGCONT, SIGSTOP
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import KFold
 
 from skpursuit import (
     OMP,
@@ -441,16 +441,6 @@ def test_folds_are_weights_of_rows_and_omp_stands_for_auto(cv):
     plain = PursuitRegressorCV(max_nonzero_coefs=8, cv=cv, solver="omp").fit(X, y)
     if cv != 3:
         np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=1e-9, atol=1e-9)
-
-
-def test_the_cross_validation_of_scikit_learn_is_refused():
-    X, y = signal(4, n=1500)
-    lazy, model = da.from_array(X, chunks=(400, 150)), PursuitRegressor(n_nonzero_coefs=3)
-    with pytest.raises(TypeError, match="takes rows out of X for every fold"):
-        cross_val_score(model, lazy, y, error_score="raise")
-    with pytest.raises(ValueError, match="whose folds are weights of rows"):
-        GridSearchCV(model, {"n_nonzero_coefs": [2, 3]}).fit(lazy, y)
-    GridSearchCV(model, {"n_nonzero_coefs": [2, 3]}).fit(X, y)
 
 
 @pytest.mark.parametrize("selector", ["greedy", "uniform", "importance", "halving", "reject", "lucb"])

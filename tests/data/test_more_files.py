@@ -198,7 +198,7 @@ def test_sparse_files_give_the_model_of_the_matrix(tmp_path, save, loss, limit):
     np.testing.assert_array_equal(ours.support, true.support)
     np.testing.assert_allclose(ours.coef, true.coef, rtol=1e-9)
     np.testing.assert_allclose(design.norms(0), sp.linalg.norm(X, axis=0), rtol=1e-12)
-    np.testing.assert_allclose(design.means(), X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(design.survey().means, X.mean(axis=0), rtol=1e-12)
 
 
 def test_damaged_sparse_files_are_named(tmp_path):

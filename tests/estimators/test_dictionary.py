@@ -126,23 +126,6 @@ def test_round_trip_and_names():
     assert list(model.get_feature_names_out()[:1]) == ["dictionarylearner0"]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"n_components": 0}, "n_components must be"),
-        ({"batch_size": 0}, "batch_size must be"),
-        ({"max_iter": None}, "max_iter must be"),
-        ({"forget": -1.0}, "forget must be"),
-        ({"solver": "lasso"}, "solver must be"),
-    ],
-)
-def test_bad_parameters_are_named(change, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        learner(**change).fit(planted(50)[1])
-    with pytest.raises((ValueError, TypeError), match=message):
-        learner(**change).partial_fit(planted(50)[1])
-
-
 def test_too_many_coefficients_warn_once():
     with pytest.warns(UserWarning, match="n_nonzero_coefs is 30 but the dictionary has 24 atoms") as caught:
         learner(n_nonzero_coefs=30, max_iter=2).fit(planted(150)[1])

@@ -16,9 +16,9 @@ from scipy.sparse import csr_array
 
 from skpursuit.data.progress import current
 from skpursuit.kernels.batch_types import PENDING, Block, Codes, Dictionary, Limits
+from skpursuit.numerics.finite import MOST
 from skpursuit.numerics.threads import share
 from skpursuit.numerics.tuning import CODING_BLOCK, CODING_WORK, PACKED_ROWS
-from skpursuit.problem.units import scaled_ridge
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices, values and counts of the codes of one block
 
@@ -76,6 +76,8 @@ class Encoder:
         self.dictionary = Dictionary(scaled, coarse, _norms(scaled), *nothing)
         self.k = min(config.k, n, d)
         eps, fine = float(np.finfo(atoms.dtype).eps), float(np.finfo(np.float64).eps) * 2 * n**0.5
+        with np.errstate(over="ignore"):
+            penalty = min(float(np.ldexp(n * float(config.ridge), -2 * self.exponent)), MOST)
         self.limits = Limits(
             k=self.k,
             max_iter=int(config.max_iter or config.k),
@@ -84,7 +86,7 @@ class Encoder:
             floor=max(fine, 4 * eps),
             dependence=max(fine, 256 * eps**2),
             refit=bool(config.refit),
-            penalty=scaled_ridge(n * float(config.ridge), -2 * self.exponent),
+            penalty=penalty,
         )
         few = expected is not None and expected * self.k < d
         if not few and 4 * d * d <= config.memory_limit:

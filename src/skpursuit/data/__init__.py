@@ -17,9 +17,11 @@ from skpursuit.data.sources import (
     make_design,
     with_target,
 )
+from skpursuit.data.survey import Survey
 
 __all__ = [
     "Design",
+    "Survey",
     "as_design",
     "check_finite",
     "expecting",

@@ -51,9 +51,8 @@ class Codes:
         """Estimates of the view from those of X, with those of the constant column in its places."""
         view, design = self.view, self.design
         if not view.is_unmoved:
-            sizes = design.store.sizes(design.reads)
             where = slice(None) if real is None else real
-            known = view.corrected_estimate(view.weighted(r), *known, sizes, where)
+            known = view.corrected_estimate(view.weighted(r), *known, self.panels.sizes, where)
         if not view.constant:
             return known
         rounding = total_bound(2 * len(r) * EPS, np.ones(1), r)[0]
@@ -139,7 +138,8 @@ def kept_panels(store: TileStore, reads: Reads, fine: bool) -> PanelCodes:
         store.kept.codes = held
         if before is not None:
             store.forget(before.keep)
-    store.kept.finite = True  # codes refuse anything else
+    if not store.kept.finite:  # codes refuse what is not finite, and know the sizes of columns
+        store.check_columns(held.sizes)
     return held
 
 

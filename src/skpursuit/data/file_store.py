@@ -20,7 +20,7 @@ import numpy as np
 
 from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.options import Options
-from skpursuit.data.progress import Meter
+from skpursuit.data.progress import current
 from skpursuit.data.reads import FileReads, Reads
 from skpursuit.data.recipes import Recipe, Stamp, check_same, naming
 from skpursuit.data.spill import HEADER, Spill, Spilled
@@ -154,15 +154,15 @@ class FileStore(TileStore):
     def _loaded(self, places: list[Place]) -> Iterator[Tile]:
         """The tiles at these places, each as long as it is in hand: its buffer is used again."""
         recipes = [self.recipes[place.number] for place in places]
-        stopped = False
-        meter = Meter(sum(recipe.file_bytes for recipe in recipes), self.listener)
+        stopped, done, total = False, 0, sum(recipe.file_bytes for recipe in recipes)
         buffers = [self._buffer(max((recipe.nbytes for recipe in recipes), default=0)) for _ in range(2)]
         with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-reader") as reader:
             try:
                 ahead = [reader.submit(r.load, b, lambda: stopped) for r, b in zip(recipes[:1], buffers)]
                 for k, recipe in enumerate(recipes):
                     tile = awaited(ahead.pop())
-                    meter.add(recipe.file_bytes)
+                    done += recipe.file_bytes
+                    current().note("read {:.1f} of {:.1f} GB", done / 1e9, total / 1e9)
                     for following in recipes[k + 1 : k + 2]:
                         ahead.append(reader.submit(following.load, buffers[(k + 1) % 2], lambda: stopped))
                     yield tile

@@ -8,10 +8,7 @@ import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
 from skpursuit.numerics.tuning import GATHERED_ENTRIES, GRAM_BLOCK, GRAM_SHARE, GRAM_WIDTH
-
-TAME = 1e10  # scales and weights up to this, and down to its inverse, move no product of float32 out of range
 
 
 def gram_matrix(design: Design) -> Floats:
@@ -52,14 +49,3 @@ def gram_column(design: Design, j: int, guesses: Callable[[int], Indices]) -> Fl
     products = np.ascontiguousarray(design.product(columns.T).T[: len(block)])
     cache.put(block.tolist(), products)
     return products[0]
-
-
-def squares_fit(design: Design) -> bool:
-    """Whether products of columns stay within the range of float64; those of float32 do."""
-    view = design.view
-    factors = [np.abs(part[part != 0]) for part in (view.scale, view.root) if part is not None]
-    tame = all(part.size and part.min() > 1 / TAME and part.max() < TAME for part in factors)
-    if design.dtype == np.float32 and tame:
-        return True
-    largest = float(np.max(design.sizes))
-    return largest == 0.0 or LEAST_NORM < largest < MOST_NORM

@@ -178,5 +178,5 @@ def with_target(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def check_finite(design: Design) -> None:
-    """Refuse NaN and infinity. Norms that are needed anyway tell."""
+    """Refuse NaN, infinity and columns whose squares leave the range of floats."""
     design.store.check_finite(design.reads)

@@ -24,12 +24,13 @@ import numpy as np
 
 from skpursuit.data.kept import Kept
 from skpursuit.data.memory import UNLIMITED
-from skpursuit.data.norms import add_in_order, make_norms
-from skpursuit.data.progress import Listener
 from skpursuit.data.reads import FileReads, Reads
+from skpursuit.data.survey import OperatorSurvey, Survey, Surveying, row_norms
 from skpursuit.data.tile import Cost, Tile
+from skpursuit.data.witness import Witness
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import product_bound
+from skpursuit.numerics.scaling import LEAST_SIZE, MOST_SIZE, check_range
 from skpursuit.numerics.sums import EPS, PIECE, fixed_order_dot, scaled_norm
 from skpursuit.numerics.tuning import PANEL_ENTRIES, SWEEP
 
@@ -89,11 +90,10 @@ class TileStore:
         self.shape = int(self.row_edges[-1]), int(self.col_edges[-1])
         self.dtype = np.result_type(*(tile.dtype for row in grid for tile in row))
         self.names: list[str] | None = None  # of the columns, where the source has them
-        self.listener: Listener | None = None  # told how far long passes are
         self.file_reads: tuple[FileReads, ...] = ()  # of X, and of codes on disk
         self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
         self.kept = self.new_kept()
-        self.witnesses: list[Any] = []
+        self.witness: Witness | None = None
         self._held: dict[tuple[Keep, int], Any] = {}
 
     @cached_property
@@ -253,15 +253,6 @@ class TileStore:
             out[corners[place.i, place.j][0]] = part
         return out
 
-    def sums(self, weights: Floats) -> Floats:
-        """sum_i weights[i] X[i, j] for each column, with more digits than a product has."""
-        if not self.first.has_entries:
-            return self.product(weights)
-        total = np.zeros(self.shape[1], dtype=np.longdouble)
-        for place, parts in self.run("sums", lambda at: (weights[at.rows],)):
-            add_in_order(parts, total[place.cols])
-        return total.astype(np.float64)
-
     def prepare(self, what: str, reads: Reads) -> None:
         """Make the layouts that reading "rows" or "columns" needs, where X has none."""
         if self.is_one_tile:
@@ -333,25 +324,66 @@ class TileStore:
     def check_rows(self, what: str) -> None:
         """Refuse to read "rows" or "entries" at random where that is dear."""
 
-    def norms(self, axis: int, order: float, reads: Reads) -> Floats:
-        """Norms of the columns (axis 0) or of the rows (axis 1) of X; order 2 or infinity. Kept."""
-        key = (axis, order)
-        if key not in self.kept.norms:
-            self.kept.norms[key] = make_norms(self, axis, order, reads)
-        return self.kept.norms[key]
+    def survey(self, reads: Reads, weights: Floats | None = None) -> Survey:
+        """Statistics of the columns, with these weights of rows or without. Kept; X is checked for NaN."""
+        kept = self.kept
+        if weights is None and kept.survey is not None:
+            return kept.survey
+        if weights is not None and kept.weighted is not None and np.array_equal(kept.weighted[0], weights):
+            return kept.weighted[1]
+        reads.prepare(*self.cost())
+        if not self.first.has_entries:
+            found = OperatorSurvey(self, reads, weights)
+            if weights is None:
+                kept.survey = found
+            return found
+        surveying = self.begin_survey(weights)
+        for place, blocks in self.run("survey", surveying.arguments):
+            surveying.add(place, blocks)
+        self.end_survey(surveying)
+        return self.survey(reads, weights)
 
-    def sizes(self, reads: Reads, coarse: bool = False) -> Floats:
-        """Upper bounds of the column norms, no dearer than one pass over X.
+    def begin_survey(self, weights: Floats | None) -> Surveying:
+        """A survey of all tiles, with weights where there are some and without where that is not known."""
+        plain: list[Floats | None] = [None] if self.kept.survey is None else []
+        return Surveying(self, plain if weights is None else [*plain, weights])
 
-        Where column norms would cost a pass of their own, ||X||_F alone, which is close enough for float64,
-        or also for float32 where `coarse` is asked for.
+    def end_survey(self, surveying: Surveying) -> None:
+        """Keep what was found in all tiles."""
+        for weights, found in zip(surveying.weights, surveying.surveys()):
+            if weights is None:
+                self.check_columns(found.sizes)
+                self.kept.survey = found
+            else:
+                self.kept.weighted = weights, found
+
+    def row_norms(self, order: float, reads: Reads) -> Floats:
+        """Norms of the rows of X; order 2 or infinity. Kept."""
+        if (1, order) not in self.kept.norms:
+            self.kept.norms[1, order] = row_norms(self, order, reads)
+        return self.kept.norms[1, order]
+
+    def sizes(self, reads: Reads) -> Floats:
+        """Upper bounds of the column norms, from what is known or costs least.
+
+        That is ||X||_F of rows in memory, which is close enough for float64. An operator has guesses.
         """
-        by_rows = self.first.can_encode and (coarse or self.dtype != np.float32)
-        if not by_rows or (0, 2) in self.kept.norms:
-            return self.norms(0, 2, reads)
-        if self.kept.sizes is None:
-            self.kept.sizes = np.full(self.shape[1], scaled_norm(self.norms(1, 2, reads)))
-        return self.kept.sizes
+        kept, tile = self.kept, self.first
+        if kept.survey is not None and tile.has_entries:
+            return kept.survey.sizes
+        if kept.codes is not None:
+            return kept.codes.sizes
+        if tile.has_entries and not (self.in_memory and tile.can_encode and self.dtype == np.float64):
+            return self.survey(reads).sizes
+        if kept.sizes is None and not tile.has_entries:
+            reads.prepare(*self.cost())
+            kept.sizes = tile.rough_sizes()  # type: ignore[attr-defined]
+        elif kept.sizes is None and tile.fast_axis == 0 and self.is_one_tile:
+            reads.prepare(*self.cost())
+            kept.sizes = np.sqrt(tile.squares(0))
+        elif kept.sizes is None:
+            kept.sizes = np.full(self.shape[1], scaled_norm(self.row_norms(2, reads)))
+        return kept.sizes
 
     def product_error(self, r: Floats, reads: Reads) -> Floats | None:
         """Bound on the rounding of `product`, one per column; None where it is a fixed-order product."""
@@ -359,58 +391,39 @@ class TileStore:
         if tile.fixed_order and self.is_one_tile:
             return None
         if not tile.has_entries:
-            return np.multiply.outer(self.rough_sizes(reads), self.unit * np.linalg.norm(r, axis=0))
+            return np.multiply.outer(self.sizes(reads), self.unit * np.linalg.norm(r, axis=0))
         if not tile.can_encode:  # stored entries of each column, and one more for each sum of tiles
             rows: list[list[Any]] = self.grid
             parts = [np.concatenate([tile.stored("columns") for tile in row]) for row in rows]
-            terms = (np.add.reduce(parts) + len(parts) + 1) * self.norms(0, 2, reads)
+            terms = (np.add.reduce(parts) + len(parts) + 1) * self.sizes(reads)
             return product_bound(2 * float(np.finfo(self.dtype).eps), terms, r, self.dtype)
         return product_bound(self.unit, self.sizes(reads), r, self.dtype)
 
-    def rough_sizes(self, reads: Reads) -> Floats:
-        """The column norms of an operator where they are known, else guesses that are not too small."""
-        if (0, 2) in self.kept.norms:
-            return self.norms(0, 2, reads)
-        if self.kept.sizes is None:
-            reads.prepare(*self.cost())
-            self.kept.sizes = self.first.rough_sizes()  # type: ignore[attr-defined]
-        return self.kept.sizes
-
-    def size_range(self, reads: Reads) -> tuple[float, float]:
-        """Bounds of the largest column norm, from norms or codes that are there, or norms that cost least."""
-        n, d = self.shape
-        if not self.first.has_entries:
-            largest = float(self.rough_sizes(reads).max())
-            return largest / self.first.doubt, largest  # type: ignore[attr-defined]
-        if not self.first.can_encode:
-            largest = float(self.norms(0, 2, reads).max())
-            return largest, largest
-        if self.dtype == np.float32:  # whatever the numbers are
-            return 2.0**-149, 2.0**128 * sqrt(n)
-        made = [axis for axis in (0, 1) if (axis, 2) in self.kept.norms]
-        if self.kept.codes is not None and not made:
-            peak = self.kept.codes.peak
-            return peak, peak * 2.0**80 * sqrt(n)
-        axis = made[0] if made else self.first.fast_axis
-        largest = float(self.norms(axis, 2, reads).max())
-        return (largest, largest) if axis == 0 else (largest / sqrt(d), largest * sqrt(n))
-
     def check_finite(self, reads: Reads) -> None:
-        """Refuse NaN and infinity. Norms that are needed anyway tell."""
+        """Refuse NaN, infinity and sizes of columns that `check_range` refuses, by sizes needed anyway.
+
+        ||X||_F bounds the largest column norm; it does not tell of columns that are too small.
+        """
         if self.kept.finite or not self.first.has_entries:
             return
-        axis = 0 if (0, 2) in self.kept.norms or not self.first.can_encode else self.first.fast_axis
-        bad = np.flatnonzero(~np.isfinite(self.norms(axis, 2, reads)))
-        if len(bad) and axis == 1:  # the norm of a row may overflow where those of the columns do not
-            bad = np.flatnonzero(~np.isfinite(self.norms(0, 2, reads)))
+        sizes = self.sizes(reads)
+        self.kept.finite = bool(LEAST_SIZE * sqrt(len(sizes)) <= sizes.min() and sizes.max() <= MOST_SIZE)
+        if not self.kept.finite:
+            self.check_columns(self.survey(reads).sizes)
+
+    def check_columns(self, sizes: Floats) -> None:
+        """Refuse columns whose norms, or close bounds of them, are not finite or out of range."""
+        bad = np.flatnonzero(~np.isfinite(sizes))
         if len(bad):
             j = int(bad[0])
-            if np.isfinite(self.take(np.array([j]))).all():
+            column = self.take(np.array([j]))[0]
+            if not np.isfinite(column).all():
+                where = f"column {j}{self._where_not_finite(j)}"
                 raise ValueError(
-                    f"column {j} of X is too large: its norm overflows; divide it by its largest entry"
+                    f"X contains NaN or infinity, first in {where}; impute or drop those entries"
                 )
-            where = f"column {j}{self._where_not_finite(j)}"
-            raise ValueError(f"X contains NaN or infinity, first in {where}; impute or drop those entries")
+            sizes = np.where(np.isfinite(sizes), sizes, np.abs(column).max())
+        check_range(sizes, lambda j: f"column {j if self.names is None else repr(self.names[j])} of X")
         self.kept.finite = True
 
     def _where_not_finite(self, column: int) -> str:
@@ -422,13 +435,12 @@ class TileStore:
 
     def watch(self) -> None:
         """Remember one entry of every row and of every column; an operator has none to look at."""
-        found = [(witness, at.rows.start, at.cols.start) for at, witness in self.run("witness")]
-        self.witnesses = [some for some in found if some[0] is not None]
+        self.witness = Witness([sample for _, samples in self.run("samples") for sample in samples])
 
     def check_unchanged(self) -> None:
         """Raise ValueError if X was changed in place since `watch` (see `witness.py` for what is noticed)."""
-        for witness, row, column in self.witnesses:
-            witness.compare(row, column)
+        if self.witness is not None:
+            self.witness.compare()
 
     def digest(self, digest: Any, reads: Reads) -> None:
         """Feed all of X to a digest."""

@@ -196,19 +196,6 @@ class View:
         taken = np.abs(self.centre[cols]) * (sqrt(n) if self.root is None else scaled_norm(self.root))
         return taken if self.scale is None else taken / np.abs(self.scale[cols])
 
-    def size_range(self, least: float, most: float, n: int) -> tuple[float, float]:
-        """Bounds of the largest column norm of the view, from those of X."""
-        if self.centre is not None:
-            most += float(np.abs(self.centre).max()) * sqrt(n)
-        least *= EPS if self.centred else 1.0  # what is left of a mean is at least its rounding, or nothing
-        if self.root is not None:
-            factors = np.abs(self.root[self.root != 0])
-            least, most = least * float(factors.min()), most * float(factors.max())
-        if self.scale is not None:
-            scale = np.abs(self.scale)
-            least, most = least / float(scale.max()), most / float(scale.min())
-        return least, most
-
     def digest(self, digest: Any) -> None:
         """Feed the view to a digest."""
         digest.update(repr(self.constant).encode())

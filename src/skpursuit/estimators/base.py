@@ -23,15 +23,14 @@ from skpursuit.data.options import numbers_of
 from skpursuit.data.progress import watching
 from skpursuit.data.sources import expecting, is_design, is_elsewhere, make_design, with_target
 from skpursuit.data.sparse_input import compressed
-from skpursuit.estimators.checks import RULES, check_parameters, check_values
-from skpursuit.estimators.lazy import refuse_rows_of_folds
+from skpursuit.estimators.checks import check_parameters, check_values
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, full_coefs
 from skpursuit.estimators.summary import SummaryMixin
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.parameters import check_unmasked
 from skpursuit.problem.state import Record, Status
-from skpursuit.problem.targets import checked_weights
+from skpursuit.problem.targets import check_targets_range, checked_weights
 from skpursuit.selectors import Selector
 from skpursuit.solvers import Solver
 
@@ -52,8 +51,10 @@ def watched(method: Method) -> Method:
 
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
-        check_values(RULES, verbose=self.verbose, time_limit=self.time_limit)
-        with one_thread(), watching(type(self).__name__, self.verbose, self.time_limit):
+        name = type(self).__name__
+        if self.time_limit is not None or not isinstance(self.verbose, bool):
+            check_values(name, {}, verbose=self.verbose, time_limit=self.time_limit)
+        with one_thread(), watching(name, self.verbose, self.time_limit):
             return method(self, *args, **options)
 
     return call  # type: ignore[return-value]
@@ -154,7 +155,6 @@ class LinearBase(Watched):
         """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
         check_unmasked(y=y)
         if is_elsewhere(X):
-            refuse_rows_of_folds(X)
             design, y = self._design_and_target(X, y, **checks)
             X = design.whole
         elif _are_plain(X, y, checks.get("ensure_min_features", 1)):
@@ -173,6 +173,8 @@ class LinearBase(Watched):
             )
             y = as_numbers(y) if checks.get("y_numeric") else y
             design = make_design(X)
+        if y.dtype.kind == "f":
+            check_targets_range(y)
         samples = Samples(design, y, None, np.ones(design.shape[0], dtype=bool), X)
         if sample_weight is None:
             return samples

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.utils.validation import check_array
 
 from skpursuit.coding.encoder import WORK, CodingConfig, Encoder, make_encoder
 from skpursuit.estimators.base import FLOATS, Watched, trusted, watched
-from skpursuit.estimators.checks import a_choice, check_parameters
+from skpursuit.estimators.checks import COUNT, SIZE, check_parameters, one_of
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.sklearn_types import (
     BaseEstimator,
@@ -27,7 +26,7 @@ from skpursuit.estimators.sklearn_types import (
     TransformerMixin,
 )
 from skpursuit.numerics.tuning import STREAM_PIECE
-from skpursuit.parameters import check_count, check_size, check_unmasked
+from skpursuit.parameters import check_unmasked
 from skpursuit.problem import sparsity
 
 ProgressCallback = Callable[[int, int | None, float | None], None]
@@ -259,13 +258,9 @@ class PursuitCoder(CodesOut, BaseEstimator):
             yield codes
 
     def _check(self) -> None:
-        check_parameters(
-            self,
-            solver=a_choice(*WORK),
-            n_jobs=check_count,
-            ridge=partial(check_size, optional=False),
-            dictionary=lambda name, value: check_table(value, name),
-        )
+        own = {"solver": [one_of(*WORK)], "n_jobs": [COUNT, None], "ridge": [SIZE]}
+        check_table(self.dictionary, "dictionary")
+        check_parameters(self, dictionary="no_validation", **own)
 
     def _atoms(self) -> np.ndarray:
         self._check()

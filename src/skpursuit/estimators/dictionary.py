@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,11 @@ from skpursuit.coding.dictionary import CodeStatistics, from_signals
 from skpursuit.coding.encoder import WORK, CodingConfig, make_encoder
 from skpursuit.data.progress import current
 from skpursuit.estimators.base import FLOATS, watched
-from skpursuit.estimators.checks import a_choice, a_count, check_parameters
+from skpursuit.estimators.checks import COUNT, check_parameters, one_of
 from skpursuit.estimators.coder import CodesOut, ProgressCallback, code_sparsity, refuse_frames, seconds_left
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.sklearn_types import BaseEstimator
-from skpursuit.parameters import check_count, check_seed, check_unmasked
+from skpursuit.parameters import check_unmasked
 from skpursuit.problem import sparsity
 
 
@@ -161,13 +160,8 @@ class DictionaryLearner(CodesOut, BaseEstimator):
 
     def _checked(self, X: Any, reset: bool = True) -> np.ndarray:
         """The signals as an array of floats, after a check of the parameters."""
-        check_parameters(
-            self,
-            solver=a_choice(*WORK),
-            n_jobs=check_count,
-            max_iter=a_count,
-            random_state=partial(check_seed, generator=False),
-        )
+        own = {"solver": [one_of(*WORK)], "n_jobs": [COUNT, None], "max_iter": [COUNT]}
+        check_parameters(self, random_state=["random_state"], **own)
         check_unmasked(X=X)
         return validate_data(self, X, dtype=FLOATS, reset=reset)
 

@@ -14,9 +14,7 @@ import numpy as np
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.slope_root import least_along
 from skpursuit.problem.losses import Loss
-from skpursuit.problem.units import exponent_of
 
-MOST = 1e3  # targets beyond are put into other units
 FARTHEST = 2.0**60  # from where the search for a constant starts
 
 
@@ -48,10 +46,10 @@ class ShiftedLoss(Loss):
         """That of the loss at z + shift."""
         return self.loss.majorant(y, z + self.shift)
 
-    def scaled(self, exponent: int) -> ShiftedLoss | None:
-        """The loss and its shift in other units of y and z."""
-        scaled = self.loss.scaled(exponent)
-        return None if scaled is None else ShiftedLoss(scaled, np.ldexp(self.shift, -exponent))
+    @property
+    def predicts_targets(self) -> bool:  # type: ignore[override]
+        """That of the loss."""
+        return self.loss.predicts_targets
 
     def for_target(self, t: int) -> ShiftedLoss:
         """The loss of one of several targets."""
@@ -65,11 +63,6 @@ class ShiftedLoss(Loss):
 def best_constant(loss: Loss, y: Any, weights: Floats | None = None, z: Any = 0.0, start: Any = 0.0) -> Any:
     """The b (one per target) that minimises the sum of weighted losses at z + b."""
     y = np.asarray(y, dtype=np.float64)
-    exponent = exponent_of(loss, y, MOST)
-    scaled = loss.scaled(exponent) if exponent else None
-    if scaled is not None:
-        y, z, start = (np.ldexp(part, -exponent) for part in (y, z, start))
-        return np.ldexp(best_constant(scaled, y, weights, z, start), exponent)
     z, start = np.broadcast_to(z, y.shape), np.broadcast_to(start, y.shape[1:])
     if y.ndim == 1:
         return _constant(loss, y, weights, z, float(start))
@@ -80,7 +73,10 @@ def best_constant(loss: Loss, y: Any, weights: Floats | None = None, z: Any = 0.
 
 
 def _constant(loss: Loss, y: Floats, weights: Floats | None, z: Floats, start: float) -> float:
-    """The best constant of one target: a bracket is opened from `start`, and `least_along` looks inside."""
+    """The best constant of one target: a bracket is opened from `start`, and `least_along` looks inside.
+
+    Where predictions have the units of y, its first end is beyond every target.
+    """
     w = np.ones(len(y)) if weights is None else weights
 
     def slopes(t: float) -> tuple[float, float]:
@@ -89,7 +85,8 @@ def _constant(loss: Loss, y: Floats, weights: Floats | None, z: Floats, start: f
 
     slope = w * loss.residual(y, z + start)
     way, rounding = -np.sign(slope.sum()), 1e-16 * float(np.abs(slope).sum())
-    reach = 1.0
-    while reach < FARTHEST and slopes(reach)[0] < -rounding:
-        reach *= 2.0
-    return start + float(way) * least_along(slopes, reach, rounding)
+    limit = float(np.abs(y - z - start).max()) if loss.predicts_targets else 1.0
+    farthest = FARTHEST * limit
+    while limit < farthest and slopes(limit)[0] < -rounding:
+        limit *= 2.0
+    return start + float(way) * least_along(slopes, limit, rounding)

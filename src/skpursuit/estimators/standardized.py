@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data import Design, check_finite, rows_that_count
+from skpursuit.data import Design, Survey, rows_that_count
 from skpursuit.estimators.shifted_loss import ShiftedLoss, best_constant
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.losses import Loss, Squared
@@ -78,12 +78,12 @@ def standardize(
 ) -> StandardizedData:
     """Centre, scale (see `column_scale`) and weight without touching X; rows of weight zero are left out."""
     d, normalize = base.shape[1], scale != "none"
-    check_finite(base)
     base, y, weights = rows_that_count(base, y, weights)
     has_column = fit_intercept and can_force and not loss.quadratic
     centred = (fit_intercept and loss.quadratic) or (has_column and normalize)
-    centre = base.means(weights) if centred else np.zeros(d)
-    factors = column_scale(base, centre, weights, scale)
+    survey = base.survey(weights) if centred or normalize else None
+    centre = survey.means if survey is not None and centred else np.zeros(d)
+    factors = np.ones(d) if survey is None else column_scale(survey, centre, scale)
     if loss.quadratic:
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
         plain = not (fit_intercept or normalize)
@@ -106,7 +106,7 @@ def centred_targets(y: Floats, offset: Any) -> Floats:
     return np.where(np.abs(rest).max(axis=0) > tiny, rest, 0.0)
 
 
-def column_scale(base: Design, centre: Floats, weights: Floats | None, scale: str) -> Floats:
+def column_scale(survey: Survey, centre: Floats, scale: str) -> Floats:
     """What divides the columns: their spreads ("column"), the root mean square of these ("one"), or ones.
 
     Rare words are not as good as common ones, so sparse columns get one number. Columns that are constant are
@@ -114,18 +114,8 @@ def column_scale(base: Design, centre: Floats, weights: Floats | None, scale: st
     """
     if scale == "none":
         return np.ones(len(centre))
-    spreads = column_spreads(base, centre, weights)
+    spreads = survey.spreads(centre)
     used = spreads[spreads > 0]
     if scale == "one":
-        _, exponent = np.frexp(used.max(initial=0.0))  # squares of the spreads themselves may leave the range
-        square = np.mean(np.ldexp(used, -exponent) ** 2) if len(used) else 1.0
-        return np.full(len(centre), np.ldexp(np.sqrt(square), exponent))
+        return np.full(len(centre), np.sqrt(np.mean(used**2)) if len(used) else 1.0)
     return np.where(spreads > 0, spreads, 1.0)
-
-
-def column_spreads(base: Design, centre: Floats, weights: Floats | None) -> Floats:
-    """Root mean squares of the centred columns, 0 for those that are constant to working precision."""
-    root, total = (None, base.shape[0]) if weights is None else (np.sqrt(weights), weights.sum())
-    view = base.with_view(base.view.then(centre=centre, root=root))
-    norms = view.norms(0)
-    return np.where(norms > view.noise_floor(np.arange(len(norms))), norms / np.sqrt(total), 0.0)

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data.design import Design
-from skpursuit.fit.curvature import weighted_gram
+from skpursuit.fit.curvature import both_triangles, weighted_gram
 from skpursuit.fit.least_squares import add_least_squares, start_least_squares
-from skpursuit.fit.newton import Newton, powers
+from skpursuit.fit.newton import Newton
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import NORMAL_EQUATIONS, remainder_unit
-from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
 from skpursuit.numerics.stack import in_file
 from skpursuit.numerics.sums import row_norms
 from skpursuit.problem.problem import Problem
@@ -65,13 +64,12 @@ class NormalEquations:
         if len(at):
             gram[np.ix_(at, at)] = np.asarray(state.memory["gram"])[np.ix_(was, was)]
             moments[at] = np.asarray(state.memory["moments"])[was]
-        with np.errstate(over="ignore", invalid="ignore"):  # `solve` looks at the sizes
-            old, fresh = columns[: len(at)], columns[len(at) :]
-            gram[np.ix_(new, new)] = fresh @ fresh.T  # of one array twice BLAS does half the work
-            gram[np.ix_(new, at)], moments[new] = fresh @ old.T, fresh @ problem.y
-            gram[np.ix_(at, new)] = gram[np.ix_(new, at)].T
-            memory = {"merged": merged, "gram": gram, "moments": moments}
-            return MergedFit(columns, order, *solve(problem, memory, columns, order), memory)
+        old, fresh = columns[: len(at)], columns[len(at) :]
+        gram[np.ix_(new, new)] = fresh @ fresh.T  # of one array twice BLAS does half the work
+        gram[np.ix_(new, at)], moments[new] = fresh @ old.T, fresh @ problem.y
+        gram[np.ix_(at, new)] = gram[np.ix_(new, at)].T
+        memory = {"merged": merged, "gram": gram, "moments": moments}
+        return MergedFit(columns, order, *solve(problem, memory, columns, order), memory)
 
     def again(self, problem: Problem, fit: MergedFit, keep: Indices) -> tuple[Floats, Floats | None]:
         """Coefficients fitted on some of the merged columns only (positions), from the same products."""
@@ -99,15 +97,11 @@ class NewtonMerged:
         """Fit on the columns `merged`, which ascend, and keep k coefficients."""
         A, weights = gathered(problem.design, merged), problem.weights
         gram = weighted_gram(A, weights)
-        near_one, power = A, powers(A)
-        if power is not None:
-            near_one = A * power[:, None]
-            gram = weighted_gram(near_one, weights)
         sizes, floor = np.sqrt(np.diag(gram)), problem.design.noise_floor(merged)
-        floor = floor * np.sqrt(problem.row_weights.max()) * (1.0 if power is None else power)
+        floor = floor * np.sqrt(problem.row_weights.max())
         alive = np.flatnonzero(sizes > floor)
         scaled = gram[np.ix_(alive, alive)] / np.multiply.outer(sizes[alive], sizes[alive])
-        keep, near = sort_out(scaled, lambda some: near_one[alive[some]], sizes[alive], weights)[:2]
+        keep, near = sort_out(scaled, lambda some: A[alive[some]], sizes[alive], weights)[:2]
         keep = alive[np.sort(np.concatenate([keep, near]))]
         start = np.zeros((len(merged), *problem.targets))
         start[np.searchsorted(merged, state.support)] = state.coef
@@ -134,8 +128,7 @@ def solve(
     merged, gram, moments = memory["merged"], memory["gram"], memory["moments"]
     place = np.argsort(order)
     sizes = np.sqrt(np.diag(gram))
-    fits = sizes.min() > LEAST_NORM and sizes.max() < MOST_NORM
-    if not (fits and (sizes > problem.design.noise_floor(merged)).all()):
+    if not (sizes > problem.design.noise_floor(merged)).all():
         return careful(problem, merged)
     scaled = gram / np.multiply.outer(sizes, sizes)
     keep, near, doubtful, factor = sort_out(scaled, lambda some: columns[place[some]], sizes)
@@ -219,10 +212,3 @@ def careful(problem: Problem, merged: Indices) -> tuple[Floats, Indices]:
     coef = np.zeros((len(merged), *problem.targets))
     coef[np.searchsorted(merged, state.support)] = state.coef
     return coef, state.dropped
-
-
-def both_triangles(factor: Floats, b: Floats) -> Floats:
-    """Solve L L^T x = b."""
-    from scipy.linalg import cho_solve
-
-    return cho_solve((factor, True), b, check_finite=False)

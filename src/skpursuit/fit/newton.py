@@ -12,12 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skpursuit.fit.curvature import centred
-from skpursuit.fit.descent import HALVINGS, descend
+from skpursuit.fit.descent import HALVINGS, fit_outputs
 from skpursuit.fit.gram_schmidt import empty_factor
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.scaling import LEAST_SQUARE, MOST_SQUARE, NEARLY_INFINITE
-from skpursuit.numerics.sums import row_norms
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.sample_losses import SampleLosses
 from skpursuit.problem.score import top_set
@@ -82,45 +79,13 @@ class Newton:
         if len(w) == 0:
             z = np.zeros((problem.design.shape[0], *problem.targets))
             return w, z, problem.value(z)
-        penalty, power = problem.penalties(support), powers(A)
-        scaled, start, felt = A, w, penalty
-        if power is not None:
-            scaled, start = A * power[:, None], (w.T / power).T
-            with np.errstate(over="ignore"):
-                felt = np.where(penalty > 0, np.minimum(penalty * power * power, NEARLY_INFINITE), 0.0)
-        coef, found, value = self._fit(problem, scaled, start, z, felt)
-        if power is not None:
-            coef = (coef.T * power).T
+        rules = problem.penalties(support), self.precision, self.max_iter
+        coef, found, value = fit_outputs(A, problem.fitted_apart, w, z, *rules)
         if most is not None and len(coef) > most:
             keep = top_set(problem.score.of(coef), most)
             coef[np.setdiff1d(np.arange(len(coef)), keep)] = 0.0
             found = (coef.T @ A).T
         return coef, found, value
-
-    def _fit(
-        self, problem: Problem, A: Floats, w: Floats, z: Floats | None, penalty: Floats
-    ) -> tuple[Floats, Floats, float]:
-        samples, coupled = problem.fitted_apart, problem.loss.couples_targets
-        has_majorant = not coupled and samples[0].part(slice(1)).majorant(np.zeros(1)) is not None
-        if coupled:
-            w, z = centred(w, penalty), None
-        z = (w.T @ A).T if z is None else z
-        rules = penalty, self.precision, self.max_iter, has_majorant
-        if coupled or not problem.targets:
-            return descend(A, samples[0], w, z, *rules)
-        fits = [descend(A, some, w[:, i], z[:, i], *rules) for i, some in enumerate(samples)]
-        coefs, lines, values = zip(*fits)
-        return np.stack(coefs, axis=1), np.stack(lines, axis=1), sum(values)
-
-
-def powers(A: Floats) -> Floats | None:
-    """Powers of two that bring columns near one, if products of them are beyond the range; else None."""
-    sizes = row_norms(A)
-    with np.errstate(over="ignore", under="ignore"):
-        squares = sizes * sizes
-    if squares.min() > LEAST_SQUARE and squares.max() < MOST_SQUARE:
-        return None
-    return np.ldexp(1.0, -np.frexp(sizes)[1])
 
 
 def approach(samples: SampleLosses, column: Floats, z: Floats, penalty: float) -> Floats:
@@ -167,12 +132,10 @@ def step_along(
 
     z are the predictions, g is the gradient in the coefficient. Without f the whole step is taken.
     """
-    size = float(np.abs(column).max(initial=0.0))
-    if size == 0.0:
+    if not column.any():
         return None
-    unit = column / size
-    bend = np.asarray((unit * unit) @ samples.curvature(z))
-    move = -(g / size) / np.where(bend > 0, bend, 1.0) / size
+    bend = np.asarray((column * column) @ samples.curvature(z))
+    move = -g / np.where(bend > 0, bend, 1.0)
     return first_descent(samples, column, (z, f), (move * 0.5**halved for halved in range(HALVINGS)))
 
 

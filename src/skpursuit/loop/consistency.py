@@ -14,7 +14,7 @@ from math import isfinite
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.scaling import LEAST_NORMAL
+from skpursuit.numerics.sums import scaled_norm
 from skpursuit.numerics.tuning import CHECKED_TOGETHER
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
@@ -40,20 +40,9 @@ def predictions(problem: Problem, state: State) -> Floats:
 
 
 def same_predictions(problem: Problem, told: Floats, z: Floats) -> bool:
-    """Whether ||told - z|| <= TOLERANCE (||z|| + ||y||) over the rows with a weight.
-
-    Norms are in units of the largest number, so that no square overflows.
-    """
-    y = problem.y
-    if problem.weights is not None:
-        counted = problem.weights > 0
-        told, z, y = told[counted], z[counted], y[counted]
-    difference = np.abs(told - z)
-    if not difference.max(initial=0.0) > LEAST_NORMAL:
-        return not np.isnan(difference).any()
-    peak = max(float(np.abs(z).max()), float(np.abs(y).max()), float(difference.max()))
-    sizes = [float(np.linalg.norm(part / peak)) for part in (difference, z, y)]
-    return sizes[0] <= TOLERANCE * (sizes[1] + sizes[2])
+    """Whether ||told - z|| <= TOLERANCE (||z|| + ||y||)."""
+    difference, *sizes = (scaled_norm(part.ravel()) for part in (told - z, z, problem.y))
+    return isfinite(difference) and difference <= TOLERANCE * sum(sizes)
 
 
 def same_objective(problem: Problem, state: State, objective: float) -> bool:

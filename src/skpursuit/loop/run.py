@@ -3,8 +3,7 @@
 A solver makes one state from another and knows nothing of clocks, files or callers. `minimize` checks what it
 is given and makes a `Run`; the run asks the solver for one step after the other, until the solver says that
 it is done or a limit is reached. State and history change together, so that an interrupt leaves the last
-whole iteration, and a checkpoint holds all that the next one needs. A run whose numbers are near the ends of
-the float range works in other units (`problem/units.py`), which are undone in records and in the result.
+whole iteration, and a checkpoint holds all that the next one needs.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from skpursuit.parameters import check_flag, check_function, check_seed, check_s
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
 from skpursuit.problem.state import Record, Result, State, Status
-from skpursuit.problem.units import Units, choose_units
+from skpursuit.problem.targets import check_targets_range, checked_targets
 from skpursuit.selectors import Bound, Selection, Selector, as_selector
 from skpursuit.selectors.base import Asking
 from skpursuit.solvers import Solver, as_solver
@@ -74,9 +73,7 @@ def minimize(
     random_state : int, Generator or None
         Seed of randomised selectors and solvers.
     callback : callable, optional
-        Called with the `Record` of each iteration; the run stops when it returns True. If it has a method
-        `progress`, that is called with a `Progress` (bytes done and in all, speed, seconds left) every half
-        second of a pass over X on disk that takes longer than two seconds.
+        Called with the `Record` of each iteration; the run stops when it returns True.
     time_limit : float, optional
         Seconds after which the run stops with what it has.
     checkpoint : str, Path or Checkpoint, optional
@@ -107,9 +104,10 @@ def minimize(
     known = is_design(X)
     X, y = with_target(X, y)
     design = make_design(X, check=False, options=expecting(y))
-    design.store.listener = getattr(callback, "progress", None)
     if checkpoint is not None:
         design.store.keep_codes_beside(checkpoint.path)
+    y = checked_targets(y, design.shape[0])
+    check_targets_range(y)
     with watching("minimize", verbose):
         run = make_run(design, y, solver, selector, loss, sample_weight, random_state)
         run.callback, run.time_limit = callback, time_limit
@@ -143,13 +141,7 @@ def make_run(
         check_finite(base)
         raise
     check_finite(base)
-    units = choose_units(problem, solver)
-    scaled = solver.scaled(units.x, units.y, problem.quadratic) if units else None
-    if scaled is None:
-        return Run(problem, solver, chosen, bound, seed, before)
-    problem = units.problem(problem)
-    bound = chosen.bind(problem.design, scaled.expect(problem))
-    return Run(problem, scaled, chosen, bound, seed, before, units)
+    return Run(problem, solver, chosen, bound, seed, before)
 
 
 def seed_of(random_state: Any) -> int:
@@ -189,7 +181,6 @@ class Run:
     bound: Bound
     seed: int
     bytes_before: int  # that were read from files before this run
-    units: Units = field(default_factory=Units)
     callback: Callable[[Record], Any] | None = None
     time_limit: float | None = None
     state: State = field(init=False)
@@ -252,8 +243,6 @@ class Run:
             self.state = self.solver.retreat(self.problem, self.state)
             return Status.DIVERGED
         record = make_record(iteration, after, asking.answers, time.perf_counter() - began)
-        if self.units.y:
-            record = self.units.record(record)
         if after.selector_memory or asking.memory:
             after = after.remembering(asking.memory)
         self.state = after
@@ -268,7 +257,6 @@ class Run:
         consistent, objective = is_consistent(problem, state)
         if not consistent:
             state = replace(state, objective=objective, status=Status.INCONSISTENT)
-        state = self.units.state(state)
         answers: list[Record | Selection] = [*self.history, *self.finishing]
         coef = np.zeros((problem.design.shape[1], *problem.targets))
         coef[state.support] = state.coef

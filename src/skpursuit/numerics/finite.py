@@ -3,9 +3,8 @@
 Every comparison with NaN is False. Code that looks for the largest of some scores therefore passes over a
 NaN, stops at it, or leaves its answer unset, depending on how the comparison is written; and an infinity says
 only that a sum left the float range on its way. The column with such a score may well be the one that wins.
-So whatever orders scores also asks for a maximum, which is NaN if one of them is, and raises `NotFinite`.
-`Selector.select` then computes the answer again from a residual that is scaled down. Where the residual
-itself is not finite there is no answer, and the loop ends the run as diverged.
+So whatever orders scores also asks for a maximum, which is NaN if one of them is, and raises `NotFinite`. The
+loop then ends the run as diverged.
 """
 
 from __future__ import annotations
@@ -15,19 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-SAFE_EXPONENT = 1000  # sums up to two to this power have room below the end of the float range
 MOST = float(np.finfo(np.float64).max)
-LEAST_ENTRY, MOST_ENTRY = 1e-280, 1e280  # entries of X^T r in between were summed within the range of floats
 
 
 class NotFinite(ValueError):
     """NaN, or a number beyond the float range, where a finite one is needed."""
-
-
-def are_ordinary(lines: NDArray[np.floating[Any]], least: float = 1e-100, most: float = 1e100) -> bool:
-    """Whether lines are zero, or of a size in which nothing that is made of them can overflow or vanish."""
-    sizes = np.abs(lines).max(axis=1, initial=0.0)
-    return bool(((sizes == 0.0) | ((sizes > least) & (sizes < most))).all())
 
 
 def kth_largest(values: NDArray[np.floating[Any]], k: int) -> float:

@@ -75,16 +75,6 @@ class Problem(SampleLosses):
         return self.design.product(self.y)
 
     @cached_property
-    def peak(self) -> float:
-        """The largest |y|."""
-        return float(np.abs(self.y).max(initial=0.0))
-
-    @cached_property
-    def relative_size(self) -> float:
-        """||y|| in units of the largest |y|, which neither overflows nor underflows."""
-        return float(np.linalg.norm(self.y / self.peak)) if self.peak > 0 else 1.0
-
-    @cached_property
     def row_weights(self) -> Floats:
         """Weights of the rows; those that are in the design already count as ones."""
         return np.ones(self.design.shape[0]) if self.weights is None else self.weights

@@ -8,7 +8,7 @@ So a set tells which score a selector should look for, and which vertex of the c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeGuard
+from typing import Protocol
 
 import numpy as np
 
@@ -121,8 +121,3 @@ class Simplex:
     def origin_weight(self, coef: Floats) -> float:
         """The origin is outside."""
         return 0.0
-
-
-def comes_in_any_size(convex_set: ConvexSet) -> TypeGuard[L1Ball | Simplex]:
-    """Whether a set is one of those here, which are the same in other units with another radius."""
-    return isinstance(convex_set, (L1Ball, Simplex))

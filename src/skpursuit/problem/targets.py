@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skpursuit.numerics.scaling import check_range
 from skpursuit.parameters import as_array, shown
 
 Array = NDArray[Any]
@@ -44,6 +45,11 @@ def checked_targets(y: Any, n: int) -> Array:
     return y
 
 
+def check_targets_range(y: Array) -> None:
+    """Refuse targets, as the caller gave them, whose squares leave the range of floats."""
+    check_range(np.abs(y).max(initial=0.0, keepdims=True).ravel(), lambda _: "y")
+
+
 def checked_weights(sample_weight: Any, n: int) -> Array:
     """Sample weights as float64: finite, not negative, not all zero."""
     weights = as_array("sample_weight", sample_weight)
@@ -57,4 +63,5 @@ def checked_weights(sample_weight: Any, n: int) -> Array:
         raise ValueError("sample_weight must be finite and not negative")
     if not weights.any():
         raise ValueError("sample_weight is zero for every sample; give at least one a positive weight")
+    check_range(weights.max(keepdims=True), lambda _: "sample_weight")
     return weights

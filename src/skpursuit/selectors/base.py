@@ -18,17 +18,14 @@ import numpy as np
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.estimate import Estimate
-from skpursuit.numerics.finite import LEAST_ENTRY, MOST_ENTRY, NotFinite
+from skpursuit.numerics.finite import NotFinite
 from skpursuit.selectors.query import NOTHING, Expect, Memory, Query, Selection
-from skpursuit.selectors.settle import scaled_answer
 
 if TYPE_CHECKING:
     from skpursuit.selectors.gram_sums import GramSums
     from skpursuit.selectors.speculation import Speculation
 
 Round = tuple[float, Indices, Floats]
-
-LEAST_SIZE, MOST_SIZE = 1e-20, 1e20  # residuals in between are not the reason when sums left the float range
 
 
 class Selector(ABC):
@@ -123,20 +120,16 @@ class Bound:
     def select(self, query: Query, memory: Memory | None = None) -> Selection:
         """Answer one query, a single one if no memory is given, and say what was read.
 
-        Where numbers left the float range on the way, the answer is the exact one.
+        Raises `NotFinite` where numbers left the float range on the way.
         """
         reads = self.design.reads
         entries, nbytes = reads.entries, reads.bytes
-        try:
-            if memory is None:
-                found = self.selector.find(self.design, query)
-            else:
-                found = self.selector.answer(self, query, memory)
-            used = in_float_range(found, query.r)
-        except NotFinite:
-            used = False
-        if not used:
-            found = scaled_answer(self.design, query)
+        if memory is None:
+            found = self.selector.find(self.design, query)
+        else:
+            found = self.selector.answer(self, query, memory)
+        if not isfinite(found.g.sum()):
+            raise NotFinite("X^T r has no largest entry: r, or a product with it, is not finite")
         return found._replace(
             certificate=found.certificate if len(found.columns) else "none",
             entries_read=reads.entries - entries,
@@ -185,17 +178,3 @@ class Asking:
         read = reads.entries - entries, reads.bytes - nbytes
         self.answers.append(Selection(NO_COLUMNS, np.empty(0), "exact", *read))
         return found
-
-
-def in_float_range(answer: Selection, r: Floats) -> bool:
-    """Whether no sum on the way to an answer can have left the float range, up or down."""
-    g = answer.g
-    if g.size == 1 and LEAST_ENTRY < abs(float(g.flat[0])) < MOST_ENTRY:
-        return True  # nearly always
-    if not isfinite(g.sum()):
-        return False
-    best = float(np.abs(g[:1]).max(initial=0.0))
-    if answer.certificate != "exact" or LEAST_ENTRY < best < MOST_ENTRY:
-        return True
-    largest = float(np.abs(r).max(initial=0.0))
-    return largest == 0.0 or LEAST_SIZE < largest < MOST_SIZE

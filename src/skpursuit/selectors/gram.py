@@ -8,12 +8,12 @@ from math import inf
 import numpy as np
 
 from skpursuit.data.design import Design
-from skpursuit.data.grams import GRAM_WIDTH, squares_fit
+from skpursuit.data.grams import GRAM_WIDTH
 from skpursuit.numerics.estimate import Estimate
 from skpursuit.numerics.tuning import GRAM_USED, NANO, PRICES, RECOMPUTED
 from skpursuit.parameters import check_count, check_flag
 from skpursuit.selectors.base import Bound, Selector
-from skpursuit.selectors.exact import Exact, product_seconds
+from skpursuit.selectors.exact import product_seconds
 from skpursuit.selectors.gram_sums import GramSums
 from skpursuit.selectors.query import NOTHING, Expect, Memory, Query, Selection
 from skpursuit.selectors.settle import settle
@@ -27,7 +27,6 @@ class Gram(Selector):
     costs less than four with a single vector. A pursuit takes nearly all of them later, so that it reads X
     about every twelfth step. Visited columns are kept, at most `memory_limit` bytes of them; once a third of
     them was visited and the whole d x d matrix fits in that bound, it is formed at once. Squared loss only.
-    Where products of columns would leave the range of float64, exact selection takes its place.
 
     Parameters
     ----------
@@ -45,8 +44,6 @@ class Gram(Selector):
         check_flag("whole", self.whole)
 
     def bind(self, design: Design, expect: Expect) -> Bound:
-        if not squares_fit(design):
-            return Exact().bind(design, expect)
         if expect.y is None:
             return Bound(self, design)
         design.kept.gram_columns.limit = min(self.memory_limit, design.store.limit.products)

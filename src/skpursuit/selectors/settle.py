@@ -9,7 +9,6 @@ made of them. No other code decides.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import inf, isfinite, isnan
 from typing import NamedTuple
 
@@ -18,22 +17,11 @@ import numpy as np
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.estimate import EPS, Estimate
-from skpursuit.numerics.finite import MOST, SAFE_EXPONENT, NotFinite, kth_largest
+from skpursuit.numerics.finite import NotFinite, kth_largest
 from skpursuit.numerics.sums import fixed_order_dot
 from skpursuit.numerics.tuning import FEW, MANY
 from skpursuit.problem.score import top
 from skpursuit.selectors.query import Query, Selection
-
-
-def scaled_answer(design: Design, query: Query) -> Selection:
-    """The exact answer from r times a power of two: below one, and smaller where X^T r would overflow."""
-    largest, widest = float(np.abs(query.r).max()), float(design.sizes.max())
-    if not isfinite(largest) or not isfinite(widest):
-        raise NotFinite("X^T r has no largest entry: r, or the norm of a column, is not finite")
-    exponent, growth = np.frexp([largest, widest])[1].tolist()
-    shift = exponent + max(0, growth + len(query.r).bit_length() - SAFE_EXPONENT)
-    answer = exact_answer(design, replace(query, r=np.ldexp(query.r, -shift)))
-    return answer._replace(g=np.clip(np.ldexp(answer.g, shift), -MOST, MOST))
 
 
 def exact_answer(design: Design, query: Query, cols: Indices | None = None) -> Selection:

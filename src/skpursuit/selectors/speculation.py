@@ -31,7 +31,6 @@ from skpursuit.data.design import Design
 from skpursuit.data.panel_codes import Followed
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.estimate import EPS, Estimate
-from skpursuit.numerics.finite import are_ordinary
 from skpursuit.numerics.sums import scaled_norm, scaled_norms
 from skpursuit.numerics.tuning import ABOVE, FEW_STEPS, GUESSES, MOST_DOUBTS, PATIENCE, POOL
 from skpursuit.problem.score import Absolute, top
@@ -142,7 +141,8 @@ class Speculation:
         factor = None if query.at is None else query.at.factor
         if factor is None or factor.shrinkage is not None or query.k > 1 or query.score != Absolute():
             return False
-        if self.room < FEW_STEPS or not are_ordinary(query.r[None], *ORDINARY):
+        largest = float(np.abs(query.r).max(initial=0.0))
+        if self.room < FEW_STEPS or not (largest == 0.0 or ORDINARY[0] < largest < ORDINARY[1]):
             return False
         if self.poor >= PATIENCE and not self._refined():
             return False

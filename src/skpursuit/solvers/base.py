@@ -3,7 +3,7 @@
 A solver is a frozen dataclass with two methods: `init` makes the first state, `step` makes the next one. It
 holds no state of its own, so the loop can save, resume and repeat a run. Its class variables declare what it
 can do, and estimators, `auto` and error messages read them instead of asking for its type. Parameters that
-solvers share (`tol`, `ridge`, `n_nonzero_coefs`, ...) have one meaning, one check and one change of units.
+solvers share (`tol`, `ridge`, `n_nonzero_coefs`, ...) have one meaning and one check.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import Any, ClassVar, Protocol, Self, cast
 import numpy as np
 
 from skpursuit.numerics.estimate import Estimate
-from skpursuit.numerics.finite import MOST
-from skpursuit.numerics.scaling import LEAST_OBJECTIVE, MOST_OBJECTIVE
+from skpursuit.numerics.sums import scaled_norm
 from skpursuit.parameters import check_count, check_flag, check_indices, check_size
 from skpursuit.problem import sparsity
 from skpursuit.problem.problem import Problem
@@ -64,7 +63,6 @@ class Solver(ABC):
     can_force_columns: ClassVar[bool] = False  # parameter `forced`, columns that stay in the model
     can_ridge: ClassVar[bool] = False  # parameter `ridge`: (ridge / 2) ||w||^2 beside the mean loss
     quadratic_only: ClassVar[bool] = False  # serves squared loss alone
-    can_scale: ClassVar[bool] = False  # of its parameters only `tol` and `ridge` have units
 
     def __post_init__(self) -> None:
         """Check the parameters that solvers share; None is allowed where it is the default."""
@@ -92,20 +90,6 @@ class Solver(ABC):
     def forcing(self, columns: tuple[int, ...]) -> Solver:
         """The same solver with these columns in the model beside those it may choose."""
         raise TypeError(f"{type(self).__name__} cannot force columns into the model")
-
-    def scaled(self, x: int, y: int, quadratic: bool) -> Solver | None:
-        """Return the solver of X / 2^x and y / 2^y; None where it knows no units. See `units.py`.
-
-        A ridge is scaled with the problem, which is where fits find it.
-        """
-        if not self.can_scale:
-            return None
-        given: Any = self
-        return replace(given, tol=scaled_tol(given.tol, -2 * y if quadratic else 0))
-
-    def reach(self, problem: Problem) -> int | None:
-        """The size of predictions that a constraint allows, as a power of two."""
-        return None
 
     def retreat(self, problem: Problem, state: State) -> State:
         """The state to end with when a step from this one found numbers that are not finite."""
@@ -153,40 +137,22 @@ class Solver(ABC):
         return steps, min(steps, problem.design.shape[1])
 
 
-def scaled_tol(tol: float | None, exponent: int) -> float | None:
-    """A tolerance in other units; one that is beyond all numbers is met by anything."""
-    with np.errstate(over="ignore", under="ignore"):
-        return None if tol is None else min(float(np.ldexp(float(tol), exponent)), MOST)
-
-
 def residual_status(problem: Problem, state: State, tol: float | None, rtol: float | None) -> State:
     """Mark a squared-loss state whose residual is small enough, or one that is zero to working precision.
 
     The latter of any loss whose predictions have the units of y, without a penalty: what is left to fit is
     rounding alone.
     """
+    zero = 8 * sqrt(len(state.z)) * EPS * problem.size
     if not problem.quadratic:
-        if problem.loss.scaled(0) is None or problem.peak == 0.0 or problem.penalty:
+        if not problem.loss.predicts_targets or problem.size == 0.0 or problem.penalty:
             return state
-        left = float(np.linalg.norm(state.z / problem.peak - problem.y / problem.peak))
-        zero = left <= 8 * sqrt(len(state.z)) * EPS * problem.relative_size
-        return replace(state, status=Status.ZERO_RESIDUAL) if zero else state
-    size, top, relative = residual_size(problem, state), problem.peak, problem.relative_size
-    if rtol is not None and size**2 <= rtol * relative**2:
+        left = scaled_norm((state.z - problem.y).ravel())
+        return replace(state, status=Status.ZERO_RESIDUAL) if left <= zero else state
+    left = sqrt(2 * state.objective)  # ||r||
+    if (rtol is not None and left <= sqrt(rtol) * problem.size) or (tol is not None and left <= sqrt(tol)):
         return replace(state, status=Status.CONVERGED)
-    if tol is not None and size * top <= sqrt(tol):
-        return replace(state, status=Status.CONVERGED)
-    if size <= 8 * sqrt(len(state.z)) * EPS * relative:
-        return replace(state, status=Status.ZERO_RESIDUAL)
-    return state
-
-
-def residual_size(problem: Problem, state: State) -> float:
-    """||r|| of a squared-loss state, in units of the largest |y|; 0 when y is zero."""
-    top = problem.peak
-    if LEAST_OBJECTIVE < state.objective < MOST_OBJECTIVE:  # no square in it over- or underflowed
-        return sqrt(2 * state.objective) / top if top > 0 else 0.0
-    return float(np.linalg.norm(problem.residual(state.z) / top)) if top > 0 else 0.0
+    return replace(state, status=Status.ZERO_RESIDUAL) if left <= zero else state
 
 
 def decrease_status(before: State, after: State, tol: float | None) -> State:

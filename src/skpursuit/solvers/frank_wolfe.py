@@ -8,7 +8,7 @@ vertex bounds the distance to the minimum, so it also says when to stop.
 from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field, fields, replace
-from math import frexp, isfinite
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,12 +17,11 @@ from skpursuit.numerics.finite import NotFinite
 from skpursuit.numerics.sums import dot
 from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_size
 from skpursuit.problem.problem import Problem
-from skpursuit.problem.sets import SET_METHODS, ConvexSet, L1Ball, comes_in_any_size
+from skpursuit.problem.sets import SET_METHODS, ConvexSet, L1Ball
 from skpursuit.problem.state import Move, State, Status
-from skpursuit.problem.units import scaled_size
 from skpursuit.selectors.query import Query
 from skpursuit.solvers.active_set import VARIANTS, Atom, Point, moved
-from skpursuit.solvers.base import Asks, Solver, scaled_tol
+from skpursuit.solvers.base import Asks, Solver
 from skpursuit.solvers.line_search import RULES, SearchLine
 
 
@@ -112,19 +111,6 @@ class FrankWolfe(Solver):
     def roundings(self) -> None:
         """`State.move` tells each move."""
         return None
-
-    def scaled(self, x: int, y: int, quadratic: bool) -> FrankWolfe | None:
-        if not comes_in_any_size(self.constraint):
-            return None
-        radius = scaled_size("radius", self.constraint.radius, x - y)
-        return replace(
-            self, constraint=replace(self.constraint, radius=radius), tol=scaled_tol(self.tol, -2 * y)
-        )
-
-    def reach(self, problem: Problem) -> int | None:
-        if problem.widest == 0.0:
-            return None
-        return frexp(self.constraint.radius)[1] + frexp(problem.widest)[1]
 
     def init(self, problem: Problem) -> State:
         if problem.targets:

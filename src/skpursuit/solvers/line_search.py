@@ -63,7 +63,8 @@ def exact(line: SearchLine, t: int) -> Step:
 
 def backtracking(line: SearchLine, t: int) -> Step:
     """By a curvature estimate that shrinks by a tenth each step and doubles until it bounds the objective."""
-    curvature = 0.9 * float(np.asarray(line.state.memory.get("curvature", 1.0)))
+    first = line.problem.loss.smoothness or 1.0
+    curvature = 0.9 * float(np.asarray(line.state.memory.get("curvature", first)))
     size, start = line.size, line.state.objective
     if line.slope >= 0.0 or size == 0.0:
         return 0.0, {"curvature": np.array(curvature)}

@@ -77,7 +77,6 @@ class OMP(Solver):
     nested_path: ClassVar[bool] = True
     can_force_columns: ClassVar[bool] = True
     can_ridge: ClassVar[bool] = True
-    can_scale: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None
@@ -243,7 +242,6 @@ class MatchingPursuit(Solver):
 
     has_sparsity: ClassVar[bool] = True
     nested_path: ClassVar[bool] = True
-    can_scale: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None

@@ -67,17 +67,12 @@ class StoIHT(Solver):
     """
 
     has_sparsity: ClassVar[bool] = True
-    can_scale: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None
     max_iter: int = 1000
     batch_size: int | None = None
     step_size: float | None = None
-
-    def scaled(self, x: int, y: int, quadratic: bool) -> Solver | None:
-        """With other columns the step would have to be another one, beyond the range of floats."""
-        return None if x else super().scaled(x, y, quadratic)
 
     def work(self, problem: Problem) -> tuple[int, int]:
         return batch_work(problem, self.max_iter, self.batch_size or self.sparsity(problem))

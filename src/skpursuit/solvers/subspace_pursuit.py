@@ -52,7 +52,6 @@ class SubspacePursuit(Solver):
     asks_many: ClassVar[bool] = True
     has_sparsity: ClassVar[bool] = True
     can_ridge: ClassVar[bool] = True
-    can_scale: ClassVar[bool] = True
     quadratic_only: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None

@@ -24,6 +24,7 @@ class Loss(ABC):
     quadratic: bool = False  # it is the squared loss: least squares and Gram columns apply
     couples_targets: bool = False  # the loss of a sample depends on several predictions at once
     gives_probability: bool = False  # predictions stand for probabilities of classes
+    predicts_targets: bool = False  # predictions have the units of y, and a perfect one is y itself
     positive_targets: bool = False  # targets must not be negative
     by_blocks: bool = False  # of many samples it is faster by blocks: it makes many temporary arrays
 
@@ -73,13 +74,6 @@ class Loss(ABC):
 
     def majorant(self, y: Array, z: Array) -> Array | None:
         """Curvature of a parabola that touches the loss at z and lies above it; None where it has none."""
-        return None
-
-    def scaled(self, exponent: int) -> Loss | None:
-        """The loss of y / 2^exponent and z / 2^exponent, times 4^exponent that of y and z.
-
-        None where predictions have a size that is not free.
-        """
         return None
 
 

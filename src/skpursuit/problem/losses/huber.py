@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skpursuit.numerics.scaling import NEARLY_INFINITE, NEARLY_ZERO
 from skpursuit.parameters import check_number
 from skpursuit.problem.losses.base import Loss
 from skpursuit.problem.targets import Array
@@ -24,6 +23,7 @@ class Huber(Loss):
 
     delta: float = 1.35
     smoothness = 1.0
+    predicts_targets = True
 
     def __post_init__(self) -> None:
         check_number("delta", self.delta, "(0, inf)")
@@ -47,11 +47,6 @@ class Huber(Loss):
         with np.errstate(over="ignore"):
             r = z - y
         return (np.abs(r) <= self.delta).astype(r.dtype)
-
-    def scaled(self, exponent: int) -> Huber:
-        """Return the loss of y / 2^exponent and z / 2^exponent, times 4^exponent that of y and z."""
-        with np.errstate(over="ignore", under="ignore"):
-            return Huber(float(np.clip(np.ldexp(self.delta, -exponent), NEARLY_ZERO, NEARLY_INFINITE)))
 
     def majorant(self, y: Array, z: Array) -> Array:
         """Curvature min(1, delta / |z - y|) of the parabola that touches the loss at z and lies above it."""

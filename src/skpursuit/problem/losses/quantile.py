@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skpursuit.numerics.scaling import NEARLY_INFINITE, NEARLY_ZERO
 from skpursuit.parameters import check_number
 from skpursuit.problem.losses.base import Loss
 from skpursuit.problem.targets import Array
@@ -31,8 +30,6 @@ class Quantile(Loss):
         loss, and takes more steps. Default: a thousandth of the interquartile range of y (of its range where
         that is zero, 1 where that is too); of several targets the least. Give a smaller one where errors of
         the model are not much larger than that.
-    unit : float, default 1.0
-        What the loss is multiplied with.
 
     Examples
     --------
@@ -46,10 +43,10 @@ class Quantile(Loss):
 
     level: float = 0.5
     width: float | None = None
-    unit: float = 1.0
+    predicts_targets = True
 
     def __post_init__(self) -> None:
-        for name, allowed in (("level", "(0, 1)"), ("width", "(0, inf)"), ("unit", "(0, inf)")):
+        for name, allowed in (("level", "(0, 1)"), ("width", "(0, inf)")):
             if name != "width" or self.width is not None:
                 check_number(name, getattr(self, name), allowed)
                 object.__setattr__(self, name, float(getattr(self, name)))  # NumPy's would widen float32
@@ -64,38 +61,31 @@ class Quantile(Loss):
         y = 1e-3 * np.atleast_1d(np.asarray(y, dtype=np.float64))
         inner = np.subtract(*np.quantile(y, [0.75, 0.25], axis=0))
         widths = np.where(inner > 0, inner, np.ptp(y, axis=0))
-        return max(float(widths[widths > 0].min()), NEARLY_ZERO) if widths.any() else 1.0
+        return float(widths[widths > 0].min()) if widths.any() else 1.0
 
     @property
     def smoothness(self) -> float | None:  # type: ignore[override]
         """The curvature of the parabola."""
-        return None if self.width is None else self.unit / self.width
+        return None if self.width is None else 1.0 / self.width
 
     def value(self, y: Array, z: Array) -> Array:
-        """With r = z - y and s its slope in units: s (r - s width / 2)."""
+        """With r = z - y and s its slope: s (r - s width / 2)."""
         width = self._width_for(y)
         with np.errstate(over="ignore", under="ignore"):
             slope = np.clip((z - y) / width, -self.level, 1 - self.level)
-            return self.unit * slope * ((z - y) - 0.5 * width * slope)
+            return slope * ((z - y) - 0.5 * width * slope)
 
     def residual(self, y: Array, z: Array) -> Array:
-        """Slope (z - y) / width, clipped to [-level, 1 - level], in units."""
+        """Slope (z - y) / width, clipped to [-level, 1 - level]."""
         with np.errstate(over="ignore", under="ignore"):
-            return self.unit * np.clip((z - y) / self._width_for(y), -self.level, 1 - self.level)
+            return np.clip((z - y) / self._width_for(y), -self.level, 1 - self.level)
 
     def curvature(self, y: Array, z: Array) -> Array:
-        """One unit / width on the parabola, else zero."""
+        """1 / width on the parabola, else zero."""
         width = self._width_for(y)
         with np.errstate(over="ignore", under="ignore"):
             r = (z - y) / width
-        return np.where((r >= -self.level) & (r <= 1 - self.level), self.unit / width, 0.0).astype(r.dtype)
-
-    def scaled(self, exponent: int) -> Quantile:
-        """Return the loss of y / 2^exponent and z / 2^exponent, times 4^exponent that of y and z."""
-        with np.errstate(over="ignore", under="ignore"):
-            numbers = np.ldexp([self.width or 1.0, self.unit], -exponent)
-        width, unit = np.clip(numbers, NEARLY_ZERO, NEARLY_INFINITE).tolist()
-        return Quantile(self.level, self.width and width, unit)
+        return np.where((r >= -self.level) & (r <= 1 - self.level), 1.0 / width, 0.0).astype(r.dtype)
 
     def majorant(self, y: Array, z: Array) -> Array:
         """Curvature of the parabola that touches the loss at z and, beyond the target, its other line.
@@ -106,4 +96,4 @@ class Quantile(Loss):
         with np.errstate(over="ignore"):
             r = z - y
             steepness = np.where(r < 0, self.level, 1 - self.level).astype(r.dtype)
-            return self.unit / np.maximum(2 * np.abs(r) + (1 - 2 * steepness) * width, width)
+            return 1.0 / np.maximum(2 * np.abs(r) + (1 - 2 * steepness) * width, width)

@@ -16,6 +16,7 @@ class Squared(Loss):
 
     smoothness = 1.0
     quadratic = True
+    predicts_targets = True
 
     def value(self, y: Array, z: Array) -> Array:
         """(y - z)^2 / 2."""
@@ -30,7 +31,3 @@ class Squared(Loss):
     def curvature(self, y: Array, z: Array) -> Array:
         """One everywhere."""
         return np.ones_like(z - y)
-
-    def scaled(self, exponent: int) -> Squared:
-        """Return the loss of y / 2^exponent and z / 2^exponent, times 4^exponent that of y and z."""
-        return self
