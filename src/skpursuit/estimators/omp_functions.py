@@ -285,18 +285,13 @@ def _checked_energies(norms_squared: Any, targets: int) -> Floats:
     """Squared norms of the targets, zeros if there are none."""
     if norms_squared is None:
         return np.zeros(targets)
-    energies = np.atleast_1d(as_array("norms_squared", norms_squared)).ravel()
-    try:
-        energies = energies.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(f"norms_squared must hold one number for each target: {error}") from None
-    if len(energies) != targets:
+    found = np.atleast_1d(as_array("norms_squared", norms_squared)).ravel()
+    numbers = found.dtype.kind in "fiu" and len(found) == targets
+    if not numbers or not ((found >= 0) & (found < np.inf)).all():
         raise ValueError(
-            f"norms_squared has {len(energies)} entries and Xy has {targets} targets; give one for each"
+            f"norms_squared must be {targets} numbers of at least 0, one for each target, got {found}"
         )
-    if not ((energies >= 0) & (energies < np.inf)).all():
-        raise ValueError(f"norms_squared must be finite and not negative, got {shown(norms_squared)}")
-    return energies
+    return found.astype(np.float64)
 
 
 def omp_sparsity(n_nonzero_coefs: int | None, d: int) -> int:
