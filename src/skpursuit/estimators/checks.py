@@ -30,7 +30,7 @@ from skpursuit.solvers import SOLVERS, Solver, solver_kind, solver_names
 CRITERIA = ("aic", "bic", "ebic")
 
 
-class Number(Interval):  # type: ignore[misc]
+class Number(Interval):
     """An interval without True, False and numbers that NumPy cannot hold."""
 
     def is_satisfied_by(self, val: Any) -> bool:
