@@ -40,8 +40,6 @@ RIGHT = {
     "n_jobs": {"negative"},
     "ridges": {"list", "repeated", "floats"},
     "random_state": {"huge"},
-    "feature_names": {"list", "repeated", "floats"},
-    "score_name": {"text"},
     # Functions are called with whatever they want, and a class can be called.
     "callback": {"class"},
     "scoring": {"class"},
@@ -55,12 +53,9 @@ NEEDED = {
     "solver": skpursuit.OMP(2),
     "Gram": X.T @ X,
     "Xy": X.T @ Y,
-    "coef_path": np.ones((3, 2)),
-    "scores": np.ones((5, 3)),
-    "n_nonzero_coefs": 2,
 }
 # Results and questions are not made by callers, base classes by nobody; data are for other tests.
-NOT_MADE = {"Result", "Status", "Query", "Selection", "Selector", "Solver", "Loss"}
+NOT_MADE = {"Result", "Status", "Query", "Selection", "Selector", "Solver", "Loss", "PathDisplay"}
 DATA = {"orthogonal_mp": {"X", "y"}, "orthogonal_mp_gram": {"Gram", "Xy"}}
 
 
@@ -77,8 +72,6 @@ def use(name, **given):
     thing = getattr(skpursuit, name)(**given)
     if hasattr(thing, "fit"):
         thing.fit(X, LABELS if "Classifier" in name else Y)
-    if hasattr(thing, "plot"):
-        thing.plot()
 
 
 def public():

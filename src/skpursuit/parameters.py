@@ -76,16 +76,16 @@ def check_indices(name: str, value: Any) -> None:
         raise ValueError(f"{name} must hold distinct column numbers of at least 0, got {shown(value)}")
 
 
-def check_seed(name: str, value: Any, generator: bool = True) -> None:
-    """Refuse anything but None, a whole number of at least 0, a RandomState or (as a rule) a Generator."""
-    kinds = (np.random.RandomState, np.random.Generator) if generator else (np.random.RandomState,)
-    if value is None or isinstance(value, kinds):
+def check_seed(name: str, value: Any) -> None:
+    """Refuse anything but None, a whole number of at least 0, a RandomState or a Generator."""
+    if value is None or isinstance(value, (np.random.RandomState, np.random.Generator)):
         return
-    names = " or a ".join(["a whole number", *(kind.__name__ for kind in kinds)])
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be None, {names}, got {shown(value)}")
-    if value < 0 or not (generator or value < 2**32):
-        raise ValueError(f"{name} must be at least 0{'' if generator else ' and below 2**32'}, got {value}")
+        raise TypeError(
+            f"{name} must be None, a whole number or a RandomState or a Generator, got {shown(value)}"
+        )
+    if value < 0:
+        raise ValueError(f"{name} must be at least 0, got {value}")
 
 
 def seed_of(random_state: Any) -> int:

@@ -20,7 +20,8 @@ from skpursuit.data import Design, as_design
 from skpursuit.numerics.arrays import Floats
 from skpursuit.selectors import Query, Selector, as_selector
 
-PACK, FALLEN, WINNER, RIVALS, WRONG = "#9aa5b1", "#d9822b", "#0b7a4b", ("#0072b2", "#8e44ad"), "#a83217"
+PACK, FALLEN, WRONG = "#9aa5b1", "#d9822b", "#a83217"
+LEADERS = {"exact winner": "#0b7a4b", "second": "#0072b2", "third": "#8e44ad"}
 START = 4  # rows at the left edge
 CEILING = 1.75  # in units of the exact top score; early estimates of sampled rows may lie far beyond
 
@@ -130,7 +131,7 @@ def plot_race(
         write(axes.set_title("", loc="left", fontsize=12, fontweight="bold"), selector.title)
     for axes in panels[len(chosen) :]:
         axes.set_visible(False)
-    _explain(figure)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     for axes in panels[max(0, len(chosen) - width) : len(chosen)]:
         axes.set_xlabel("rows read; dots at the right edge: exact values", fontsize=10)
     figure.supylabel("estimate of |X$^T$r|, exact maximum = 1", fontsize=10)
@@ -145,34 +146,25 @@ def _draw(axes: Any, course: Course, exact: Floats, unit: float, shape: tuple[in
     winner = int(course.answer.indices[0])
     right = winner == order[0]
     paths = {j: _path(course, j, unit) for j in range(shape[1])}
-    special = {int(j): colour for j, colour in zip(order[:3], (WINNER, *RIVALS))}
+    special = {int(j): look for j, look in zip(order[:3], LEADERS.items())}
     if not right:
-        special[winner] = WRONG
+        special[winner] = ("answer, not exact", WRONG)
     pack = [path for j, path in paths.items() if j not in special]
-    faint = float(np.clip(120 / shape[1], 0.08, 0.5))  # the more lines, the less of each
-    axes.add_collection(LineCollection(pack, colors=PACK, linewidths=0.6, alpha=faint, rasterized=True))
-    for j, colour in list(special.items())[::-1]:
-        axes.plot(*paths[j].T, color=colour, linewidth=2.0, solid_capstyle="round", zorder=4)
+    axes.add_collection(LineCollection(pack, colors=PACK, linewidths=0.6, alpha=0.3, rasterized=True))
+    edge = shape[0] * 1.12
+    axes.scatter(np.full(shape[1], edge), exact, s=5, color=PACK, clip_on=False)
+    for j, (name, colour) in list(special.items())[::-1]:
+        axes.plot(*paths[j].T, color=colour, linewidth=2.0, zorder=4, label=name)
+        axes.scatter(edge, exact[j], s=26, color=colour, zorder=5, clip_on=False)
     _mark_falls(axes, course, paths)
-    axes.scatter(np.full(shape[1], shape[0] * 1.12), exact, s=5, color=PACK, zorder=3, clip_on=False)
-    for j, colour in special.items():
-        axes.scatter(shape[0] * 1.12, exact[j], s=26, color=colour, zorder=5, clip_on=False)
-    colour = WINNER if right else WRONG
     end = paths[winner][-1:].T  # nothing, if the record does not hold the answer
-    axes.plot(*end, marker="*", markersize=17, color=colour, markeredgecolor="white", zorder=7)
+    axes.plot(*end, marker="*", markersize=17, color=special[winner][1], zorder=7)
     rank = int(np.flatnonzero(order == winner)[0]) + 1
     verdict = "finds the exact winner" if right else f"misses: its winner is really number {rank}"
     share = course.answer.entries_read / (shape[0] * shape[1])
-    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 3}
-    style: dict[str, Any] = {"fontsize": 10, "va": "top", "linespacing": 1.4, "bbox": box, "zorder": 6}
     text = f"{verdict}\nreads {share:.0%} of the entries"
-    axes.text(0.02, 0.88, text, color=colour, transform=axes.transAxes, **style)
-    axes.set_xscale("log")
-    axes.set_xlim(START, shape[0] * 1.25)
-    axes.set_ylim(0, CEILING)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#e6e9ed", linewidth=0.8)
-    axes.set_axisbelow(True)
+    axes.text(0.02, 0.88, text, color=special[winner][1], transform=axes.transAxes, va="top", zorder=6)
+    axes.set(xscale="log", xlim=(START, shape[0] * 1.25), ylim=(0, CEILING))
 
 
 def _path(course: Course, j: int, unit: float) -> Floats:
@@ -190,16 +182,3 @@ def _mark_falls(axes: Any, course: Course, paths: dict[int, Floats]) -> None:
     for rows, left in course.rounds:
         axes.axvline(rows, color=FALLEN, linewidth=0.8, linestyle=(0, (2, 3)), alpha=0.8)
         axes.text(rows, CEILING * 0.985, f"{left} left ", color=FALLEN, fontsize=8, ha="right", va="top")
-
-
-def _explain(figure: Any) -> None:
-    """One legend for all panels."""
-    from matplotlib.lines import Line2D
-
-    lines = {"exact winner": WINNER, "second": RIVALS[0], "third": RIVALS[1], "other columns": PACK}
-    handles = [Line2D([], [], color=colour, linewidth=2, label=name) for name, colour in lines.items()]
-    crosses: dict[str, Any] = {"marker": "x", "color": FALLEN, "linestyle": "", "markersize": 5}
-    handles.append(Line2D([], [], label="dropped", **crosses))
-    stars: dict[str, Any] = {"marker": "*", "color": "#444b54", "linestyle": "", "markersize": 11}
-    handles.append(Line2D([], [], label="answer (red if not exact)", **stars))
-    figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=9)

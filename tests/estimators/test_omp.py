@@ -191,7 +191,7 @@ def test_wrong_arguments_are_refused():
         sp.orthogonal_mp(X, y, tol=-1.0)
     with pytest.raises(ValueError, match=r"precompute.* must be"):
         sp.OrthogonalMatchingPursuit(precompute="never").fit(X, y)
-    with pytest.raises(ValueError, match="norms_squared has 1 entries and Xy has 3 targets"):
+    with pytest.raises(ValueError, match="norms_squared must be 3 numbers of at least 0"):
         sp.orthogonal_mp_gram(np.eye(4), np.ones((4, 3)), tol=0.1, norms_squared=[4.0])
     with pytest.raises(ValueError, match="give norms_squared"):
         sp.orthogonal_mp_gram(X, y, tol=1.0)

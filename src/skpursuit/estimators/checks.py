@@ -86,9 +86,10 @@ def check_parameters(estimator: Any, **own: Any) -> None:
     """Check what is not as by default; `own` has constraints that differ from those of their names."""
     defaults = _parameters(estimator.__class__)
     given = {name: getattr(estimator, name) for name in defaults}
-    changed = {name: value for name, value in given.items() if _differ(value, defaults[name])}
-    check_values(type(estimator).__name__, own, **changed)
-    for names, reason in _no_effect(given, set(changed)) if changed else ():
+    new = {name: value for name, value in given.items() if value is not defaults[name]}
+    check_values(type(estimator).__name__, own, **new)
+    changed = {name for name, value in new.items() if _differ(value, defaults[name])}
+    for names, reason in _no_effect(given, changed) if changed else ():
         idle = [name for name in names if name in changed]
         if idle:
             listed = ", ".join(f"{name}={shown(given[name])}" for name in idle)
@@ -124,9 +125,7 @@ def check_values(caller: str, own: Mapping[str, Any], **given: Any) -> None:
 
 def _differ(value: Any, default: Any) -> bool:
     plain = bool, int, float, str, np.generic
-    return value is not default and not (
-        isinstance(value, plain) and isinstance(default, plain) and value == default
-    )
+    return not (isinstance(value, plain) and isinstance(default, plain) and value == default)
 
 
 @cache

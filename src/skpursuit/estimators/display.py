@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skpursuit._text import write
 from skpursuit.estimators.checks import criterion_of
 from skpursuit.numerics.arrays import Floats
-from skpursuit.parameters import as_array, check_count, check_instance, shown
+from skpursuit.parameters import shown
 from skpursuit.problem.losses import as_loss
 
 
@@ -127,17 +127,9 @@ class PathDisplay:
         n_labels : int
             Features named in the figure.
         """
-        check_instance("score_name", self.score_name, str, '"accuracy"')
-        check_count("n_nonzero_coefs", self.n_nonzero_coefs, optional=False, least=0)
-        check_count("one_se", self.one_se, least=0)
-        check_count("n_labels", n_labels, optional=False, least=0)
-        path, scores = self._numbers("coef_path", (-1, -1)), self._numbers("scores", (-1, -1))
+        path, scores = np.asarray(self.coef_path), np.asarray(self.scores)
         names = [f"x{j}" for j in range(path.shape[1])] if self.feature_names is None else self.feature_names
-        sizes = np.arange(1, scores.shape[1] + 1)
-        if self.sizes is not None:
-            sizes = self._numbers("sizes", sizes.shape)
-        if np.shape(names) != path.shape[1:]:
-            raise ValueError(f"feature_names must be {path.shape[1]} names, got {shown(names)}")
+        sizes = np.arange(1, scores.shape[1] + 1) if self.sizes is None else np.asarray(self.sizes)
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -165,14 +157,6 @@ class PathDisplay:
         look = {"color": "0.35", "linestyle": "--", "linewidth": 1}
         self.choice_lines_ = [part.axvline(sizes[place], **look) for part in ax]
         return self
-
-    def _numbers(self, name: str, shape: tuple[int, ...]) -> Floats:
-        """A parameter as an array of numbers; -1 in the shape is any length."""
-        found = as_array(name, getattr(self, name))
-        fits = len(shape) == found.ndim and all(a in (-1, b) for a, b in zip(shape, found.shape))
-        if not fits or found.dtype.kind not in "fiu":
-            raise ValueError(f"{name} must be numbers in {len(shape)} dimensions, got {shown(found)}")
-        return found
 
 
 def _score_name(estimator: Any) -> tuple[str, float]:

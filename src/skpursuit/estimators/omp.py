@@ -19,13 +19,15 @@ from skpursuit.estimators.base import LinearBase, SummaryMixin, watched
 from skpursuit.estimators.checks import COUNT_OR_ZERO, check_parameters
 from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
 from skpursuit.estimators.gram_data import Moments
-from skpursuit.estimators.gram_omp import FactorPath, GramPursuit
+from skpursuit.estimators.gram_omp import FactorPath
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import full_coefs, predictions
 from skpursuit.estimators.omp_functions import (
     expected_steps,
+    gram_paths,
     omp_sparsity,
     pursue_targets,
+    refined,
     warn_if_premature,
     way_to_pursue,
 )
@@ -49,42 +51,38 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
         return self._linear(X)
 
-    def _fit_design(
+    def _paths(
         self,
-        base: Design,
-        y: Floats,
-        weights: Floats | None,
-        k: int,
-        tol: float | None = None,
-        precompute: bool | str = "auto",
-        moments: Moments | None = None,
-    ) -> None:
-        way = way_to_pursue(
-            base, expected_steps(base, y.reshape(len(y), -1), k, tol), precompute, self.selector
-        )
-        if way == "gram" and moments is None and isinstance(base.whole, np.ndarray):
-            moments = Moments(base, y, weights, self.fit_intercept)
+        samples: tuple[Design, Floats, Floats | None],
+        limits: tuple[int, float | None],
+        way: str,
+        moments: Moments | None,
+        split: tuple[Indices, Indices] | None = None,
+    ) -> tuple[list[FactorPath], Floats, Any]:
+        """The path of each target on all rows or on a training part, and the means of X and y there."""
+        base, y, weights = samples
         if moments is None:
-            solver = OMP(base.shape[1] if tol is not None else k, tol)
+            weights = weights if split is None else fold_weights(split[0], len(y), weights)
+            solver = OMP(limits[0] if limits[1] is None else base.shape[1], limits[1])
             fine = codes_of_run(base, y.reshape(len(y), -1)[:, 0], SQUARED, weights, solver, self.selector)
-            data = standardize(
-                base, y, weights=weights, fit_intercept=self.fit_intercept, fine=fine
-            ).weighted()
-            design, targets, centre, offset = (
-                data.design,
-                data.y.reshape(len(y), -1),
-                data.centre,
-                data.offset,
-            )
-            paths = pursue_targets(design, targets, k, tol, way, self.selector)
-        else:
-            equations = moments.equations()
-            root = None if weights is None else np.sqrt(weights)
-            design = base.with_view(base.view.then(centre=equations.centre, root=root))
-            targets = moments.y if root is None else moments.y * root[:, None]
-            paths = pursue_targets(design, targets, k, tol, "gram", equations=equations)
-            centre, offset = equations.centre, equations.offset if y.ndim == 2 else equations.offset[0]
-        self._keep(base, paths, centre, offset)
+            intercept = self.fit_intercept
+            data = standardize(base, y, weights=weights, fit_intercept=intercept, fine=fine).weighted()
+            targets = data.y.reshape(len(data.y), -1)
+            return pursue_targets(data.design, targets, *limits, way, self.selector), data.centre, data.offset
+        equations = moments.equations() if split is None else moments.of_training(*split)
+        root = np.ones(1) if weights is None else np.sqrt(weights)
+        targets = moments.y * root[:, None]
+        paths = gram_paths(*equations[:2], *limits, np.sum(targets * targets, axis=0), equations.noise_floor)
+        if split is None:
+            view = base.view.then(centre=equations.centre, root=None if weights is None else root)
+            paths = [refined(path, base.with_view(view), column) for path, column in zip(paths, targets.T)]
+        return paths, equations.centre, equations.offset if y.ndim == 2 else equations.offset[0]
+
+    def _moments(self, base: Design, y: Floats, weights: Floats | None, way: str) -> Moments | None:
+        """The sums over rows of X and y, for the way "gram" on a dense X in memory."""
+        if way != "gram" or not isinstance(base.whole, np.ndarray):
+            return None
+        return Moments(base, y, weights, self.fit_intercept)
 
     def _keep(self, base: Design, paths: list[FactorPath], centre: Floats, offset: Any) -> None:
         """Set the attributes of a fit from its paths and the means of X and y."""
@@ -162,7 +160,10 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
         base, y, weights, *_ = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
         k = base.shape[1] if self.tol is not None else omp_sparsity(self.n_nonzero_coefs, base.shape[1])
         self.n_nonzero_coefs_ = k if self.tol is None else None
-        self._fit_design(base, y, weights, k, self.tol, self.precompute)
+        steps = expected_steps(base, y.reshape(len(y), -1), k, self.tol)
+        way = way_to_pursue(base, steps, self.precompute, self.selector)
+        moments = self._moments(base, y, weights, way)
+        self._keep(base, *self._paths((base, y, weights), (k, self.tol), way, moments))
         return self
 
 
@@ -245,28 +246,35 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         d = base.shape[1]
         most = sparsity.clipped("max_iter", self.max_iter, d) if self.max_iter else sparsity.for_omp_cv(d)
         splits = self._splits(y, kept, fit_params)
-        watch, moments = current(), None
+        watch = current()
         watch.expect(len(splits))
         with limited(self.n_jobs):
             way = way_to_pursue(base, most * len(splits), "auto", self.selector)
-            if way == "gram" and isinstance(base.whole, np.ndarray):
-                moments = Moments(base, y, weights, self.fit_intercept)
+            moments = self._moments(base, y, weights, way)
 
             def errors_of(fold: int) -> Floats:
-                left = len(splits) - fold
+                left, (_, test) = len(splits) - fold, splits[fold]
+                inner = base.for_run(private=True)
                 watch.note("{} folds left", left)
                 with watch.part(1 / left):
-                    return self._errors(
-                        base.for_run(private=True), y, weights, splits[fold], most, way, moments
-                    )
+                    found = self._paths((inner, y, weights), (most, None), way, moments, splits[fold])
+                watch.count()
+                (path,), *means = found
+                warn_if_premature([path])
+                fits = [path.fit(k, *means) for k in range(min(1, len(path)), len(path) + 1)]
+                part = None if weights is None else weights[test]
+                squares = ((y[test] - z) ** 2 for z in predictions(inner, fits, test))
+                return np.array([np.average(each, weights=part) for each in squares])
 
             run = Parallel(n_jobs=self.n_jobs, require="sharedmem")
             errors = run(delayed(errors_of)(fold) for fold in range(len(splits)))
         shortest = min(len(fold) for fold in errors)
         self.scores_ = -np.array([fold[:shortest] for fold in errors])
         self.n_nonzero_coefs_ = np.argmax(self.scores_.mean(axis=0)) + 1
+        k = int(self.n_nonzero_coefs_)
+        way = "gram" if moments is not None else way_to_pursue(base, k, "auto", self.selector)
         with watch.part(None):
-            self._fit_design(base, y, weights, int(self.n_nonzero_coefs_), moments=moments)
+            self._keep(base, *self._paths((base, y, weights), (k, None), way, moments))
         return self
 
     def _keep(self, base: Design, paths: list[FactorPath], centre: Floats, offset: Any) -> None:
@@ -276,30 +284,3 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         for k, line in enumerate(self.coef_path_, start=1):
             line[:k] = path.fit(k).coef
         self.path_scales_ = base.columns(path.support).std(axis=1)
-
-    def _errors(
-        self,
-        base: Design,
-        y: Floats,
-        weights: Floats | None,
-        split: tuple[Indices, Indices],
-        most: int,
-        way: str,
-        moments: Moments | None,
-    ) -> Floats:
-        """Mean squared error on the test part, for 1, 2, ... coefficients."""
-        train, test = split
-        if moments is None:
-            inside = fold_weights(train, len(y), weights)
-            data = standardize(base, y, weights=inside, fit_intercept=self.fit_intercept).weighted()
-            (path,) = pursue_targets(data.design, data.y[:, None], most, None, way, self.selector)
-            centre, offset = data.centre, data.offset
-        else:
-            equations = moments.of_training(train, test)
-            path = GramPursuit(equations.gram, equations.xty[:, 0], most, 0.0, equations.noise_floor).path()
-            centre, offset = equations.centre, equations.offset[0]
-        current().count()
-        warn_if_premature([path])
-        fits = [path.fit(k, centre, offset) for k in range(min(1, len(path)), len(path) + 1)]
-        part = None if weights is None else weights[test]
-        return np.array([np.average((y[test] - z) ** 2, weights=part) for z in predictions(base, fits, test)])

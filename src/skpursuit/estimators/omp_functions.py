@@ -21,7 +21,6 @@ from skpursuit.data import Design, check_finite, is_design, make_design
 from skpursuit.data.grams import gram_matrix
 from skpursuit.estimators.base import FLOATS, trusted
 from skpursuit.estimators.checks import check_values
-from skpursuit.estimators.gram_data import NormalEquations
 from skpursuit.estimators.gram_omp import ColumnPursuit, FactorPath, GramPursuit
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.arrays import Floats
@@ -92,12 +91,8 @@ def orthogonal_mp(
     (100,)
     """
     given: dict[str, Any] = {"n_nonzero_coefs": n_nonzero_coefs, "tol": tol, "precompute": precompute}
-    given |= {
-        "copy_X": copy_X,
-        "return_path": return_path,
-        "return_n_iter": return_n_iter,
-        "selector": selector,
-    }
+    given |= {"copy_X": copy_X, "return_path": return_path, "return_n_iter": return_n_iter}
+    given["selector"] = selector
     check_values("orthogonal_mp", {}, **given)
     if not is_design(X):
         X = check_array(trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
@@ -182,28 +177,20 @@ def pursue_targets(
     tol: float | None,
     way: str,
     selector: str | Selector = "auto",
-    equations: NormalEquations | None = None,
 ) -> list[FactorPath]:
-    """The path of each column of y; `equations` are those of the design, where they are known."""
+    """The path of each column of y."""
     energies = np.sum(y * y, axis=0)
+    each = [(column, *_limits(k, tol, energy)) for column, energy in zip(y.T, energies)]
     if way == "loop":
-        limits = [_limits(k, tol, energy) for energy in energies]
-        return [_pursue(design, column, OMP(*each), selector) for column, each in zip(y.T, limits)]
+        return [_pursue(design, column, OMP(k, tol), selector) for column, k, tol in each]
     check_finite(design)
+    floor = design.noise_floor(np.arange(design.shape[1]))
     with one_thread():
         if way == "columns":
-            columns, floor = _all_columns(design), design.noise_floor(np.arange(design.shape[1]))
-            limits = [_limits(k, tol, energy) for energy in energies]
-            return [
-                ColumnPursuit(columns, column, k, floor).path(tol) for column, (k, tol) in zip(y.T, limits)
-            ]
-        if equations is not None:
-            gram, xty, floor = equations[:3]
-        else:
-            gram, xty = gram_matrix(design), design.product(y)
-            floor = design.noise_floor(np.arange(design.shape[1]))
-        paths = gram_paths(gram, xty, k, tol, energies, floor)
-        return [_refined(path, design, column) for path, column in zip(paths, y.T)]
+            columns = _all_columns(design)
+            return [ColumnPursuit(columns, column, k, floor).path(tol) for column, k, tol in each]
+        paths = gram_paths(gram_matrix(design), design.product(y), k, tol, energies, floor)
+        return [refined(path, design, column) for path, column in zip(paths, y.T)]
 
 
 def _all_columns(design: Design) -> Floats:
@@ -232,7 +219,7 @@ def _limits(k: int, tol: float | None, energy: float) -> tuple[int, float | None
     return (1, None) if tol is not None and energy <= tol else (k, tol)
 
 
-def _refined(path: FactorPath, design: Design, y: Floats) -> FactorPath:
+def refined(path: FactorPath, design: Design, y: Floats) -> FactorPath:
     """The path with its largest model refined on its residual, where X^T X has too few digits for it."""
     sharp = (np.diag(path.L) ** 2 >= SHARP * np.sum(path.L**2, axis=1)).all()
     if len(path) == 0 or (sharp and design.dtype == np.float64):
@@ -290,18 +277,13 @@ def _checked_energies(norms_squared: Any, targets: int) -> Floats:
     """Squared norms of the targets, zeros if there are none."""
     if norms_squared is None:
         return np.zeros(targets)
-    energies = np.atleast_1d(as_array("norms_squared", norms_squared)).ravel()
-    try:
-        energies = energies.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(f"norms_squared must hold one number for each target: {error}") from None
-    if len(energies) != targets:
+    found = np.atleast_1d(as_array("norms_squared", norms_squared)).ravel()
+    numbers = found.dtype.kind in "fiu" and len(found) == targets
+    if not numbers or not ((found >= 0) & (found < np.inf)).all():
         raise ValueError(
-            f"norms_squared has {len(energies)} entries and Xy has {targets} targets; give one for each"
+            f"norms_squared must be {targets} numbers of at least 0, one for each target, got {found}"
         )
-    if not ((energies >= 0) & (energies < np.inf)).all():
-        raise ValueError(f"norms_squared must be finite and not negative, got {shown(norms_squared)}")
-    return energies
+    return found.astype(np.float64)
 
 
 def omp_sparsity(n_nonzero_coefs: int | None, d: int) -> int:
