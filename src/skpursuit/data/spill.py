@@ -28,7 +28,7 @@ from skpursuit._files import FileError, beside, locked, remove_leftovers, write_
 from skpursuit.data.options import Options
 from skpursuit.data.reads import CountedFile, FileReads
 
-FORMAT = 3
+FORMAT = 4
 HEADER = "header.json"
 
 
