@@ -24,7 +24,6 @@ import numpy as np
 
 from skpursuit.data.kept import Kept
 from skpursuit.data.memory import UNLIMITED
-from skpursuit.data.progress import Listener
 from skpursuit.data.reads import FileReads, Reads
 from skpursuit.data.survey import OperatorSurvey, Survey, Surveying, row_norms
 from skpursuit.data.tile import Cost, Tile
@@ -82,6 +81,7 @@ class TileStore:
     on_disk = False  # whether X is read from files, tile by tile
     in_memory = True  # whether tiles are at hand, so that layouts of them can be kept
     keeps_tiles = False  # whether workers keep all tiles in memory
+    hint = ""  # what to try where X has another shape than the caller expects
 
     def __init__(self, grid: list[list[Tile]]) -> None:
         self.grid, self.first = grid, grid[0][0]
@@ -91,7 +91,6 @@ class TileStore:
         self.shape = int(self.row_edges[-1]), int(self.col_edges[-1])
         self.dtype = np.result_type(*(tile.dtype for row in grid for tile in row))
         self.names: list[str] | None = None  # of the columns, where the source has them
-        self.listener: Listener | None = None  # told how far long passes are
         self.file_reads: tuple[FileReads, ...] = ()  # of X, and of codes on disk
         self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
         self.kept = self.new_kept()

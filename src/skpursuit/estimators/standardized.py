@@ -84,20 +84,22 @@ def standardize(
 
     `fine` is of the codes that the selector will make (`codes_of_run`), which X on disk is read with once.
     """
-    d, normalize = base.shape[1], scale != "none"
+    d, scales = base.shape[1], scale != "none"
+    if scale == "auto":
+        scale = "one" if base.store.first.is_sparse else "column"
     base, y, weights = rows_that_count(base, y, weights)
     has_column = fit_intercept and can_force and not loss.quadratic
-    centred = (fit_intercept and loss.quadratic) or (has_column and normalize)
-    survey = base.survey(weights, fine, spreads=normalize) if centred or normalize else None
+    centred = (fit_intercept and loss.quadratic) or (has_column and scales)
+    survey = base.survey(weights, fine, spreads=scales) if centred or scales else None
     centre = survey.means if survey is not None and centred else np.zeros(d)
     factors = np.ones(d) if survey is None else column_scale(survey, centre, scale)
     if loss.quadratic:
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
-        plain = not (fit_intercept or normalize)
+        plain = not (fit_intercept or scales)
         view = base if plain else base.with_view(base.view.then(centre=centre, scale=factors))
         y = centred_targets(np.asarray(y, dtype=np.float64), offset)
         return StandardizedData(view, y, loss, weights, centre, factors, offset)
-    view = base.with_view(base.view.then(centre=centre, scale=factors)) if normalize else base
+    view = base.with_view(base.view.then(centre=centre, scale=factors)) if scales else base
     if has_column:
         view = view.with_view(view.view.then(constant=True))
     elif fit_intercept:
@@ -125,6 +127,8 @@ def centred_targets(y: Floats, offset: Any) -> Floats:
 
 def column_scale(survey: Survey, centre: Floats, scale: str) -> Floats:
     """What divides the columns: their spreads ("column"), the root mean square of these ("one"), or ones.
+
+    "auto" is "one" for a sparse X, else "column".
 
     Rare words are not as good as common ones, so sparse columns get one number. Columns that are constant are
     divided by 1.
