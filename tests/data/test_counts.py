@@ -175,12 +175,12 @@ def test_estimators_read_a_file_no_oftener_than_minimize(order, tmp_path):
         settings = {"n_nonzero_coefs": 5, "selector": selector}
         for model, weight in (
             (PursuitRegressor(**settings), None),
-            (PursuitRegressor(normalize=True, **settings), None),
+            (PursuitRegressor(scale="column", **settings), None),
             (PursuitRegressor(**settings), weights),
             (OrthogonalMatchingPursuit(**settings), None),
         ):
             assert share_read(model.fit, y, weight) <= least + 0.1
     labels = np.where(y > 0, 1, -1)
     least = share_read(minimize, labels, OMP(5), "certified", "logistic")
-    model = PursuitClassifier(n_nonzero_coefs=5, selector="certified", normalize=True)
+    model = PursuitClassifier(n_nonzero_coefs=5, selector="certified", scale="column")
     assert share_read(model.fit, labels) <= least + 0.1

@@ -30,7 +30,6 @@ class OperatorTile(Tile):
     """A linear operator, which cannot be cut. Every call of its functions counts as one reading of X."""
 
     has_entries = False
-    doubt = FAR**2  # the largest of `rough_sizes` by the largest norm, at most
 
     def __init__(self, operator: Any) -> None:
         self.shape, self.dtype = operator.shape, np.dtype(np.float64)

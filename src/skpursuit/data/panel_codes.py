@@ -72,7 +72,6 @@ class PanelFacts(NamedTuple):
     """What is asked of the panels of a tile beside products."""
 
     plain: bool
-    peak: float
     costs: list[tuple[int, int]]  # of a product with one byte, and with both
     factors: Floats
     sizes: Floats
@@ -82,7 +81,7 @@ class PanelFacts(NamedTuple):
 def facts_of(panels: Any) -> PanelFacts:
     """The facts of the panels of one tile."""
     costs = [panels.cost(fine) for fine in (False, True)]
-    return PanelFacts(panels.plain, panels.peak, costs, panels.factors, panels.sizes, panels.block_errors)
+    return PanelFacts(panels.plain, costs, panels.factors, panels.sizes, panels.block_errors)
 
 
 def itself(panels: Any) -> Any:
@@ -107,7 +106,6 @@ class PanelCodes:
         grid = [facts[i : i + width] for i in range(0, len(facts), width)]
         self.terms = len(grid)
         self.plain = all(fact.plain for fact in facts)
-        self.peak = max(fact.peak for fact in facts)
         self.costs = [added(costs) for costs in zip(*(fact.costs for fact in facts))]
         wider = 1.0 if store.is_one_tile else 1.0 + 8 * self.terms * EPS
         self.factors, self.sizes = (

@@ -83,11 +83,9 @@ class PanelEncoder:
         norms = np.sqrt((squares * self.sums[1, :, :d]).sum(axis=0)) * (1.0 + 2.0**-40)
         if self.fine.size:  # a second byte is up to half of a unit of the first
             norms += 0.5 * np.sqrt(ROWS * squares.sum(axis=0))
-        used = peak[:d] > 0.0
-        least = float(np.ldexp(PEAKS[0], self.exponent[used].max())) if used.any() else 0.0
         frames = {"scale": self.scale, "centre": self.centre, "error": error, "norms": norms}
         codes = {"codes": self.codes, "fine": self.fine.view(np.uint8)}
-        return codes | frames | {"exponent": self.exponent, "peak": least}
+        return codes | frames | {"exponent": self.exponent}
 
     @np.errstate(all="ignore")
     def errors(self) -> NDArray[np.float32]:

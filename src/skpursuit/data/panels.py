@@ -104,7 +104,6 @@ class PanelTile:
     centre : (blocks, columns padded to 16)
     norms : (columns,) upper bounds of the 2-norms of scale * code, with second bytes where there are some
     exponent : (columns,) int; the codes are those of the column divided by two to this power
-    peak : a number with peak <= the largest |entry| <= 2^80 peak
     shape : (rows, columns) of the matrix
     form : how products are made, one of `kernels.products.FORMS`; None: by the processor that makes them
     """
@@ -116,7 +115,6 @@ class PanelTile:
     error: NDArray[np.float32]
     norms: NDArray[np.float64]
     exponent: NDArray[np.intc]
-    peak: float
     shape: tuple[int, int]
     form: str | None = None
 

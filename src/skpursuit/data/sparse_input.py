@@ -48,13 +48,3 @@ def _check_integers(**numbers: Any) -> None:
     for name, values in numbers.items():
         if values.dtype.kind not in "iu":
             raise ValueError(f"{name} numbers have dtype {values.dtype}")
-
-
-def assembled(form: str, shape: tuple[int, int], data: Any, indices: Any, indptr: Any) -> Any:
-    """A "csr" or "csc" array of valid parts; the constructors of scipy copy those of a larger array."""
-    data, indices, indptr = (
-        part.astype(part.dtype.newbyteorder("="), copy=False) for part in (data, indices, indptr)
-    )
-    made = (sparse.csr_array if form == "csr" else sparse.csc_array)(shape, dtype=data.dtype)
-    made.data, made.indices, made.indptr = data, indices, indptr
-    return made

@@ -12,7 +12,6 @@ from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
 
 TOGETHER = 16  # lines that are multiplied by one call
 EPS = float(np.finfo(np.float64).eps)
-SMALLEST_SQUARE = 1e-280  # sums of squares below this have lost digits
 PIECE = 512  # rows of the pieces whose sums are added one after the other, wherever X is cut
 
 
@@ -92,8 +91,3 @@ def scaled_norm(x: Floats) -> float:
 def row_norms(lines: Floats) -> Floats:
     """As `scaled_norms`, each with the bits that `scaled_norm` gives."""
     return np.array([scaled_norm(line) for line in lines])
-
-
-def line_norms(lines: Floats, order: float) -> Floats:
-    """Norms of the rows of an array, order 2 or infinity, that neither overflow nor underflow."""
-    return np.abs(lines).max(axis=1, initial=0.0) if order == np.inf else scaled_norms(lines)
