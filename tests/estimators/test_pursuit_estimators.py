@@ -92,7 +92,7 @@ def test_counts_of_two_targets_and_of_one_column():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 10))
     Y = rng.poisson(np.exp(1.0 + 0.5 * X[:, [2, 5]])).astype(float)
-    model = PursuitRegressor(loss="poisson", n_nonzero_coefs=1)
+    model = PursuitRegressor(loss="poisson", n_nonzero_coefs=1, shared_support=False)
     both = model.fit(X, Y)
     assert [s.tolist() for s in both.support_] == [[2], [5]]
     assert both.predict(X).shape == Y.shape

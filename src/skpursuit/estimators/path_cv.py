@@ -29,7 +29,6 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
 
-from skpursuit.data.design import Design
 from skpursuit.data.progress import current
 from skpursuit.data.sources import is_elsewhere
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows, watched
