@@ -53,9 +53,7 @@ class Race:
     """Functions that do the same work. They are timed in turns, and compared with the fastest of `versus`."""
 
     name: str
-    make: Callable[
-        [int], tuple[dict[str, Function], Any]
-    ]  # of a seed: the functions, and facts about the data
+    make: Callable[[int], tuple[dict[str, Function], Any]]  # of a seed: functions, facts about the data
     versus: tuple[str, ...] = ()  # the first function if there is none
     figures: Callable[[str, dict[str, Any], Any], dict[str, float]] = lambda name, results, facts: {}
     limits: dict[str, float] = field(default_factory=dict)  # least ratios, by function

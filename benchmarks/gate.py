@@ -21,6 +21,7 @@ import tempfile
 import time
 from functools import lru_cache
 from io import BytesIO
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,8 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 MEAN, ANY = 1.07, 1.15  # of a group and of a fit, unless they have limits of their own
 MEANS = {"certified fresh": 1.10, "certified prepared": 1.05, "given up": 10.0}
 #: Fits that an edition has made slower on purpose, for less code.
-GIVEN_UP = {"halving, fresh": 1.5, "halving, prepared": 3.0, "OMP 100000 x 50": 1.25, "classifier, wide": 1.4}
+GIVEN_UP = {"halving, fresh": 1.5, "halving-random, fresh": 1.5, "halving, prepared": 3.0,
+            "OMP 100000 x 50": 1.25, "classifier, wide": 1.4}  # fmt: skip
 SLOWER = 2.0  # the other fits of that group
 ROUNDS = 4, 25  # at least and at most, of one fit in each tree
 SECONDS = 2.5  # that each tree spends on one fit, within those rounds
@@ -68,7 +70,7 @@ def classifier(multi_class):
     return PursuitClassifier(n_nonzero_coefs=50, multi_class=multi_class)
 
 
-# -- what is timed: generators that set a fit up and then yield it again and again ---------------------------
+# -- what is timed: functions that set a fit up and return it ----------------------------------------------
 
 made = lru_cache(maxsize=1)(signal)
 
@@ -82,8 +84,7 @@ def fresh(n, d, k, selector, targets=1, loss="squared", **given):
     if targets > 1:
         y = np.stack([X @ np.roll(w, shift) + (y - X @ w) for shift in range(targets)], axis=1)
     chosen, solver = selector_named(selector), OMP(n_nonzero_coefs=k, **given)
-    while True:
-        yield lambda: minimize(X, y, solver, chosen, loss, random_state=0)
+    return lambda: minimize(X, y, solver, chosen, loss, random_state=0)
 
 
 def prepared(n, d, k, selector):
@@ -91,23 +92,18 @@ def prepared(n, d, k, selector):
     from skpursuit import OMP, as_design, minimize
 
     X, y, w = made(n, d, k)
-    noise, columns, shift = y - X @ w, np.flatnonzero(w), 0
+    others = cycle([X @ np.roll(w, shift) + (y - X @ w) for shift in range(1, 40)])
     design, chosen = as_design(X), selector_named(selector)
     minimize(design, y, OMP(n_nonzero_coefs=k), chosen, random_state=0)
-    while True:
-        shift += 1
-        target = X[:, (columns + shift) % d] @ w[columns] + noise
-        yield lambda target=target: minimize(design, target, OMP(n_nonzero_coefs=k), chosen, random_state=0)
+    return lambda: minimize(design, next(others), OMP(n_nonzero_coefs=k), chosen, random_state=0)
 
 
-def drop_in(name, n, d, classes=False, **given):
-    """An estimator."""
+def estimator(name, n, d, classes=False, **given):
     import skpursuit
 
     X, y, _ = made(n, d, 20)
     X, y = X + 0.01, y > 0 if classes else y
-    while True:
-        yield lambda: getattr(skpursuit, name)(**given).fit(X, y)
+    return lambda: getattr(skpursuit, name)(**given).fit(X, y)
 
 
 def gram_function():
@@ -115,14 +111,12 @@ def gram_function():
 
     atoms, Y = made(256, 512)[0], np.random.default_rng(0).standard_normal((256, 200))
     G, DY = atoms.T @ atoms, atoms.T @ Y
-    while True:
-        yield lambda: orthogonal_mp_gram(G, DY, n_nonzero_coefs=10)
+    return lambda: orthogonal_mp_gram(G, DY, n_nonzero_coefs=10)
 
 
 def text(classes, multi_class):
     X, y = documents(classes)
-    while True:
-        yield lambda: classifier(multi_class).fit(X, y)
+    return lambda: classifier(multi_class).fit(X, y)
 
 
 def solving(name, selector, **given):
@@ -133,8 +127,7 @@ def solving(name, selector, **given):
     ball = sk.L1Ball(float(np.abs(w).sum()))
     solver = sk.FrankWolfe(ball, **given) if name == "FrankWolfe" else getattr(sk, name)(**given)
     design, chosen = sk.as_design(X), selector_named(selector)
-    while True:
-        yield lambda: sk.minimize(design, y, solver, chosen, random_state=0)
+    return lambda: sk.minimize(design, y, solver, chosen, random_state=0)
 
 
 def coding():
@@ -142,8 +135,7 @@ def coding():
 
     rng = np.random.default_rng(0)
     atoms, signals = rng.standard_normal((512, 256)), rng.standard_normal((2000, 256))
-    while True:
-        yield lambda: PursuitCoder(atoms, n_nonzero_coefs=10, n_jobs=1).transform(signals)
+    return lambda: PursuitCoder(atoms, n_nonzero_coefs=10, n_jobs=1).transform(signals)
 
 
 BIG, DEMO = (5000, 10_000, 50), (2000, 4000, 50)
@@ -159,23 +151,24 @@ FITS = {
     "given up/halving, prepared": (prepared, *BIG, "halving"),
     **{f"selectors/{name}, fresh": (fresh, *BIG, name) for name in ("gram", "quantized", "greedy 5%")},
     **{f"selectors/{name}, prepared": (prepared, *BIG, name) for name in ("gram", "quantized", "greedy 5%")},
-    "drop-in/OMP 5000 x 10000": (drop_in, OMP, *BIG[:2], {"n_nonzero_coefs": 50}),
+    "drop-in/OMP 5000 x 10000": (estimator, OMP, *BIG[:2], {"n_nonzero_coefs": 50}),
+    "given up/halving-random, fresh": (fresh, *DEMO, "halving-random"),
     "given up/certified, ridge": (fresh, *DEMO, "certified", {"ridge": 1.0}),
     "given up/certified, positive": (fresh, *DEMO, "certified", {"positive": True}),
     "given up/certified, 3 targets": (fresh, *DEMO, "certified", {"targets": 3}),
     "given up/certified, matching pursuit": (solving, "MatchingPursuit", "certified", {"max_iter": 100}),
     **{f"demo/{name}": (fresh, *DEMO, name) for name in
-       ("exact", "certified", "gram", "auto", "halving-random", "greedy 2%", "uniform", "reject")},
+       ("exact", "certified", "gram", "auto", "greedy 2%", "uniform", "reject")},
     "solvers/CoSaMP, exact": (solving, "CoSaMP", "exact", {"n_nonzero_coefs": 50, "max_iter": 4}),
     "solvers/CoSaMP, certified": (solving, "CoSaMP", "certified", {"n_nonzero_coefs": 50, "max_iter": 4}),
     **{f"Frank-Wolfe/{variant}": (solving, "FrankWolfe", "gram", {"max_iter": 500, "variant": variant})
        for variant in ("vanilla", "away", "pairwise", "blended")},
-    "drop-in/OMP 2000 x 4000": (drop_in, OMP, *DEMO[:2], {"n_nonzero_coefs": 50}),
-    "drop-in/OMP 200 x 5000": (drop_in, OMP, 200, 5000, {"n_nonzero_coefs": 50}),
-    "drop-in/OMP 1000 x 500": (drop_in, OMP, 1000, 500),
-    "drop-in/OMPCV 1000 x 500": (drop_in, OMP_CV, 1000, 500, {"max_iter": 50}),
-    "given up/OMP 100000 x 50": (drop_in, OMP, 100_000, 50, {"n_nonzero_coefs": 5}),
-    "drop-in/OMPCV 100000 x 50": (drop_in, OMP_CV, 100_000, 50),
+    "drop-in/OMP 2000 x 4000": (estimator, OMP, *DEMO[:2], {"n_nonzero_coefs": 50}),
+    "drop-in/OMP 200 x 5000": (estimator, OMP, 200, 5000, {"n_nonzero_coefs": 50}),
+    "drop-in/OMP 1000 x 500": (estimator, OMP, 1000, 500),
+    "drop-in/OMPCV 1000 x 500": (estimator, OMP_CV, 1000, 500, {"max_iter": 50}),
+    "given up/OMP 100000 x 50": (estimator, OMP, 100_000, 50, {"n_nonzero_coefs": 5}),
+    "drop-in/OMPCV 100000 x 50": (estimator, OMP_CV, 100_000, 50),
     "drop-in/orthogonal_mp_gram": (gram_function,),
     "text/two classes": (text, 2, "ovr_shared"),
     "text/six classes, one-vs-rest": (text, 6, "ovr_shared"),
@@ -183,18 +176,11 @@ FITS = {
     "solvers/PursuitCoder": (coding,),
     **{f"small/{name}": (fresh, 300, 500, 10, name) for name in ("auto", "gram", "exact")},
     "small/logistic": (fresh, 300, 500, 10, "auto", {"loss": "logistic", "ridge": 1e-5}),
-    "small/PursuitRegressor": (drop_in, "PursuitRegressor", 300, 500, {"n_nonzero_coefs": 10}),
-    "default/regressor": (drop_in, "PursuitRegressorCV", 200, 500),
-    "default/classifier": (drop_in, "PursuitClassifierCV", 2000, 100, CLASSES),
-    "given up/classifier, wide": (drop_in, "PursuitClassifierCV", 72, 2000, CLASSES),
+    "small/PursuitRegressor": (estimator, "PursuitRegressor", 300, 500, {"n_nonzero_coefs": 10}),
+    "default/regressor": (estimator, "PursuitRegressorCV", 200, 500),
+    "default/classifier": (estimator, "PursuitClassifierCV", 2000, 100, CLASSES),
+    "given up/classifier, wide": (estimator, "PursuitClassifierCV", 72, 2000, CLASSES),
 }  # fmt: skip
-
-
-def started(name):
-    """The generator of a fit."""
-    make, *given = FITS[name]
-    named = given.pop() if given and isinstance(given[-1], dict) else {}
-    return make(*given, **named)
 
 
 # -- the trees and their workers ---------------------------------------------------------------------------
@@ -230,21 +216,23 @@ def work(tree):
 
     if not Path(skpursuit.__file__).resolve().is_relative_to(Path(tree, "src").resolve()):
         raise SystemExit(f"skpursuit comes from {skpursuit.__file__}, not from {tree}")
-    name, running, count = "", iter(()), 1
+    name, fit, count = "", None, 1
     for asked in map(str.strip, sys.stdin):
         if asked != name:
-            name, running = asked, started(asked)
-            count = 1 + int(SAMPLE / timed([next(running), next(running)]) * 2)  # kernels are loaded by now
-        print(timed([next(running) for _ in range(count)]), flush=True)
+            name, (make, *given) = asked, FITS[asked]
+            named = given.pop() if given and isinstance(given[-1], dict) else {}
+            fit = make(*given, **named)
+            count = 1 + int(SAMPLE / timed(fit, 2))  # kernels are loaded by now
+        print(timed(fit, count), flush=True)
     return 0
 
 
-def timed(functions):
-    """Processor seconds of one call, of several made."""
+def timed(fit, count):
+    """Processor seconds of one call, of several."""
     began = time.process_time()
-    for function in functions:
-        function()
-    return (time.process_time() - began) / len(functions)
+    for _ in range(count):
+        fit()
+    return (time.process_time() - began) / count
 
 
 class Worker:

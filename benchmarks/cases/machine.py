@@ -1,4 +1,4 @@
-"""What depends on the machine: threads, compiled kernels, and the first use after an installation."""
+"""What depends on the machine: threads, and the first use after an installation."""
 
 from __future__ import annotations
 
@@ -101,29 +101,3 @@ def threads(o):
 
         make = lambda seed, one=one, fit=fit: ({"one thread": one, "default": fit}, None)  # noqa: E731
         yield Race(name, make, limits={"default": 1 / 1.2}, elapsed=True, limited=False)
-
-
-def kernels(o):
-    """All rows in random order, a sixteenth of the columns, and copies of them, against X^T r by BLAS."""
-    from skpursuit.kernels import columns, rows
-
-    for dtype in (np.float64, np.float32):
-        n, d = sized(o.quick, 5000, 10_000)
-
-        def make(seed, n=n, d=d, dtype=dtype):
-            rng = np.random.default_rng(seed)
-            X, r, order = rng.standard_normal((n, d), dtype=dtype), rng.standard_normal(n), rng.permutation(n)
-            cols = np.sort(rng.permutation(d)[: max(1, d // 16)])
-            low, weights, tall = r.astype(dtype), r[order], columns.transposed(X)
-            sums, some, copy = np.zeros(d), np.zeros(cols.size), np.empty((cols.size, n), dtype)
-            pick = columns.accumulate_dense_columns
-            return {
-                "BLAS": lambda: X.T @ low,
-                "rows in random order": lambda: rows.accumulate_dense(X, order, weights, sums),
-                "1/16 of columns, C order": lambda: pick(X, order, weights, cols, some),
-                "1/16 of columns, F order": lambda: pick(tall.T, order, weights, cols, some),
-                "copy 1/16 of columns": lambda: columns.gather_columns(X, cols, copy),
-                "copy all columns": lambda: columns.gather_columns(X, np.arange(d), tall),
-            }, None
-
-        yield Race(f"{n} x {d}, {np.dtype(dtype).name}", make)

@@ -230,8 +230,8 @@ def test_more_coefficients_than_atoms_warns():
     [
         (np.full((3, 64), np.nan), "dictionary contains NaN"),
         (np.full((3, 64), np.inf), "dictionary contains infinity"),
-        (np.ones(64), "dictionary must be two-dimensional"),
-        (np.empty((0, 64)), "dictionary is empty"),
+        (np.ones(64), r"dictionary must have an atom in each row, got an array of shape \(64,\)"),
+        (np.empty((0, 64)), "dictionary must have an atom in each row"),
     ],
 )
 def test_bad_dictionaries_are_named(dictionary, message):
@@ -244,7 +244,7 @@ def test_bad_signals_are_named():
     coder = PursuitCoder(atoms, 2)
     with pytest.raises(ValueError, match="signals has 63 columns, expected 64"):
         coder.transform(signals[:, 1:])
-    with pytest.raises(ValueError, match="signals must be two-dimensional"):
+    with pytest.raises(ValueError, match="Expected 2D array"):
         coder.transform(signals[0])
     for value in (np.nan, np.inf, -np.inf):
         broken = signals.copy()

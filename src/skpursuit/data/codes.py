@@ -143,6 +143,18 @@ def kept_panels(store: TileStore, reads: Reads, fine: bool) -> PanelCodes:
     return held
 
 
+def survey_with_codes(store: TileStore, reads: Reads, fine: bool, weights: Floats | None) -> None:
+    """Make codes of X on disk and survey it from the same reading, where there are no codes yet."""
+    if not store.on_disk or store.kept.codes is not None:
+        return
+    store.surveying = store.begin_survey(weights)
+    try:
+        kept_panels(store, reads, fine)
+        store.end_survey(store.surveying)
+    finally:
+        store.surveying = None
+
+
 def with_constant(design: Design, cols: Indices | None, g: Floats, last: Floats) -> Floats:
     """Entries at `cols` (None: all) from those of the columns of X and that of the constant column."""
     asked = np.arange(design.shape[1]) if cols is None else np.asarray(cols)

@@ -214,7 +214,7 @@ class DenseTile(Tile):
         step = max(1, GATHERED_ENTRIES // self.shape[0])
         return (self.X[:, j : j + step] for j in range(0, self.shape[1], step))
 
-    def survey(self, weights: list[Floats | None]) -> list[Any]:
+    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Any]:
         starts, by_columns = range(0, self.shape[0], PIECE), self.fast_axis == 0
         found = [(np.empty(len(starts)), *np.empty((2, len(starts), self.shape[1]))) for _ in weights]
         with np.errstate(all="ignore"):
@@ -225,7 +225,7 @@ class DenseTile(Tile):
                     block = block if self.blas_ready else np.ascontiguousarray(block)
                     for (weight, sums, squares), w in zip(found, weights):
                         given = None if w is None else w[i : i + PIECE]
-                        weight[b], sums[b, at], squares[b, at] = block_sums(block, given, by_columns)
+                        weight[b], sums[b, at], squares[b, at] = block_sums(block, given, by_columns, spreads)
         return found
 
     # -- identity -------------------------------------------------------------------------------------------

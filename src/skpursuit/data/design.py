@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data import operator
-from skpursuit.data.codes import Codes
+from skpursuit.data.codes import Codes, survey_with_codes
 from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.reads import Reads
 from skpursuit.data.store import TileStore
@@ -75,6 +75,11 @@ class Design:
     def whole(self) -> Any:
         """X as one array or sparse matrix, where it is that in memory and is seen as it is; else None."""
         return self.store.first.whole if self.store.is_one_tile and self.view.is_plain else None
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether X is read from files, tile by tile."""
+        return self.store.on_disk
 
     # -- products ---------------------------------------------------------------------------------------
 
@@ -364,19 +369,23 @@ class Design:
             return np.append(norms, 1.0 if order == np.inf else np.sqrt(self.shape[0]))
         return np.maximum(norms, 1.0) if order == np.inf else np.hypot(norms, 1.0)
 
-    def survey(self, weights: Floats | None = None) -> Survey:
+    def survey(self, weights: Floats | None = None, fine: bool | None = None, spreads: bool = True) -> Survey:
         """Weight, means and spreads of the columns, with these weights of rows or without, from one pass.
 
-        Of the columns of X behind the view, without row factors and without the constant column.
+        Of the columns of X behind the view, without row factors and without the constant column. `fine` says
+        that codes will be needed, with a second byte or without: X on disk is read once for both.
         """
         view, n = self.view, self.store.shape[0]
         if view.rows is not None:
             weights = view.spread(np.ones(self.shape[0]) if weights is None else weights, n)
-        survey = self.store.survey(self.reads, weights)
+        if fine is not None:
+            survey_with_codes(self.store, self.reads, fine, weights)
+        survey = self.store.survey(self.reads, weights, spreads)
         if view.centre is None and view.scale is None:
             return survey
         means = view.corrected(survey.means, 1.0)
-        return Survey(survey.weight, means, view.per_scale(view.per_scale(survey.squares)), survey.unit)
+        squares = view.per_scale(view.per_scale(survey.squares))
+        return Survey(survey.weight, means, squares, survey.unit, survey.has_spreads)
 
     @property
     def sizes(self) -> Floats:

@@ -128,6 +128,8 @@ class FileStore(TileStore):
             with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-writer") as writer:
                 for place, tile in zip(missing, self._loaded(missing)):
                     made = keep(tile, place.number)
+                    if self.surveying is not None:
+                        self.surveying.add(place, tile.survey(*self.surveying.arguments(place)))
                     yield place, made
                     if kept is not None:
                         awaited(kept)

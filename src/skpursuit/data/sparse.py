@@ -123,7 +123,7 @@ class SparseTile(Tile):
             return np.repeat(np.arange(len(self.matrix.indptr) - 1), np.diff(self.matrix.indptr))
         return self.matrix.indices
 
-    def survey(self, weights: list[Floats | None]) -> list[Any]:
+    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Any]:
         """All rows as one block; entries that are not stored are counted."""
         cols, d = self._line_of_entry(0), self.shape[1]
         values = self.matrix.data.astype(np.float64, copy=False)

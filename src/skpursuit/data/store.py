@@ -94,6 +94,7 @@ class TileStore:
         self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
         self.kept = self.new_kept()
         self.witness: Witness | None = None
+        self.surveying: Surveying | None = None  # of files, while they are read for codes
         self._held: dict[tuple[Keep, int], Any] = {}
 
     @cached_property
@@ -324,35 +325,45 @@ class TileStore:
     def check_rows(self, what: str) -> None:
         """Refuse to read "rows" or "entries" at random where that is dear."""
 
-    def survey(self, reads: Reads, weights: Floats | None = None) -> Survey:
-        """Statistics of the columns, with these weights of rows or without. Kept; X is checked for NaN."""
-        kept = self.kept
-        if weights is None and kept.survey is not None:
-            return kept.survey
-        if weights is not None and kept.weighted is not None and np.array_equal(kept.weighted[0], weights):
-            return kept.weighted[1]
+    def survey(self, reads: Reads, weights: Floats | None = None, spreads: bool = True) -> Survey:
+        """Statistics of the columns, with these weights of rows or without. Kept; X is checked for NaN.
+
+        Means alone, without `spreads`, cost a third in memory; elsewhere one reading makes both.
+        """
+        kept, known = self.kept, self.kept.survey
+        if weights is not None:
+            found = kept.weighted
+            known = found[1] if found is not None and np.array_equal(found[0], weights) else None
+        if known is not None and known.has_spreads >= spreads:
+            return known
         reads.prepare(*self.cost())
         if not self.first.has_entries:
-            found = OperatorSurvey(self, reads, weights)
+            known = OperatorSurvey(self, reads, weights)
             if weights is None:
-                kept.survey = found
-            return found
-        surveying = self.begin_survey(weights)
+                kept.survey = known
+            return known
+        surveying = self.begin_survey(weights, spreads or not (self.in_memory and self.first.can_encode))
         for place, blocks in self.run("survey", surveying.arguments):
             surveying.add(place, blocks)
         self.end_survey(surveying)
-        return self.survey(reads, weights)
+        return self.survey(reads, weights, spreads)
 
-    def begin_survey(self, weights: Floats | None) -> Surveying:
-        """A survey of all tiles, with weights where there are some and without where that is not known."""
-        plain: list[Floats | None] = [None] if self.kept.survey is None else []
-        return Surveying(self, plain if weights is None else [*plain, weights])
+    def begin_survey(self, weights: Floats | None, spreads: bool = True) -> Surveying:
+        """A survey with these weights; one that has spreads also without weights where that is not known."""
+        known = self.kept.survey is not None and self.kept.survey.has_spreads
+        plain: list[Floats | None] = [None] if weights is None or (spreads and not known) else []
+        return Surveying(self, plain if weights is None else [*plain, weights], spreads)
 
     def end_survey(self, surveying: Surveying) -> None:
-        """Keep what was found in all tiles."""
+        """Keep what was found if all tiles were added, which codes from an earlier run spare."""
+        if surveying.tiles < len(self.places):
+            return
         for weights, found in zip(surveying.weights, surveying.surveys()):
-            if weights is None:
+            if found.has_spreads and weights is None:
                 self.check_columns(found.sizes)
+            elif not np.isfinite(found.means).all():
+                self.survey(Reads())  # names the first column that is not finite
+            if weights is None:
                 self.kept.survey = found
             else:
                 self.kept.weighted = weights, found
@@ -369,7 +380,7 @@ class TileStore:
         That is ||X||_F of rows in memory, which is close enough for float64. An operator has guesses.
         """
         kept, tile = self.kept, self.first
-        if kept.survey is not None and tile.has_entries:
+        if kept.survey is not None and kept.survey.has_spreads and tile.has_entries:
             return kept.survey.sizes
         if kept.codes is not None:
             return kept.codes.sizes

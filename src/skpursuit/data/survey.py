@@ -28,17 +28,20 @@ Blocks = tuple[Floats, Floats, Floats]  # weights (b,), sums (b, d) and squares 
 class Survey:
     """Statistics of all columns: total weight of the rows, (weighted) means, and squares about the means.
 
-    `unit` bounds the rounding of means, relative to them.
+    `unit` bounds the rounding of means, relative to them. Where means alone were asked for (`has_spreads` is
+    False) squares are zero.
     """
 
     weight: float
     means: Floats
     squares: Floats
     unit: float
+    has_spreads: bool = True
 
     def norms(self, centre: Any = 0.0) -> Floats:
         """Norms of the columns less a centre each, of rows times the roots of their weights."""
-        return np.sqrt(self.squares + self.weight * (self.means - centre) ** 2)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+            return np.sqrt(self.squares + self.weight * (self.means - centre) ** 2)
 
     @cached_property
     def sizes(self) -> Floats:
@@ -54,26 +57,28 @@ class Survey:
 class Surveying:
     """Surveys in the making, one for each vector of row weights; None stands for ones."""
 
-    def __init__(self, store: TileStore, weights: Sequence[Floats | None]) -> None:
-        self.weights, self.unit = weights, store.first.mean_unit
+    def __init__(self, store: TileStore, weights: Sequence[Floats | None], spreads: bool = True) -> None:
+        self.weights, self.unit, self.tiles, self.spreads = weights, store.first.mean_unit, 0, spreads
         shape = len(weights), store.shape[1]
         self.weight, self.squares = np.zeros(shape), np.zeros(shape)
         self.sums = np.zeros(shape, np.longdouble)
 
-    def arguments(self, place: Place) -> tuple[list[Floats | None]]:
-        """What `Tile.survey` needs: the weights of its rows."""
-        return ([None if weights is None else weights[place.rows] for weights in self.weights],)
+    def arguments(self, place: Place) -> tuple[list[Floats | None], bool]:
+        """What `Tile.survey` needs: the weights of its rows, and whether squares are wanted."""
+        return [None if weights is None else weights[place.rows] for weights in self.weights], self.spreads
 
     def add(self, place: Place, found: list[Blocks]) -> None:
         """Merge the blocks of a tile, which lies below those of its columns that came before."""
+        self.tiles += 1
         with np.errstate(all="ignore"):  # what is not finite is refused afterwards
             for k, blocks in enumerate(found):
                 at = k, place.cols
                 weight, sums, squares = self.weight[at], self.sums[at], self.squares[at]
                 for w, s, q in zip(*blocks):
                     if w > 0.0:
-                        gap = s / w - (sums / np.where(weight > 0.0, weight, 1.0)).astype(np.float64)
-                        squares += q + gap * gap * (weight * w / (weight + w))
+                        if self.spreads:
+                            gap = s / w - (sums / np.where(weight > 0.0, weight, 1.0)).astype(np.float64)
+                            squares += q + gap * gap * (weight * w / (weight + w))
                         sums += s
                         weight += w
 
@@ -82,7 +87,7 @@ class Surveying:
         with np.errstate(all="ignore"):
             means = (self.sums / self.weight).astype(np.float64)
         found = zip(self.weight[:, 0].tolist(), means, self.squares)
-        return [Survey(w, mean, squares, self.unit) for w, mean, squares in found]
+        return [Survey(w, mean, squares, self.unit, self.spreads) for w, mean, squares in found]
 
 
 class OperatorSurvey(Survey):
@@ -91,7 +96,8 @@ class OperatorSurvey(Survey):
     def __init__(self, store: TileStore, reads: Reads, weights: Floats | None) -> None:
         weights = np.ones(store.shape[0]) if weights is None else weights
         total = float(weights.sum())
-        given = {"weight": total, "means": store.product(weights / total), "unit": store.first.mean_unit}
+        means = store.product(weights / total)
+        given = {"weight": total, "means": means, "unit": store.first.mean_unit, "has_spreads": True}
         vars(self).update(given, store=store, reads=reads, weights=weights)
 
     @cached_property
@@ -106,8 +112,10 @@ class OperatorSurvey(Survey):
         return out
 
 
-def block_sums(block: Floats, weights: Floats | None, by_columns: bool) -> tuple[float, Floats, Floats]:
-    """Weight, sums and squares about the mean of the columns of a block of rows.
+def block_sums(
+    block: Floats, weights: Floats | None, by_columns: bool, spreads: bool
+) -> tuple[float, Floats, Any]:
+    """Weight, sums and, where spreads are wanted, squares about the mean of the columns of a block of rows.
 
     Not by BLAS across columns, whose sums of equal columns differ; a single column is summed up as of two.
     """
@@ -116,6 +124,8 @@ def block_sums(block: Floats, weights: Floats | None, by_columns: bool) -> tuple
     w = np.ones(len(block)) if weights is None else weights
     weight = float(w.sum())
     sums = np.vecdot(block.T, w) if by_columns else np.einsum("i,ij->j", w, block)
+    if not spreads:
+        return weight, sums[:width], 0.0
     rest = block - sums / (weight or 1.0)
     scaled = rest if weights is None else rest * weights[:, None]
     squares = np.vecdot(rest.T, scaled.T) if by_columns else np.einsum("ij,ij->j", rest, scaled)

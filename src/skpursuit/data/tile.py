@@ -68,8 +68,11 @@ class Tile(ABC):
         """The largest |entry| of each row (axis 1)."""
         raise NotImplementedError
 
-    def survey(self, weights: list[Floats | None]) -> list[Any]:
-        """For each vector of weights of rows (None: ones) sums over blocks of rows: see `survey.Blocks`."""
+    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Any]:
+        """For each vector of weights of rows (None: ones) sums over blocks of rows: see `survey.Blocks`.
+
+        Squares are zero where no `spreads` are wanted and they cost a look of their own.
+        """
         raise NotImplementedError
 
     # -- layouts and identity -----------------------------------------------------------------------------

@@ -59,7 +59,6 @@ CONSTRAINTS: dict[str, Any] = {
     **dict.fromkeys(("batch_size", "memory_limit"), (COUNT,)),
     **dict.fromkeys(("tol", "ridge", "time_limit"), (SIZE, None)),
     "ridges": [one_of("auto"), SIZE, list, tuple, np.ndarray],
-    "forget": [SIZE],
     "scale": [one_of("auto", "column", "none")],
     "solver": [one_of(*SOLVERS), Solver],
     "selector": [one_of(*NAMES), Selector],

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from skpursuit.data import Design
-from skpursuit.estimators.standardized import StandardizedData, standardize
+from skpursuit.estimators.standardized import StandardizedData, codes_of_run, standardize
 from skpursuit.loop.run import Run, make_run
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
@@ -97,8 +97,8 @@ class FitConfig:
             return sparsity.clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
         return sparsity.for_pursuit(n, d, self.tol is not None, weights)
 
-    def make_solver(self, k: int, forced: tuple[int, ...], total: float) -> Solver:
-        """The solver object, with the column of ones in the model; `total` is the sum of the weights."""
+    def make_solver(self, k: int, total: float) -> Solver:
+        """The solver object; `total` is the sum of the weights."""
         solver = self.solver
         if not isinstance(solver, Solver):
             ridge = self.ridge
@@ -107,7 +107,7 @@ class FitConfig:
             solver = self.kind.from_parameters(
                 n_nonzero_coefs=k, tol=self.tol, max_iter=self.max_iter, ridge=ridge or 0.0
             )
-        return solver.forcing(forced) if forced else solver
+        return solver
 
 
 def fit_linear(config: FitConfig, base: Design, y: Any, weights: Floats | None = None) -> LinearFit:
@@ -170,9 +170,14 @@ def _growing_fits(
 
 def _run_of(config: FitConfig, base: Design, y: Any, weights: Floats | None) -> tuple[Run, StandardizedData]:
     loss, intercept = config.loss.resolved(y), config.fit_intercept
-    data = standardize(base, y, loss, weights, intercept, config.scale, config.kind.can_force_columns)
     total = float(base.shape[0] if weights is None else weights.sum())
-    solver = config.make_solver(config.sparsity(base, weights), data.forced, total)
+    solver = config.make_solver(config.sparsity(base, weights), total)
+    fine, can_force = (
+        codes_of_run(base, y, loss, weights, solver, config.selector),
+        config.kind.can_force_columns,
+    )
+    data = standardize(base, y, loss, weights, intercept, config.scale, can_force, fine)
+    solver = solver.forcing(data.forced) if data.forced else solver
     run = make_run(data.design, data.y, solver, config.selector, data.loss, data.weights, config.random_state)
     return run, data
 

@@ -30,11 +30,12 @@ from skpursuit.estimators.omp_functions import (
     way_to_pursue,
 )
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
-from skpursuit.estimators.standardized import standardize
+from skpursuit.estimators.standardized import SQUARED, codes_of_run, standardize
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.threads import limited
 from skpursuit.problem import sparsity
 from skpursuit.selectors import Selector
+from skpursuit.solvers.pursuit import OMP
 
 
 class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
@@ -64,7 +65,11 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
         if way == "gram" and moments is None and isinstance(base.whole, np.ndarray):
             moments = Moments(base, y, weights, self.fit_intercept)
         if moments is None:
-            data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept).weighted()
+            solver = OMP(base.shape[1] if tol is not None else k, tol)
+            fine = codes_of_run(base, y.reshape(len(y), -1)[:, 0], SQUARED, weights, solver, self.selector)
+            data = standardize(
+                base, y, weights=weights, fit_intercept=self.fit_intercept, fine=fine
+            ).weighted()
             design, targets, centre, offset = (
                 data.design,
                 data.y.reshape(len(y), -1),

@@ -20,7 +20,10 @@ from skpursuit.data import Design, Survey, rows_that_count
 from skpursuit.estimators.shifted_loss import ShiftedLoss, best_constant
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.losses import Loss, Squared
+from skpursuit.problem.problem import make_problem
 from skpursuit.problem.state import State
+from skpursuit.selectors import Selector, as_selector
+from skpursuit.solvers import Solver
 
 SQUARED = Squared()
 
@@ -75,15 +78,19 @@ def standardize(
     fit_intercept: bool = True,
     scale: str = "none",
     can_force: bool = True,
+    fine: bool | None = None,
 ) -> StandardizedData:
-    """Centre, scale (see `column_scale`) and weight without touching X; rows of weight zero are left out."""
+    """Centre, scale (see `column_scale`) and weight without touching X; rows of weight zero are left out.
+
+    `fine` is of the codes that the selector will make (`codes_of_run`), which X on disk is read with once.
+    """
     d, scales = base.shape[1], scale != "none"
     if scale == "auto":
         scale = "one" if base.store.first.is_sparse else "column"
     base, y, weights = rows_that_count(base, y, weights)
     has_column = fit_intercept and can_force and not loss.quadratic
     centred = (fit_intercept and loss.quadratic) or (has_column and scales)
-    survey = base.survey(weights) if centred or scales else None
+    survey = base.survey(weights, fine, spreads=scales) if centred or scales else None
     centre = survey.means if survey is not None and centred else np.zeros(d)
     factors = np.ones(d) if survey is None else column_scale(survey, centre, scale)
     if loss.quadratic:
@@ -99,6 +106,16 @@ def standardize(
         loss = ShiftedLoss(loss, best_constant(loss, y, weights))
     forced = (d,) if has_column else ()
     return StandardizedData(view, y, loss, weights, centre, factors, 0.0, forced)
+
+
+def codes_of_run(
+    base: Design, y: Any, loss: Loss, weights: Floats | None, solver: Solver, selector: str | Selector
+) -> bool | None:
+    """Whether a run on X on disk will make codes, and with a second byte; None: it makes none."""
+    if not base.on_disk:
+        return None
+    expect = solver.expect(make_problem(base, y, loss, weights, solver.ridge))
+    return as_selector(selector).encodes(base, expect)
 
 
 def centred_targets(y: Floats, offset: Any) -> Floats:
