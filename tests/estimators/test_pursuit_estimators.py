@@ -10,7 +10,7 @@ import pytest
 import skops.io
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import make_classification
 from sklearn.exceptions import DataConversionWarning
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression
@@ -260,12 +260,6 @@ def test_wrong_parameters_are_refused(classes):
         PursuitClassifier().fit(X, np.zeros(len(y)))
     with pytest.warns(UserWarning, match="using 30"):  # two of them are combinations of others
         assert len(PursuitRegressor(n_nonzero_coefs=31).fit(X, y).support_) == 28
-
-
-def test_iris():
-    X, y = load_iris(return_X_y=True)
-    for options in ({}, {"multi_class": "multinomial"}, {"multi_class": "ovr_shared"}, {"solver": "grasp"}):
-        assert PursuitClassifier(n_nonzero_coefs=2, **options).fit(X, y).score(X, y) > 0.9
 
 
 @pytest.mark.parametrize("loss", ["huber", "poisson"])
