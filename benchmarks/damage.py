@@ -302,14 +302,6 @@ def npz_table(folder):
     return Format(path, fitted(path), sealed=True, unseal=zip_member("npy"))
 
 
-def npz_csr(folder):
-    from scipy.sparse import csr_array, save_npz
-
-    path = folder / "t.npz"
-    save_npz(path, csr_array(numbers()[0]))
-    return Format(path, pursued(str(path)), sealed=True, unseal=zip_member("npy"))
-
-
 def npy(folder):
     path = folder / "t.npy"
     np.save(path, numbers()[0])
@@ -453,7 +445,7 @@ def zip_member(*names):
 FORMATS: dict[str, Callable[[Path], Format]] = {
     function.__name__: function
     for function in (
-        csv, csv_gz, arff, svmlight, xlsx, ods, npz_table, npz_csr, npy, parquet_table, parquet,
+        csv, csv_gz, arff, svmlight, xlsx, ods, npz_table, npy, parquet_table, parquet,
         checkpoint, codes, codes_index,
     )
 }  # fmt: skip

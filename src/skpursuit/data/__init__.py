@@ -11,7 +11,6 @@ from skpursuit.data.design import Design, rows_that_count
 from skpursuit.data.sources import (
     as_design,
     check_finite,
-    expecting,
     is_design,
     is_elsewhere,
     make_design,
@@ -24,7 +23,6 @@ __all__ = [
     "Survey",
     "as_design",
     "check_finite",
-    "expecting",
     "is_design",
     "is_elsewhere",
     "make_design",

@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from skpursuit.data.progress import current
-from skpursuit.data.sources import expecting, is_elsewhere, make_design
+from skpursuit.data.sources import is_elsewhere, make_design
 from skpursuit.estimators.base import LinearBase, Samples, columns_in, watched
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.classifier import PursuitClassifierCV
@@ -238,7 +238,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         if not is_elsewhere(X):
             return super().transform(X)
         check_is_fitted(self, "support_")
-        design = make_design(X, options=expecting(width=self.n_features_in_))
+        design = make_design(X)
         chosen = columns_in(design, self, np.flatnonzero(self.get_support()))
         return np.ascontiguousarray(design.columns(chosen, keep=False).T)
 

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from skpursuit.data import Design, check_finite, expecting, is_design, make_design, with_target
+from skpursuit.data import Design, check_finite, is_design, with_target
 from skpursuit.data.progress import current, watching
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
@@ -102,8 +102,7 @@ def minimize(
     if checkpoint is not None:
         files.check_place(Path(checkpoint.path))
     known = is_design(X)
-    X, y = with_target(X, y)
-    design = make_design(X, check=False, options=expecting(y))
+    design, y = with_target(X, y, check=False)
     if checkpoint is not None:
         design.store.keep_codes_beside(checkpoint.path)
     y = checked_targets(y, design.shape[0])

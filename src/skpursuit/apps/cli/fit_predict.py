@@ -310,7 +310,7 @@ def _source(path: Path, given: dict[str, Any]) -> Iterator[Callable[[list[str]],
 
     from skpursuit.apps.tables.readers import parquet_files
     from skpursuit.data.options import Options
-    from skpursuit.data.parquet_source import columns_of
+    from skpursuit.data.parquet_source import columns_of, footers
 
     files = list(map(str, parquet_files(path)))
     with contextlib.ExitStack() as stack:
@@ -332,7 +332,7 @@ def _source(path: Path, given: dict[str, Any]) -> Iterator[Callable[[list[str]],
             client.run(_ignore_interrupts)
 
         def frame(names: list[str]) -> Any:
-            columns_of(files, Options(columns=names))  # which refuses files that are not alike
+            columns_of(footers(files), Options(columns=names))  # which refuses files that are not alike
             return dask.dataframe.read_parquet(files, columns=names)
 
         yield frame

@@ -21,8 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..._files import FileError, fcntl, write_atomically
+from ..._files import FileError, write_atomically
 from .methods import settings_of
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 Row = dict[str, Any]
 MAX_VALUE = 1e300  # of the numbers that a page can show: whatever is larger was not measured
