@@ -38,7 +38,7 @@ def test_huber_ends_in_few_steps_where_residuals_vanish(scale, monkeypatch):
     X, y, w = datasets.make_sparse_signal(300, 400, 10, snr=np.inf, random_state=0)
     result = minimize(X, scale * y / y.std(), OMP(10), loss=Huber())
     np.testing.assert_allclose(result.coef, scale * w / y.std(), atol=1e-11 * scale)
-    assert len(steps) < 80
+    assert len(steps) < 120  # those of first coefficients, one column each, among them
 
 
 @pytest.mark.parametrize("scale", [1e20, 1e90])

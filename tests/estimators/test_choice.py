@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
 from skpursuit import PursuitClassifierCV, PursuitRegressorCV, as_design, datasets
@@ -234,7 +233,7 @@ def test_scorers_splitters_and_lists_of_solvers():
     PursuitRegressorCV(cv=TimeSeriesSplit(3)).fit(X, y[:, 0])
     several = PursuitRegressorCV(solver=["omp", "cosamp"], cv=3).fit(X, y[:, 0])
     assert set(several.cv_losses_["family"]) == {"omp", "cosamp"}
-    accuracy = PursuitClassifierCV(scoring=make_scorer(accuracy_score), cv=3).fit(X, y[:, 0] > 0)
+    accuracy = PursuitClassifierCV(scoring="accuracy", cv=3).fit(X, y[:, 0] > 0)
     assert ((accuracy.scores_ >= 0) & (accuracy.scores_ <= 1)).all()
 
 

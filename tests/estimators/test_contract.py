@@ -16,7 +16,9 @@ ESTIMATORS = [
     sp.PursuitSelector(n_resamples=4),
     sp.PursuitSelector(n_features_to_select="cv"),
     sp.PursuitRegressor(solver="cosamp"),
-    sp.PursuitRegressor(solver=sp.FrankWolfe(sp.L1Ball(100.0), max_iter=30), scale="column"),
+    sp.PursuitRegressor(
+        solver=sp.FrankWolfe(sp.L1Ball(100.0), max_iter=30), scale="column", shared_support=False
+    ),
     sp.PursuitRegressor(shared_support=False),
     sp.PursuitRegressor(loss="poisson"),
     sp.PursuitClassifier(),

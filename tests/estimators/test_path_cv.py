@@ -104,17 +104,6 @@ def test_log_loss_of_a_classifier_on_its_folds(classes, multi_class):
         np.testing.assert_allclose(loss.scores_, model.scores_, rtol=1e-5)
 
 
-def test_scorers_see_predictions_of_each_kind(signal, classes):
-    X, y = signal
-    by_name = PursuitRegressorCV(**PLAIN, scoring="neg_mean_squared_error", max_nonzero_coefs=4).fit(X, y)
-    plain = PursuitRegressorCV(**PLAIN, max_nonzero_coefs=4).fit(X, y)
-    np.testing.assert_allclose(by_name.scores_, 2 * plain.scores_)
-    X, y = classes
-    for target, scoring in ((y, "accuracy"), (y == 0, "roc_auc")):
-        model = PursuitClassifierCV(**PLAIN, scoring=scoring, max_nonzero_coefs=3, cv=3).fit(X, target)
-        assert ((model.scores_ > 0.3) & (model.scores_ <= 1)).all()
-
-
 @pytest.mark.parametrize("criterion", ["aic", "bic", "ebic"])
 def test_information_criteria_against_their_definition(signal, criterion):
     X, y = signal

@@ -144,6 +144,7 @@ class PursuitClassifier(PursuitParameters, PursuitClassifierMixin, BaseEstimator
         with features that all share; or one multinomial logistic problem, whose classes share their features
         ("omp" or an `OMP` object).
     class_weight : dict, "balanced" or None
+        Weights by class label; "balanced": inversely proportional to class frequencies; None: all 1.
     random_state, verbose, time_limit
         As in `PursuitRegressor`.
 

@@ -66,7 +66,7 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
         ``FrankWolfe(L1Ball(2.0))`` by 2.
     selector : str or Selector
         How the best columns are found; see `minimize`.
-    loss : {"squared", "huber", "poisson", "quantile"} or Loss
+    loss : {"squared", "huber", "quantile", "poisson", "gamma", "tweedie"} or Loss
     n_nonzero_coefs : int, optional
         Default: ``min(n_samples, n_features, max(10, n_features // 10))``, or ``min(n_samples, n_features)``
         with `tol`. More than there are features is clipped with a warning; refused with "fw".
@@ -74,6 +74,7 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
         Largest squared norm of the residual for squared loss; smallest relative decrease of the objective
         for others; duality gap for "fw".
     fit_intercept : bool
+        Whether to fit an intercept, which is never penalised.
     scale : {"none", "column", "auto"}
         What divides features while they compete: nothing, the spread of each, or as in `PursuitRegressorCV`.
         Coefficients are always those of the features as given.
@@ -142,7 +143,7 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     selector : str or Selector
         How solvers by name find the best columns; see `minimize`. The models of "auto" ask none, so it is
         refused there: name ``solver="omp"``.
-    loss : {"squared", "huber", "poisson", "quantile"} or Loss
+    loss : {"squared", "huber", "quantile", "poisson", "gamma", "tweedie"} or Loss
     max_nonzero_coefs : int, optional
         K. Default: ``min(n_features, max(10, n_features // 10), max(1, n_samples // 2))``, with a criterion
         ``n_samples // 4``, beyond which it is not valid; with ``solver="auto"``
@@ -157,6 +158,7 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         folds. It is given the test rows of X and an estimator fitted to the others, and the weights of the
         test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
     fit_intercept : bool
+        Whether to fit an intercept, which is never penalised.
     scale : {"auto", "column", "none"}
         What makes features compete on equal terms: "column" divides each by its spread, "auto" does it for
         dense X and divides a sparse X by one number, because rare words are not as good as common ones.

@@ -62,7 +62,8 @@ def fit_outputs(
         not (coupled or by_products) and samples[0].part(slice(1)).majorant(np.zeros(1)) is not None
     )
     if coupled:
-        w, z = centred(w, penalty), None
+        start = centred(w, penalty)
+        w, z = start, z if np.array_equal(start, w) else None
     z = (w.T @ A).T if z is None else z
     rules = penalty, precision, max_iter, has_majorant, by_products
     if coupled or w.ndim == 1:

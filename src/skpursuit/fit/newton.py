@@ -7,7 +7,6 @@ far steps in all coefficients are dear. So a new column gets a good first coeffi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,41 +87,13 @@ class Newton:
         return coef, found, value
 
 
-def approach(samples: SampleLosses, column: Floats, z: Floats, penalty: float) -> Floats:
-    """A good first coefficient for a new column, the others held: far steps cost one column, not all.
-
-    Steps are those of the loss alone, as long as they gain with the penalty too.
-    """
-    rows = np.flatnonzero(column)
+def approach(problem: Problem, column: Floats, z: Floats, penalty: float) -> Floats:
+    """A good first coefficient for a new column, the others held: far steps cost one column, not all."""
+    samples, rows = problem.fitted_apart, np.flatnonzero(column)
     if len(rows) < len(column):  # predictions elsewhere do not move
-        samples, column, z = samples.part(rows), column[rows], z[rows]
-    coef = np.zeros(z.shape[1:])
-    begun = f = samples.value(z)
-    square = column * column
-    for _ in range(10):
-        g = column @ samples.residual(z)
-        moves = (-g / np.where(bend > 0, bend, np.inf) for bend in bends(samples, square, z))
-        found = first_descent(samples, column, (z, f), moves)
-        if found is None or not f - found[2] > 1e-3 * (begun - found[2]):
-            return coef
-        after = coef + found[0]
-        if 0.5 * penalty * float(np.sum(after * after - coef * coef)) > f - found[2]:
-            return coef
-        coef, z, f = after, found[1], found[2]
-    return coef
-
-
-def bends(samples: SampleLosses, square: Floats, z: Floats) -> Iterator[Floats]:
-    """Curvatures along a column to try in turn: that at z, that of the parabola above, and steeper ones."""
-    bend = square @ samples.curvature(z)
-    yield bend
-    above = samples.majorant(z)
-    if above is not None:
-        bend = square @ above
-        yield bend
-    for _ in range(26):  # until a step is lost in rounding
-        bend = 4.0 * bend
-        yield bend
+        samples, column, z = [some.part(rows) for some in samples], column[rows], z[rows]
+    start, rules = np.zeros((1, *problem.targets)), (np.array([penalty]), 1e-4, 10)
+    return fit_outputs(column[None], samples, start, z, *rules)[0][0]
 
 
 def step_along(
@@ -136,20 +107,10 @@ def step_along(
         return None
     bend = np.asarray((column * column) @ samples.curvature(z))
     move = -g / np.where(bend > 0, bend, 1.0)
-    return first_descent(samples, column, (z, f), (move * 0.5**halved for halved in range(HALVINGS)))
-
-
-def first_descent(
-    samples: SampleLosses, column: Floats, point: tuple[Floats, float | None], moves: Iterable[Floats]
-) -> tuple[Floats, Floats, float] | None:
-    """The first move of one coefficient that does not raise the objective, with what it leads to.
-
-    `point` and the answer end with predictions and objective; without an objective any move will do.
-    """
-    z, f = point
-    for move in moves:
-        z_new = z + np.multiply.outer(column, move)
-        f_new = samples.value(z_new)
-        if f is None or (f_new <= f and np.any(move)):
-            return move, z_new, f_new
+    for halved in range(HALVINGS):
+        part = move * 0.5**halved
+        after = z + np.multiply.outer(column, part)
+        reached = samples.value(after)
+        if f is None or (reached <= f and np.any(part)):
+            return part, after, reached
     return None

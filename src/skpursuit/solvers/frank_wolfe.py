@@ -114,7 +114,9 @@ class FrankWolfe(Solver):
 
     def init(self, problem: Problem) -> State:
         if problem.targets:
-            raise ValueError("Frank-Wolfe fits one target; loop over the columns of y")
+            raise ValueError(
+                "Frank-Wolfe fits one target; loop over the columns of y, or write shared_support=False"
+            )
         support, coef = self.constraint.start()
         z = problem.design.predict(support, coef)
         return State(support, coef, z, problem.value(z), memory={"t": np.array(0)})

@@ -126,17 +126,9 @@ class ClassArena(Arena):
 
     def fits(self, model: list[list[Fitted]]) -> list[list[LinearFit]]:
         """For each fold the models of all problems, in terms of X as it was given."""
-        found = []
-        for fits in model:
-            each = []
-            for (columns, coef, intercept), vector in zip(fits, self.vectors):
-                coef = coef / self.data.scale[columns, None]
-                intercept = intercept - self.data.centre[columns] @ coef
-                each.append(
-                    LinearFit(columns, *((coef[:, 0], intercept[0]) if vector else (coef, intercept)))
-                )
-            found.append(each)
-        return found
+        return [
+            [self.data.original(*fit, vector) for fit, vector in zip(fits, self.vectors)] for fits in model
+        ]
 
     def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
         """The boosted path, and those of some ridges; `ridges` is "auto" or a list of those to try."""

@@ -88,6 +88,12 @@ class ScaledData(NamedTuple):
             lines[:d, some] = self.block(some).T
         return lines
 
+    def original(self, columns: Indices, coef: Floats, intercept: Floats, vector: bool) -> LinearFit:
+        """A model of scaled columns, with coefficients (k, m), as one of X; of one target if a `vector`."""
+        coef = coef / self.scale[columns, None]
+        intercept = intercept - self.centre[columns] @ coef
+        return LinearFit(columns, *((coef[:, 0], intercept[0]) if vector else (coef, intercept)))
+
     def predict(self, rows: slice, used: Indices, table: Floats) -> Floats:
         """The scaled columns `used` of some rows times a table of shape (len(used), models)."""
         table = table / self.scale[used, None]

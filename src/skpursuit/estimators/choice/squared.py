@@ -94,13 +94,11 @@ class SquaredArena(Arena):
     def fits(self, model: Model, folds: SquaredFolds | None = None) -> list[list[LinearFit]]:
         """The models of each fold as models of X and y as they were given."""
         folds = self.squared if folds is None else folds
-        support, coef = model
-        data, intercepts, found = folds.data, folds.intercepts(support, coef), []
-        for s, w, intercept in zip(support, coef, intercepts):
-            real = w.any(axis=1)
-            s, w = s[real], w[real] / data.scale[s[real], None]
-            b = data.offset + intercept - data.centre[s] @ w
-            found.append([LinearFit(s, w[:, 0], b[0]) if self.vector else LinearFit(s, w, b)])
+        found = []
+        for support, coef, intercept in zip(*model, folds.intercepts(*model)):
+            real = coef.any(axis=1)
+            intercept = folds.data.offset + intercept
+            found.append([folds.data.original(support[real], coef[real], intercept, self.vector)])
         return found
 
     def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
