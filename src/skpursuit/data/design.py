@@ -437,7 +437,7 @@ class Design:
         """Whether X has codes; without them the exact product is cheap, or all there is."""
         return self.store.first.can_encode
 
-    @property
+    @cached_property
     def columns_are_dear(self) -> bool:
         """Whether one column costs a pass over X, so that it should be gathered with likely ones."""
         return self.store.columns_are_dear

@@ -128,7 +128,7 @@ class OMP(Solver):
             state = exchanged(problem, state, len(self.forced))
         if problem.quadratic or len(state.support) == 0:
             return state
-        coef, z, objective = Newton().fit(problem, state.support, state.factor.columns.rows, state.coef)
+        coef, z, objective = Newton().fit(problem, state.support, state.factorised.lines, state.coef)
         return replace(state, coef=coef, z=z, objective=objective)
 
     def init(self, problem: Problem) -> State:

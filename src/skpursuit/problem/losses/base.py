@@ -8,7 +8,7 @@ for its class or its name. `UserLoss` makes a loss of any object that has the th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Protocol
 
 from numpy.typing import ArrayLike
 
@@ -77,10 +77,18 @@ class Loss(ABC):
         return None
 
 
+class Differentiable(Protocol):
+    """What the object of a user's own loss must give; see `Loss`."""
+
+    def value(self, y: Array, z: Array) -> Array: ...
+    def residual(self, y: Array, z: Array) -> Array: ...
+    def curvature(self, y: Array, z: Array) -> Array: ...
+
+
 class UserLoss(Loss):
     """A loss made of an object with `value`, `residual` and `curvature`, and what else of a loss it has."""
 
-    def __init__(self, loss: Any) -> None:
+    def __init__(self, loss: Differentiable) -> None:
         self.loss = loss
         given = {name for name in dir(Loss) if not name.startswith("_")} & set(dir(loss))
         self.couples_targets = "probabilities" in given

@@ -39,7 +39,7 @@ class Logistic(Loss):
 
     def majorant(self, y: Array, z: Array) -> Array:
         """Curvature tanh(z / 2) / (2 z) of the parabola that touches the loss at z and lies above it."""
-        half = np.maximum(0.5 * np.abs(z), 1e-8)  # the limit at zero is 1/4
+        half: Array = np.maximum(0.5 * np.abs(z), 1e-8)  # the limit at zero is 1/4
         return np.tanh(half) / (4 * half)
 
     def check_targets(self, y: ArrayLike) -> Array:
