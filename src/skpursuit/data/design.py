@@ -425,7 +425,7 @@ class Design:
         out[real] = self.store.first.mean_unit * self.view.offsets(cols[real], self.shape[0])
         return out
 
-    @property
+    @cached_property
     def constant(self) -> int | None:
         """The column of ones that the view adds; None where it adds none."""
         return self.store.shape[1] if self.view.constant else None

@@ -40,6 +40,10 @@ class Loss(ABC):
     def curvature(self, y: Array, z: Array) -> Array:
         """Second derivative of the loss in z."""
 
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+        """Value, residual and curvature; a loss overrides it where they share work."""
+        return self.value(y, z), self.residual(y, z), self.curvature(y, z)
+
     def check_targets(self, y: ArrayLike) -> Array:
         """Return y as a float array, or raise ValueError if it is no target of this loss."""
         return finite_targets(y)
