@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from skpursuit.fit.curvature import Bend, bend_of, centred, second_derivatives
+from skpursuit.fit.curvature import Bend, centred, hessian_of
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.scaling import NEARLY_ZERO
-from skpursuit.problem.sample_losses import SampleLosses
+from skpursuit.problem.sample_losses import Derivatives, SampleLosses
 
 FARTHEST = 2.0**20  # steps of a parabola above the loss that are tried at once
 CREEPING = 2.0**-26  # a step that gets nowhere
@@ -33,11 +33,11 @@ TRUSTED_STEP = 0.25  # shorter steps show that curvature at z says little about 
 
 
 class Point(NamedTuple):
-    """A step along a direction: the objective with and without the penalty, coefficients, predictions."""
+    """A step along a direction: the objective with the penalty, the losses, coefficients, predictions."""
 
     step: float
     f: float
-    value: float
+    at: Derivatives
     w: Floats
     z: Floats
 
@@ -58,14 +58,11 @@ def fit_outputs(
     `samples` for each. `by_products` asks for conjugate gradients.
     """
     coupled = samples[0].loss.couples_targets
-    has_majorant = (
-        not (coupled or by_products) and samples[0].part(slice(1)).majorant(np.zeros(1)) is not None
-    )
     if coupled:
         start = centred(w, penalty)
         w, z = start, z if np.array_equal(start, w) else None
     z = (w.T @ A).T if z is None else z
-    rules = penalty, precision, max_iter, has_majorant, by_products
+    rules = penalty, precision, max_iter, by_products
     if coupled or w.ndim == 1:
         return descend(A, samples[0], w, z, *rules)
     fits = [descend(A, some, w[:, i], z[:, i], *rules) for i, some in enumerate(samples)]
@@ -82,25 +79,23 @@ def descend(
     penalty: Floats,
     precision: float,
     max_iter: int,
-    has_majorant: bool,
     by_products: bool = False,
 ) -> tuple[Floats, Floats, float]:
     """Coefficients at the minimum, from w with predictions z; their predictions and the value of the loss.
 
     Columns are the rows of A. `penalty` is that of each coefficient, `precision` the relative decrease of the
-    objective that is not worth a step, and `has_majorant` says whether there is a parabola above the loss.
+    objective that is not worth a step.
     """
     hessian: Bend | Products | None = None
     trusted, last = True, np.inf  # whether the Hessian at w is worth a try; the decrement of the last step
     now = _point(samples, penalty, w, z)
     for _ in range(max_iter):
-        g, fresh = A @ samples.residual(now.z) + (penalty * now.w.T).T, hessian is None
+        g, fresh = A @ now.at.residual + (penalty * now.w.T).T, hessian is None
         if hessian is None:
-            hessian = (
-                Products(A, samples, now.z, penalty)
-                if by_products
-                else _hessian(A, samples, now.z, penalty, has_majorant, trusted)
-            )
+            if by_products:
+                hessian = Products(A, samples, now.z, now.at.curvature, penalty)
+            else:
+                hessian = hessian_of(samples, A, now.z, now.at.curvature, penalty, trusted)
         p = hessian.solve(g)
         decrement = float(np.sum(g * p))
         done = not decrement > precision * max(abs(now.f), NEARLY_ZERO)
@@ -114,7 +109,7 @@ def descend(
         if np.abs(dz).max() <= EPS * np.abs(now.z).max():  # lost in rounding, as where residuals vanish
             break
         found = _line_search(samples, penalty, now, p, dz, decrement, hessian.is_majorant)
-        if found.step < CREEPING and fresh and not (trusted and has_majorant):
+        if found.step < CREEPING and fresh and not (trusted and samples.has_majorant):
             now = found
             break
         trusted = found.step >= TRUSTED_STEP or not trusted
@@ -123,7 +118,7 @@ def descend(
             hessian = None
         now, last = found, decrement
     moved = now.w - w
-    return now.w, z + (moved.T @ A).T if moved.any() else z, now.value
+    return now.w, z + (moved.T @ A).T if moved.any() else z, now.at.value
 
 
 class Products:
@@ -131,10 +126,9 @@ class Products:
 
     is_majorant = False
 
-    def __init__(self, A: Any, samples: SampleLosses, z: Floats, penalty: Floats) -> None:
+    def __init__(self, A: Any, samples: SampleLosses, z: Floats, curvature: Floats, penalty: Floats) -> None:
         self.A, self.samples = A, samples
         floor = LEAST_CURVATURE if samples.weights is None else LEAST_CURVATURE * samples.weights
-        curvature = samples.curvature(z)
         self.curvature = np.maximum(curvature.T, floor).T
         self.p = samples.loss.probabilities(z) if samples.loss.couples_targets else None
         squares = A.power(2) if issparse(A) else A * A
@@ -170,17 +164,6 @@ class Products:
         return p
 
 
-def _hessian(
-    A: Floats, samples: SampleLosses, z: Floats, penalty: Floats, has_majorant: bool, trusted: bool
-) -> Bend:
-    """The factorised Hessian of the loss, or of the parabola above it where that one does not serve."""
-    if trusted or not has_majorant:
-        hessian, damping = bend_of(second_derivatives(samples, A, z), penalty)
-        if not (damping and has_majorant):
-            return hessian
-    return bend_of(second_derivatives(samples, A, z, majorant=True), penalty, is_majorant=True)[0]
-
-
 def _line_search(
     samples: SampleLosses, penalty: Floats, now: Point, p: Floats, dz: Floats, decrement: float, doubles: bool
 ) -> Point:
@@ -206,6 +189,7 @@ def _line_search(
 
 
 def _point(samples: SampleLosses, penalty: Floats, w: Floats, z: Floats, step: float = 0.0) -> Point:
-    value = samples.value(z)
-    shrinks = 0.5 * float(np.sum(penalty * (w * w).T)) if penalty.any() else 0.0
-    return Point(step, value + shrinks, value, w, z)
+    with np.errstate(over="ignore", invalid="ignore"):  # at steps that are too long
+        at = samples.derivatives(z)
+        shrinks = 0.5 * float(np.sum(penalty * (w * w).T)) if penalty.any() else 0.0
+    return Point(step, at.value + shrinks, at, w, z)

@@ -39,25 +39,25 @@ class Newton:
     def add(self, problem: Problem, state: State, j: int) -> State:
         """Add column j and fit again from the old coefficients; a dependent column is dropped."""
         design, one = problem.design, np.array([j])
-        factor = state.factor.add(design.columns(one)[0], design.noise_floor(one)[0])
+        factor = state.factorised.add(design.columns(one)[0], design.noise_floor(one)[0])
         if factor is None:
             return replace(state, dropped=np.append(state.dropped, j))
-        penalty = float(problem.penalties(one)[0])
-        support, column = np.append(state.support, j), factor.columns.rows[-1]
-        first = approach(problem, column, state.z, penalty)
+        support, column = np.append(state.support, j), factor.lines[-1]
+        first = approach(problem, column, state.z, float(problem.penalties(one)[0]))
         start, z = np.concatenate([state.coef, first[None]]), state.z + np.multiply.outer(column, first)
-        coef, z, objective = self.fit(problem, support, factor.columns.rows, start, z)
+        coef, z, objective = self.fit(problem, support, factor.lines, start, z)
         return State(support, coef, z, objective, state.dropped, factor=factor)
 
     def exchange(self, problem: Problem, state: State, gone: int, j: int) -> State | None:
         """The fit with column j for the one at position `gone`; None where it depends on the others."""
-        support, factor = np.append(np.delete(state.support, gone), j), state.factor.first(gone)
+        support, factor = np.append(np.delete(state.support, gone), j), state.factorised.first(gone)
         for one in support[gone:, None]:
-            factor = factor.add(problem.design.columns(one)[0], problem.design.noise_floor(one)[0])
-            if factor is None:
+            grown = factor.add(problem.design.columns(one)[0], problem.design.noise_floor(one)[0])
+            if grown is None:
                 return None
+            factor = grown
         start = np.concatenate([np.delete(state.coef, gone, axis=0), np.zeros((1, *problem.targets))])
-        coef, z, objective = self.fit(problem, support, factor.columns.rows, start)
+        coef, z, objective = self.fit(problem, support, factor.lines, start)
         return State(support, coef, z, objective, factor=factor)
 
     def fit(
@@ -109,8 +109,8 @@ def step_along(
     move = -g / np.where(bend > 0, bend, 1.0)
     for halved in range(HALVINGS):
         part = move * 0.5**halved
-        after = z + np.multiply.outer(column, part)
-        reached = samples.value(after)
-        if f is None or (reached <= f and np.any(part)):
-            return part, after, reached
+        there = z + np.multiply.outer(column, part)
+        value = samples.value(there)
+        if f is None or (value <= f and np.any(part)):
+            return part, there, value
     return None
