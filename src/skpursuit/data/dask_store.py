@@ -38,19 +38,6 @@ TILES = 128  # about as many tiles a large X is joined to
 WIDE = 4096  # columns up to which chunks beside each other are joined
 COLUMN_BYTES = 2**25  # gathered columns that the driver keeps
 TRIP, TASK, SENT = 0.02, 0.0025, 1 / 225e6  # seconds of a trip, of each of its tasks, and of a byte sent
-# What the dashboard shows for verbs and functions whose own names say less.
-NAMES = {
-    "product": "exact_products",
-    "dot_pieces": "candidate_products",
-    "take": "gather_columns",
-    "decoded": "decode_columns",
-    "predicted": "predictions",
-    "sums": "means",
-    **dict.fromkeys(["squares", "moved_squares", "scaled_squares"], "norms"),
-    **dict.fromkeys(["followed", "estimated"], "code_products"),
-    "facts_of": "code_errors",
-    "PanelEncoding": "encode",
-}
 
 
 class Cut(NamedTuple):
@@ -131,7 +118,7 @@ class DaskStore(TileStore):
 
     def named(self, what: str, tasks: list[Any]) -> Graph:
         """Tasks by new keys, which are used once."""
-        name = f"skpursuit_{NAMES.get(what, what)}-{self.name}-{next(self._numbers)}"
+        name = f"skpursuit_{what}-{self.name}-{next(self._numbers)}"
         return {f"{name}-{k}": task for k, task in enumerate(tasks)}
 
     def check_rows(self, what: str) -> None:
