@@ -74,8 +74,7 @@ class DaskStore(TileStore):
         whole = self.cost()[1]
         trip = TRIP + TASK * len(self.places) + SENT * 8 * self.shape[0]
         self.prices = Prices(trip / max(1, whole), whole, whole)
-        self.keeps_tiles = whole <= self.cluster.room()
-        if self.keeps_tiles:
+        if whole <= self.cluster.room():
             self.graph = self.cluster.keep(self.graph, self.tiles)
 
     def new_kept(self) -> Kept:
