@@ -19,14 +19,12 @@ from skpursuit import (
     Checkpoint,
     CoSaMP,
     GraSP,
-    Huber,
     OrthogonalMatchingPursuitCV,
     PursuitClassifier,
     PursuitCoder,
     PursuitRegressor,
     PursuitRegressorCV,
     PursuitSelector,
-    Status,
     as_design,
     datasets,
     minimize,
@@ -135,22 +133,6 @@ def test_trips_of_a_step(selector, loss, a_step):
     assert trips[0] <= 4 * a_step + 6
 
 
-def test_task_names_say_what_is_done(monkeypatch):
-    X, y = signal(1)
-    names = set()
-    plain = dask_store.Cluster._start
-
-    def noted(self, graph, keys):
-        names.update(str(key).split("-")[0] for key in keys)
-        return plain(self, graph, keys)
-
-    monkeypatch.setattr(dask_store.Cluster, "_start", noted)
-    for selector in ("exact", "certified"):
-        minimize(da.from_array(X, chunks=(700, 150)), y, OMP(n_nonzero_coefs=3), selector)
-    told = "look norms exact_products gather_columns encode code_products code_errors decode_columns"
-    assert names == {f"skpursuit_{name}" for name in told.split()}
-
-
 @pytest.mark.parametrize("loss", ["squared", "huber"])
 def test_what_the_driver_holds_of_the_support_goes_to_a_file(tmp_path, loss):
     X, y = signal(2)
@@ -164,33 +146,6 @@ def test_what_the_driver_holds_of_the_support_goes_to_a_file(tmp_path, loss):
     again = minimize(small, y, solver, "exact", loss, checkpoint=path)
     assert again.coef.tobytes() == whole.coef.tobytes()
     same(minimize(small, y, solver, "certified", loss), whole)
-
-
-@pytest.mark.parametrize(
-    ("more", "selector", "weighted"),
-    [
-        ({}, "certified", True),
-        ({"ridge": 0.1, "swaps": True}, "exact", False),
-        ({"positive": True}, "exact", False),
-    ],
-)
-def test_rows_of_the_basis_go_to_the_workers(tmp_path, more, selector, weighted):
-    X, y = signal(2, n=20000)
-    X[:, 3] = X[:, 60] + 1e-6 * X[:, 3]  # takes a second pass
-    weights = {"sample_weight": np.random.default_rng(0).uniform(0.5, 2.0, len(y))} if weighted else {}
-    solver = OMP(n_nonzero_coefs=12, forced=(60, 3), **more)
-    whole = minimize(X, y, solver, "exact", **weights)
-    lazy, path = da.from_array(X, chunks=(1700, 150)), tmp_path / "run"
-    with cluster(2):
-        small = as_design(lazy, memory_limit="1MiB")  # rows of Q are in a file
-        found = minimize(small, y, solver, selector, **weights)
-        assert found.coef.tobytes() == whole.coef.tobytes()
-        assert found.objective == whole.objective
-        stops = {"checkpoint": path, "callback": lambda record: record.iteration == 7}
-        assert len(minimize(small, y, solver, "exact", **weights, **stops).support) == 10
-    with cluster(3):
-        again = minimize(as_design(lazy, memory_limit="1MiB"), y, solver, "exact", **weights, checkpoint=path)
-    assert again.coef.tobytes() == whole.coef.tobytes()
 
 
 def targets(loss, seed=2, n=20000):
@@ -250,59 +205,6 @@ def test_a_small_driver_finds_the_same_bits(tmp_path, loss, solver, weights):
             else:
                 again = minimize(small, y, solver, "exact", loss, **given, checkpoint=path)
                 assert again.coef.tobytes() == whole.coef.tobytes()
-
-
-def test_columns_of_very_different_sizes_on_workers():
-    X, y = targets("logistic")
-    X[:, ::20] *= np.logspace(-90, 0, 8)
-    whole = minimize(X, y, OMP(n_nonzero_coefs=8, forced=(0,)), "exact", "logistic")
-    with cluster(2):
-        small = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
-        found = minimize(small, y, OMP(n_nonzero_coefs=8, forced=(0,)), "exact", "logistic")
-    assert found.coef.tobytes() == whole.coef.tobytes()
-
-
-def test_positive_coefficients_end_where_no_column_improves():
-    X, y = targets("squared")
-    X[:, 1::2] = -np.abs(X[:, 1::2])  # y has a positive mean, to which these cannot add
-    y = y - y.min()
-    solver = OMP(n_nonzero_coefs=120, positive=True)
-    whole = minimize(X, y, solver, "exact")
-    with cluster(2):
-        small = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
-        found = minimize(small, y, solver, "exact")
-    assert whole.status == found.status == Status.OPTIMAL
-    assert found.coef.tobytes() == whole.coef.tobytes()
-    assert 6 < len(found.support) < 120
-
-
-class NotHashed(Huber):
-    """A loss that Dask cannot make a name of."""
-
-    def __dask_tokenize__(self):
-        raise AssertionError("arrays and losses are hashed at every trip")
-
-
-def test_losses_need_no_name_of_dask():
-    X, y = targets("huber")
-    whole = minimize(X, y, OMP(n_nonzero_coefs=8), "exact", NotHashed())
-    with cluster(2):
-        small = as_design(da.from_array(X, chunks=(1700, 150)), memory_limit="1MiB")
-        found = minimize(small, y, OMP(n_nonzero_coefs=8), "exact", NotHashed())
-    assert found.coef.tobytes() == whole.coef.tobytes()
-
-
-def test_columns_that_depend_on_a_basis_on_workers():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((20000, 8)) @ rng.standard_normal((8, 100))
-    y = rng.standard_normal(20000)
-    whole = minimize(X, y, OMP(n_nonzero_coefs=20), "exact")
-    with cluster(2):
-        small = as_design(da.from_array(X, chunks=(1700, 100)), memory_limit="1MiB")
-        found = minimize(small, y, OMP(n_nonzero_coefs=20), "exact")
-    assert found.status == whole.status
-    assert found.coef.tobytes() == whole.coef.tobytes()
-    assert found.dropped.tolist() == whole.dropped.tolist()
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

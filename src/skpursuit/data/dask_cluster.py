@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -88,11 +87,21 @@ class Cluster:
 
     def _brought(self, futures: list[Any]) -> Iterator[Any]:
         """Results in order; the size of the largest so far says how many are brought at a time."""
+        from distributed import KilledWorker
+        from distributed.comm import CommClosedError
+
         watch, largest, at = Watch(self.client, futures), BATCH_BYTES, 0
         while at < len(futures):
             batch = futures[at : at + max(1, BATCH_BYTES // largest)]
-            with told():
+            try:
                 found = watch.bring(batch)
+            except KilledWorker as error:
+                raise ClusterError(
+                    f"workers died again and again at {error.task!r}, most likely for want of memory; give "
+                    f"them more, or X smaller chunks. {GO_ON}"
+                ) from error
+            except (CancelledError, CommClosedError) as error:
+                raise ClusterError(GONE) from error
             futures[at : at + len(batch)] = [None] * len(batch)  # not needed any more where it was made
             at += len(batch)
             largest = max(1 if largest == BATCH_BYTES else largest, *(sizeof(part) for part in found))
@@ -165,23 +174,6 @@ def computed(collection: Any) -> Any:
 
     finalize, more = collection.__dask_postcompute__()
     return finalize(nested(keys), *more)
-
-
-@contextmanager
-def told() -> Iterator[None]:
-    """Tell what happened to the cluster in words."""
-    from distributed import KilledWorker
-    from distributed.comm import CommClosedError
-
-    try:
-        yield
-    except KilledWorker as error:
-        raise ClusterError(
-            f"workers died again and again at {error.task!r}, most likely for want of memory; give them "
-            f"more, or X smaller chunks. {GO_ON}"
-        ) from error
-    except (CancelledError, CommClosedError) as error:
-        raise ClusterError(GONE) from error
 
 
 def workers(client: Any) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def frame_array(frame: Any) -> Any:
 
     from skpursuit.data.dask_cluster import computed
 
-    bad = [str(name) for name, kind in frame.dtypes.items() if not is_number(kind)]
+    bad = [str(name) for name, kind in frame.dtypes.items() if getattr(kind, "kind", "O") not in "biuf"]
     if bad:
         raise TypeError(
             f"columns of X that are not numeric: {', '.join(bad)}; encode them, or leave them out by "
@@ -83,11 +83,6 @@ def frame_array(frame: Any) -> Any:
     floats = delayed(as_floats, pure=True)
     made = [da.from_delayed(floats(part), (size, width), np.float64) for part, size in zip(parts, sizes)]
     return da.concatenate(made)
-
-
-def is_number(kind: Any) -> bool:
-    """Whether a column of this dtype of pandas holds numbers or truth values."""
-    return getattr(kind, "kind", "O") in "biuf"
 
 
 def as_floats(part: Any) -> np.ndarray:

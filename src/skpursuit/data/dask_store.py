@@ -38,18 +38,6 @@ TILES = 128  # about as many tiles a large X is joined to
 WIDE = 4096  # columns up to which chunks beside each other are joined
 COLUMN_BYTES = 2**25  # gathered columns that the driver keeps
 TRIP, TASK, SENT = 0.02, 0.0025, 1 / 225e6  # seconds of a trip, of each of its tasks, and of a byte sent
-# What the dashboard shows for verbs and functions whose own names say less.
-NAMES = {
-    "product": "exact_products",
-    "dot_pieces": "candidate_products",
-    "take": "gather_columns",
-    "decoded": "decode_columns",
-    "predicted": "predictions",
-    "survey": "norms",
-    **dict.fromkeys(["followed", "estimated"], "code_products"),
-    "facts_of": "code_errors",
-    "PanelEncoding": "encode",
-}
 
 
 class Cut(NamedTuple):
@@ -86,8 +74,7 @@ class DaskStore(TileStore):
         whole = self.cost()[1]
         trip = TRIP + TASK * len(self.places) + SENT * 8 * self.shape[0]
         self.prices = Prices(trip / max(1, whole), whole, whole)
-        self.keeps_tiles = whole <= self.cluster.room()
-        if self.keeps_tiles:
+        if whole <= self.cluster.room():
             self.graph = self.cluster.keep(self.graph, self.tiles)
 
     def new_kept(self) -> Kept:
@@ -130,7 +117,7 @@ class DaskStore(TileStore):
 
     def named(self, what: str, tasks: list[Any]) -> Graph:
         """Tasks by new keys, which are used once."""
-        name = f"skpursuit_{NAMES.get(what, what)}-{self.name}-{next(self._numbers)}"
+        name = f"skpursuit_{what}-{self.name}-{next(self._numbers)}"
         return {f"{name}-{k}": task for k, task in enumerate(tasks)}
 
     def check_rows(self, what: str) -> None:

@@ -227,9 +227,10 @@ def npy_array(path: str, reads: FileReads) -> FileArray:
     try:
         float_dtype(dtype)
         check_shape(shape)
+        n, d = shape
     except (TypeError, ValueError) as error:
         raise FileError(path, str(error), "save a matrix of numbers") from None
-    return FileArray(path, offset, (shape[0], shape[1]), by_columns and min(shape) > 1, dtype, stamp, reads)
+    return FileArray(path, offset, (n, d), by_columns and min(n, d) > 1, dtype, stamp, reads)
 
 
 def mapped_array(X: np.memmap[Any, Any], reads: FileReads) -> FileArray | None:

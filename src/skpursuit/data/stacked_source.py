@@ -79,9 +79,7 @@ def recut(parts: list[Floats]) -> list[list[Floats]]:
 def as_tile(parts: list[Floats], by_columns: bool) -> Tile:
     """A tile of arrays below each other, which are copied together if they are several."""
     only = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    if len(parts) > 1 and not any(
-        map(is_by_columns, parts)
-    ):  # of strided columns NumPy makes contiguous ones
+    if len(parts) > 1 and not any(map(is_by_columns, parts)):  # NumPy makes strided columns contiguous
         only = np.ascontiguousarray(only)
     if only.shape[1] > 1:
         by_columns = is_by_columns(only)

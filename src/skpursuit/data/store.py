@@ -80,7 +80,6 @@ class TileStore:
     columns_are_dear = False  # whether one column costs a pass over X
     on_disk = False  # whether X is read from files, tile by tile
     in_memory = True  # whether tiles are at hand, so that layouts of them can be kept
-    keeps_tiles = False  # whether workers keep all tiles in memory
     hint = ""  # what to try where X has another shape than the caller expects
 
     def __init__(self, grid: list[list[Tile]]) -> None:

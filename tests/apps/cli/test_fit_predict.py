@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 
 import click
 import numpy as np
@@ -311,14 +310,12 @@ def test_an_output_that_is_also_an_input_is_refused(tmp_path, table):
 
 
 def test_if_the_model_cannot_be_written_nothing_is(tmp_path, table, monkeypatch):
-    real = os.open
-
     def fail_on_model(path, *args):
         if "model.json" in str(path):
             raise PermissionError(13, "Permission denied")
-        return real(path, *args)
+        return open(path, *args)
 
-    monkeypatch.setattr(_files.os, "open", fail_on_model)
+    monkeypatch.setattr(_files, "open", fail_on_model, raising=False)
     done = invoke("fit", table, "--target", "price", "-k", 1, "--out", tmp_path / "model.json")
     assert done.exit_code == 2
     assert "model.json: cannot be written (Permission denied); give another file (--out)" in done.output
