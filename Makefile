@@ -27,11 +27,12 @@ check: $(VENV)/.ready
 
 # Certified fits against exact BLAS, with floors under the ratios; on a quiet machine, about a minute.
 bench-check: $(VENV)/.ready
-	$(BIN)/python benchmarks/certified_speed.py --check
+	$(BIN)/python benchmarks/run.py check
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cli,test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"  # knows --group
+	$(BIN)/python -m pip install --quiet -e ".[cli,audio,parquet,dask]" --group test
 	touch $@
 
 clean:

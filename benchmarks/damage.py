@@ -4,8 +4,10 @@ A format writes one good file and says how it is read to an answer. Every case d
 stretches are changed, the file is cut off, pieces of it change places, numbers in it become others. Where a
 format seals its content by checksums, every second case damages what is inside and seals it again. Reading
 must give the answer of the good file, or refuse it by a ValueError (click's own error, in programs) that
-names the file. Another answer is a fault where the seal was broken, and else if it is not finite. Cases run
-in a child process with little memory, so that a crash or a hang is one fault with a number: `--case N`
+names the file. Another answer is a fault where the seal was broken, and else if it is not finite. In models
+and schemas the JSON is changed in one to three places instead (keys and items go, come twice or under another
+name, values become those of another type, far too large or those of another place), and sealed again. Cases
+run in a child process with little memory, so that a crash or a hang is one fault with a number: `--case N`
 repeats it.
 """
 
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import gzip
 import hashlib
 import io
@@ -27,10 +30,12 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +56,7 @@ class Format:
     read: Callable[[], Any]  # its answer, which compares by ==
     sealed: bool = False  # whether checksums cover all that the answer depends on
     unseal: Unseal | None = None  # how to change the content under a right checksum
+    damage: Callable[[bytes, np.random.Generator], bytes] | None = None  # the only kind, if there is one
 
 
 # -- damage: functions of content and rng -----------------------------------------------------------------
@@ -107,6 +113,61 @@ def stretch(content, rng):
 
 
 DAMAGES = (flip, overwrite, cut, splice, drop, renumber, recount)
+VALUES = (
+    None, True, False, 0, -1, 1, 2, 0.5, 1e300, 1.7e308, -1.7e308, 5e-324, float("nan"), float("inf"),
+    float("-inf"), 2**53 + 1, 10**30, 10**400, "", "x", "nan", "1e999", "poisson", "multinomial",
+    "\0", "\ud800", "$", "a" * 3000, [], {}, [[]], [1], ["a"], ["a", "a"], [0.5, float("nan")],
+    {"a": 1}, {"0.5": 1e308}, {"0.1": 3, "0.9": -3},
+)  # fmt: skip
+
+
+def json_damage(content, rng):
+    """Change one to three places of a JSON document; a model gets the checksum of its new content."""
+    document = json.loads(content)
+    is_model = "sha256" in document
+    holder = {"root": document["model"] if is_model else document}
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        change(holder, rng)
+    if is_model:
+        document["model"] = holder["root"]
+        text = json.dumps(document["model"], sort_keys=True, separators=(",", ":"))
+        document["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    return json.dumps(document if is_model else holder["root"]).encode()
+
+
+def change(holder, rng):
+    """Change one place of a document, in place."""
+    parent, key = place(holder, rng)
+    value = parent[key]
+    how = rng.choice(["value", "value", "value", "delete", "repeat", "rename", "other", "wrap", "shorten"])
+    if how == "delete" and parent is not holder:
+        del parent[key]
+    elif how == "repeat" and isinstance(parent, list):
+        parent.insert(int(rng.integers(len(parent) + 1)), copy.deepcopy(value))
+    elif how in ("repeat", "rename") and isinstance(parent, dict) and parent is not holder:
+        name = ["", "x", f"{key} ", "nan", "1e999", "kind", "\ud800"][rng.integers(7)]
+        parent[name] = copy.deepcopy(value) if how == "repeat" else parent.pop(key)
+    elif how == "other":
+        other, at = place(holder, rng)
+        parent[key] = copy.deepcopy(other[at])
+    elif how == "wrap":
+        parent[key] = [[value], {"a": value}, str(value), [value, value]][rng.integers(4)]
+    elif how == "shorten" and isinstance(value, list | str):
+        parent[key] = value[: len(value) // 2]
+    else:
+        alike = [one for one in VALUES if isinstance(one, type(value)) and one is not None]
+        values = alike if alike and rng.random() < 0.6 else VALUES
+        parent[key] = copy.deepcopy(values[rng.integers(len(values))])
+
+
+def place(holder, rng):
+    """Return a container and the key of one of its values; near the root as often as deep down."""
+    parent, key = holder, "root"
+    while isinstance(parent[key], dict | list) and parent[key] and (parent is holder or rng.random() < 0.8):
+        parent = parent[key]
+        keys = list(parent) if isinstance(parent, dict) else range(len(parent))
+        key = keys[rng.integers(len(keys))]
+    return parent, key
 
 
 # -- formats: functions of a folder -----------------------------------------------------------------------
@@ -125,17 +186,21 @@ def rows():
     return heads, [[*line, place, target] for line, place, target in zip(X.tolist(), town, y.tolist())]
 
 
+def program(*given):
+    """What `skpursuit` prints; its refusals are exceptions of click."""
+    from skpursuit.apps.cli import main
+
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+        main.main(list(map(str, given)), standalone_mode=False)
+    return printed.getvalue()
+
+
 def fitted(path, *more):
     """Read a table by the program, as people do."""
 
     def read():
-        from skpursuit.cli import main
-
-        printed = io.StringIO()
-        given = ["fit", str(path), "-k", "2", "--json", *more]
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
-            main.main(given, standalone_mode=False)
-        told = json.loads(printed.getvalue(), parse_constant=not_finite)
+        told = json.loads(program("fit", path, "-k", 2, "--json", *more), parse_constant=not_finite)
         return {name: told[name] for name in ("features", "intercept", "path", "classes")}
 
     return read
@@ -237,14 +302,6 @@ def npz_table(folder):
     return Format(path, fitted(path), sealed=True, unseal=zip_member("npy"))
 
 
-def npz_csr(folder):
-    from scipy.sparse import csr_array, save_npz
-
-    path = folder / "t.npz"
-    save_npz(path, csr_array(numbers()[0]))
-    return Format(path, pursued(str(path)), sealed=True, unseal=zip_member("npy"))
-
-
 def npy(folder):
     path = folder / "t.npy"
     np.save(path, numbers()[0])
@@ -320,6 +377,50 @@ def codes_index(folder):
     return codes(folder, "*/*.json")
 
 
+def model(folder, target, *options, schema=False):
+    """A model that the program wrote, and how it predicts; or a schema, and how a fit follows it."""
+    rng, n = np.random.default_rng(0), 60
+    size, town, day = rng.normal(50, 9, n).round(2), rng.choice(["Kiel", "Bonn", "Ulm"], n), np.arange(n)
+    level = size / 10 + 2 * (town == "Ulm") + day / 30 + rng.normal(0, 0.3, n)
+    columns = {
+        "size": [f"{v} m" if i % 9 else "" for i, v in enumerate(size)],
+        "town": [v if i % 11 else "" for i, v in enumerate(town)],
+        "day": [str(np.datetime64("2024-01-01") + int(i)) for i in day],
+        "new": np.where((rng.random(n) < 0.5), "yes", "no"),
+        "y": level.round(3),
+        "count": rng.poisson(level),
+        "yes": np.where(level > np.median(level), "up", "down"),
+        "band": np.digitize(level, np.quantile(level, [1 / 3, 2 / 3])),
+    }
+    path, table = folder / ("schema.json" if schema else "model.json"), folder / "t.csv"
+    table.write_text(
+        "\n".join(",".join(map(str, line)) for line in [columns, *zip(*columns.values())]) + "\n"
+    )
+    drop = [f"--drop={other}" for other in ("y", "count", "yes", "band") if other != target]
+    out = ["--save-schema", path, "--out", folder / "other.json"] if schema else ["--out", path]
+    program("fit", table, "--target", target, *drop, *options, *out, "--png", os.devnull)
+    reads = ["fit", table, "--target", "y", "-k", 1, "--schema", path] if schema else ["predict", path, table]
+
+    def read():
+        told = json.loads(program(*reads, "--json"), parse_constant=not_finite)
+        plain = program(*reads)
+        if b'"nan"' not in path.read_bytes() and re.search(r"(?i)\b(?:nan|inf|infinity)\b", plain):
+            raise ArithmeticError("the answer holds a number that is not finite")
+        return told
+
+    return Format(path, read, damage=json_damage)
+
+
+#: Targets and options of the models.
+MODELS = {
+    "model_number": ("y",),
+    "model_few": ("y", "-k", 2),
+    "model_count": ("count", "--loss", "poisson", "-k", 2),
+    "model_two": ("yes",),
+    "model_three": ("band",),
+}
+
+
 def zip_member(*names):
     """Take a member of a zip archive whose name holds one of these words."""
 
@@ -344,10 +445,14 @@ def zip_member(*names):
 FORMATS: dict[str, Callable[[Path], Format]] = {
     function.__name__: function
     for function in (
-        csv, csv_gz, arff, svmlight, xlsx, ods, npz_table, npz_csr, npy, parquet_table, parquet,
+        csv, csv_gz, arff, svmlight, xlsx, ods, npz_table, npy, parquet_table, parquet,
         checkpoint, codes, codes_index,
     )
 }  # fmt: skip
+FORMATS |= {
+    name: partial(lambda folder, given: model(folder, *given), given=given) for name, given in MODELS.items()
+}
+FORMATS["schema"] = partial(model, target="y", schema=True)
 
 
 # -- one case ---------------------------------------------------------------------------------------------
@@ -356,7 +461,7 @@ FORMATS: dict[str, Callable[[Path], Format]] = {
 def run_case(form, good, answer, seed):
     """Damage the file of a format and read it: the damage, what came of it, and a fault if it is one."""
     rng = np.random.default_rng(seed)
-    damage = DAMAGES[rng.integers(len(DAMAGES))]
+    damage = form.damage or DAMAGES[rng.integers(len(DAMAGES))]
     inside = form.unseal is not None and rng.random() < 0.5
     content, seal = form.unseal(good, rng) if inside else (good, bytes)
     form.path.write_bytes(seal(damage(content, rng)))
@@ -382,7 +487,10 @@ def is_sentence(error, path):
     import click
 
     if isinstance(error, click.ClickException):
-        return str(path.parent) in error.message and len(error.message) > len(str(path)) + 10
+        lines = error.message.splitlines()
+        return str(path.parent) in error.message and (
+            path.suffix != ".json" or all("; " in line for line in lines)
+        )
     named = str(path.parent) in str(error) or str(error).startswith("X contains NaN or infinity")
     return isinstance(error, ValueError) and named
 
@@ -426,6 +534,7 @@ def restore(folder, files):
 
 def work(name, cases):
     """Run cases in this process, a line of JSON for each."""
+    warnings.simplefilter("error")  # a warning of NumPy is a fault too
     with tempfile.TemporaryDirectory() as folder:
         form = FORMATS[name](Path(folder))
         files = files_below(Path(folder))

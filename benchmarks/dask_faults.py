@@ -7,8 +7,6 @@
     python benchmarks/dask_faults.py restart   # a client that starts again from a checkpoint
     python benchmarks/dask_faults.py workers   # 1, 2 and 3 workers
     python benchmarks/dask_faults.py trips   # what a trip costs
-    python benchmarks/dask_faults.py against   # an array in memory against two workers
-    python benchmarks/dask_faults.py tall   # what the client needs for 10^7 rows
 
 With `--limit 2MB` the rows of the basis are in a file. `--loss logistic` fits classes in these scenes.
 
@@ -34,7 +32,7 @@ from pathlib import Path
 import dask
 import dask.array as da
 import numpy as np
-from distributed import Client, LocalCluster, wait
+from distributed import Client, LocalCluster
 
 from skpursuit import OMP, Checkpoint, as_design, minimize
 from skpursuit.data.dask_cluster import ClusterError
@@ -92,11 +90,6 @@ def fit(X, y, **more):
     )
 
 
-def pids(made: LocalCluster) -> list[int]:
-    """The processes of the workers."""
-    return [nanny.process.pid for nanny in made.workers.values() if nanny.process and nanny.process.pid]
-
-
 def kill(options) -> None:
     """Fits during which a worker is killed; a new one takes its place before the next fit."""
     made, draw = Processes(2), random.Random(options.seed)
@@ -142,17 +135,8 @@ class Processes:
         self.client.wait_for_workers(workers, timeout=60)
 
     def _start(self, what: str, *options: str) -> subprocess.Popen:
-        command = [
-            sys.executable,
-            "-m",
-            "dask",
-            what,
-            "--scheduler-file",
-            str(self.file),
-            "--dashboard-address",
-            "127.0.0.1:0",
-            *options,
-        ]
+        command = [sys.executable, "-m", "dask", what, "--scheduler-file", str(self.file), *options]
+        command += ["--dashboard-address", "127.0.0.1:0"]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def worker(self) -> subprocess.Popen:
@@ -299,71 +283,25 @@ def beyond(options) -> None:
     limit = 600  # MB
     chunks = 2 * 2 * limit * 10**6 // (CHUNK * COLUMNS * 8)
     made, client = cluster(2, f"{limit}MB")
-    X, y, began = make_x(chunks), make_y(chunks), time.perf_counter()
-    whole: dict[str, float] = {}
-    paused, spilled = set(), 0
+    X, y, began, most = make_x(chunks), make_y(chunks), time.perf_counter(), {}
 
     def look() -> list[int]:
-        nonlocal spilled
-        there = list(made.scheduler.workers.values())
-        spilled = max(spilled, sum(worker.memory.spilled for worker in there))
-        for worker in there:
-            whole[worker.address] = max(whole.get(worker.address, 0.0), worker.memory.process / 1e6)
-            if worker.status.name == "paused":
-                paused.add(worker.address)
-        return pids(made)
+        for worker in list(made.scheduler.workers.values()):
+            most[worker.address] = max(most.get(worker.address, 0.0), worker.memory.process / 1e6)
+        return []
 
-    with peaks(look) as tops:
+    with peaks(look):
         result = fit(X, y)
+    used, seconds = ", ".join(f"{top:.0f}" for top in most.values()), time.perf_counter() - began
     print(
-        f"workers: X has {X.nbytes / 1e6:.0f} MB, limits are {limit} MB each; most used "
-        f"{', '.join(f'{top:.0f}' for top in whole.values())} MB, of them anonymous "
-        f"{', '.join(f'{top * 1.048576:.0f}' for top in tops.values())} MB; {spilled / 1e6:.0f} MB spilled, "
-        f"{len(paused)} paused, {len(tops)} processes; {time.perf_counter() - began:.0f} s, "
-        f"{len(result.support)} atoms"
+        f"workers: X has {X.nbytes / 1e6:.0f} MB, limits are {limit} MB each, most used {used} MB; ", end=""
     )
-    client.close(), made.close()
-
-
-def tall(options) -> None:
-    """What the client needs for 10^7 rows and 24 of 32 columns."""
-    rows, columns, k = 2**18, 32, 24
-    made, client = cluster(2, "5GB")
-    X = make_x(38, columns, rows)
-    y = np.concatenate([chunk(number, columns, rows) @ (1.0 + np.arange(columns)) for number in range(38)])
-    minimize(make_x(2, columns, rows), y[: 2 * rows], OMP(n_nonzero_coefs=2), "exact")
-    before, began = anonymous(), time.perf_counter()
-    with peaks(lambda: [os.getpid()]) as tops:
-        minimize(X, y, OMP(n_nonzero_coefs=k), "exact")
-    spent, vector = time.perf_counter() - began, y.nbytes / 1e6
-    print(
-        f"{len(y)} rows, a vector has {vector:.0f} MB, {k} columns {k * vector:.0f} MB: the client grew by "
-        f"{tops[os.getpid()] - before:.0f} MB; {1000 * spent / k:.0f} ms a step"
-    )
-    client.close(), made.close()
-
-
-def against(options) -> None:
-    """One process with an array against two workers that have the chunks in memory already."""
-    made, client = cluster(2, "4GB")
-    for chunks in (3, 31):
-        X, y = make_x(chunks).persist(), make_y(chunks)
-        wait(X)
-        array = np.concatenate([chunk(number, COLUMNS, CHUNK) for number in range(chunks)])
-        for selector in ("exact", "certified"):
-            times = []
-            for source in (array, X):
-                for _ in range(2):
-                    began = time.perf_counter()
-                    minimize(source, y, OMP(n_nonzero_coefs=ATOMS), selector)
-                    times.append(time.perf_counter() - began)
-            here, there = min(times[:2]), min(times[2:])
-            print(f"{array.nbytes / 1e6:.0f} MB, {selector}: array {here:.2f} s, two workers {there:.2f} s")
+    print(f"{len(most)} workers in all, {seconds:.0f} s, {len(result.support)} atoms")
     client.close(), made.close()
 
 
 def trips(options) -> None:
-    """Seconds of a trip by the number of tasks and the size of what is sent, and trips of a fit."""
+    """Seconds of a trip by the number of tasks and the size of what is sent."""
     made, client = cluster(2, "6GB")
     for tiles in (2, 10, 50):
         store = as_design(make_x(tiles, 64, 2**16)).store
@@ -375,20 +313,10 @@ def trips(options) -> None:
                 store.product(r)
             spent = (time.perf_counter() - began) / 5
             print(f"{len(store.places)} tasks, {r.nbytes / 1e6:.1f} MB sent: {1000 * spent:.0f} ms a trip")
-    X, y = make_x(20), make_y(20)
-    for selector in ("exact", "certified"):
-        design = as_design(X)
-        before, began = design.store.cluster.trips, time.perf_counter()
-        minimize(design, y, OMP(n_nonzero_coefs=ATOMS), selector)
-        spent, made_trips = time.perf_counter() - began, design.store.cluster.trips - before
-        print(f"{selector}: {made_trips} trips for {ATOMS} steps, {spent:.1f} s")
     client.close(), made.close()
 
 
-PARTS = {
-    part.__name__: part
-    for part in (kill, lost, memory, beyond, tall, restart, child, workers, trips, against)
-}
+PARTS = {part.__name__: part for part in (kill, lost, memory, beyond, restart, child, workers, trips)}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()

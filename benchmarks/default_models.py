@@ -8,15 +8,11 @@ F of the support where the truth is known, and time as a multiple of L1's. `--ti
 on a quiet machine.
 """
 
-import os
-
-for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = "1"
+from common import DATA, chain  # isort: skip  # before NumPy
 
 import argparse
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,20 +22,12 @@ from sklearn.linear_model import LassoCV, LogisticRegressionCV
 from sklearn.metrics import log_loss, r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from threadpoolctl import threadpool_limits
 
 from skpursuit import PursuitClassifierCV, PursuitRegressorCV
 
-TEXT = Path(os.environ.get("SKPURSUIT_TEXT", "/work/shared/data/text"))
 FIRST_SEED = 2000
 NOISE = ((200, 500), (100, 50), (500, 20), (100, 2000))
-
-
-def chain(rng, n, d, rho):
-    """Columns of which neighbours have correlation rho."""
-    X = rng.standard_normal((n, d))
-    for j in range(1, d if rho else 0):
-        X[:, j] = rho * X[:, j - 1] + np.sqrt(1 - rho**2) * X[:, j]
-    return X
 
 
 def blocks(rng, n, d):
@@ -120,7 +108,7 @@ def text(collection, label):
     """One class of a collection against the others."""
 
     def draw(seed):
-        z = np.load(TEXT / f"{collection}.npz")
+        z = np.load(DATA / "text" / f"{collection}.npz")
         X = sp.csr_array((z["data"], z["indices"], z["indptr"]), shape=z["shape"])
         A, a, T, t, _ = divided(X, (z["y"] == label).astype(int), True)(seed)
         words = TfidfTransformer().fit(A)
@@ -255,6 +243,7 @@ if __name__ == "__main__":
     parser.add_argument("--times", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    threadpool_limits(1)
     if given.part == "noise":
         noise(given.splits)
     else:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from skpursuit import PursuitRegressor, Quantile, SubspacePursuit, as_design, minimize
-from skpursuit.cli import main
+from skpursuit.apps.cli import main
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "skpursuit"

@@ -95,7 +95,7 @@ def test_equal_columns_have_equal_means():
         for d in (3, 17, 65):
             x = rng.standard_normal(int(rng.integers(5, 5000)))
             X = np.asarray(np.repeat(x[:, None], d, axis=1), order=order)
-            assert len(set(as_design(X).means(rng.random(len(x))).tolist())) == 1
+            assert len(set(as_design(X).survey(rng.random(len(x))).means.tolist())) == 1
 
 
 def test_ties_of_the_gram_matrix_go_to_the_lowest_column_for_targets_nearly_orthogonal_to_all():

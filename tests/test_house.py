@@ -8,6 +8,7 @@ import ast
 import dataclasses
 import importlib
 import inspect
+import sys
 from pathlib import Path
 from types import FunctionType
 from typing import get_type_hints
@@ -24,23 +25,24 @@ from tests.support.walk import STEPS, walked
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(skpursuit.__file__).parent
-PROGRAMS = {"cli", "tables", "experiments", "models", "pages"}  # they use the library, and are not part of it
+PROGRAMS = "apps"  # they use the library, and nothing of it imports them
 NAMES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 LIBRARY = {
     name.as_posix(): ast.parse((PACKAGE / name).read_text(encoding="utf-8"))
     for name in NAMES
-    if name.parts[0] not in PROGRAMS
+    if name.parts[0] != PROGRAMS
 }
 ENDS = ("max", "min", "tiny", "smallest_normal", "smallest_subnormal")  # of `numpy.finfo`
 
 CALLS_ACROSS_FILES = {("squared", 3000, 6000): 24, ("logistic", 8000, 300): 60}  # of a step, on average
+FILES_OF_A_DEFAULT_FIT = 30
 QUERY_FIELDS = 9
 DESIGN_METHODS = 16
 TILE_METHODS = 12
 PROBES = 8
 EXTREMES = 4
 ROOT_FILES = 10
-PROGRAM_LINES = 6_900  # of tables, cli, experiments and models
+PROGRAM_LINES = 6_980
 LIBRARY_LINES = 26_575
 
 
@@ -48,6 +50,19 @@ LIBRARY_LINES = 26_575
 def test_a_step_is_a_short_walk(case, most):
     steps = walked(*case)
     assert sum(map(len, steps)) <= most * STEPS, [len(step) for step in steps]
+
+
+def test_a_default_fit_passes_through_few_files():
+    rng, entered = np.random.default_rng(0), set()
+    X, home = rng.standard_normal((500, 200)), str(PACKAGE)
+    y = X[:, :5].sum(axis=1) + rng.logistic(size=500) > 0
+    skpursuit.PursuitClassifierCV().fit(X, y)  # what is made at the first use is made
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: entered.add(frame.f_code.co_filename))
+    skpursuit.PursuitClassifierCV().fit(X, y)
+    sys.setprofile(before)
+    found = sorted(name.removeprefix(home) for name in entered if name.startswith(home))
+    assert len(found) <= FILES_OF_A_DEFAULT_FIT, found
 
 
 def test_imports_go_down_only(capsys):
@@ -141,5 +156,5 @@ def test_the_library_does_not_grow():
 
 
 def test_the_programs_do_not_grow():
-    ours = [name for name in NAMES if name.parts[0] in PROGRAMS - {"pages"}]
+    ours = [name for name in NAMES if name.parts[0] == PROGRAMS]
     assert sum((PACKAGE / name).read_text(encoding="utf-8").count("\n") for name in ours) <= PROGRAM_LINES

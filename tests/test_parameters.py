@@ -42,8 +42,6 @@ RIGHT = {
     "random_state": {"huge"},
     "feature_names": {"list", "repeated", "floats"},
     "score_name": {"text"},
-    "score_factor": {"negative"},
-    "scales": {"list", "repeated", "floats"},
     # Functions are called with whatever they want, and a class can be called.
     "callback": {"class"},
     "scoring": {"class"},
@@ -111,6 +109,31 @@ def test_bad_values_of_a_parameter_are_refused_by_its_name(name, parameter):
 def test_what_is_needed_is_enough(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     use(name, **takes(name)[1])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (skpursuit.PursuitRegressor(n_nonzero_coefs=0), r"an int in the range \[1, inf\) or None. Got 0"),
+        (skpursuit.PursuitRegressor(ridge=-1.0), r"a float in the range \[0.0, inf\) or None. Got -1.0"),
+        (skpursuit.PursuitRegressor(solver="lars"), "'omp', 'mp', 'cosamp', 'grasp', 'fw'"),
+        (skpursuit.PursuitRegressorCV(solver="fw"), "solver needs a number of coefficients, as omp, mp"),
+        (skpursuit.PursuitRegressorCV(solver=[]), "solver needs a number of coefficients"),
+        (skpursuit.PursuitRegressorCV(ridges=[0.1, -1.0]), "ridges must be numbers of at least 0"),
+        (skpursuit.PursuitRegressorCV(ridges=[]), "ridges must be numbers of at least 0"),
+        (skpursuit.PursuitRegressorCV(max_nonzero_coefs=True), "max_nonzero_coefs.*Got True"),
+        (skpursuit.PursuitRegressorCV(n_jobs=0), "n_jobs"),
+        (skpursuit.PursuitRegressorCV(scoring="gcv"), "'gcv' is not a valid scoring value"),
+        (skpursuit.PursuitClassifier(multi_class="all"), "'ovr', 'ovr_shared', 'multinomial'"),
+        (skpursuit.PursuitClassifier(class_weight={-1: -2.0}), "class_weight must have numbers"),
+        (skpursuit.PursuitSelector(n_resamples=2, threshold=0.5), r"in the range \(0.5, 1.0\]"),
+        (skpursuit.PursuitSelector(loss="none"), "unknown loss"),
+    ],
+    ids=repr,
+)
+def test_messages_say_what_is_allowed(estimator, message):
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, LABELS)
 
 
 def test_flags_are_true_or_false():

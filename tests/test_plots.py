@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from skpursuit import Budget, Exact, Greedy, Importance, SuccessiveHalving, Uniform
-from skpursuit.experiments.methods import load_selector
+from skpursuit.apps.studies.methods import load_selector
 from skpursuit.plots import plot_race, trace
 
 from .support.asking import ask, race

@@ -102,10 +102,8 @@ def fitted():
         "OrthogonalMatchingPursuit, 2 targets": skpursuit.OrthogonalMatchingPursuit(**k).fit(X, Y),
         "OrthogonalMatchingPursuitCV": skpursuit.OrthogonalMatchingPursuitCV(max_iter=4).fit(X, y),
         "PursuitRegressor": skpursuit.PursuitRegressor(**k).fit(X, y),
-        "PursuitRegressor, 2 targets": skpursuit.PursuitRegressor(**k).fit(X, Y),
-        "PursuitRegressor, 2 targets that share": skpursuit.PursuitRegressor(shared_support=True, **k).fit(
-            X, Y
-        ),
+        "PursuitRegressor, 2 targets": skpursuit.PursuitRegressor(shared_support=False, **k).fit(X, Y),
+        "PursuitRegressor, 2 targets that share": skpursuit.PursuitRegressor(**k).fit(X, Y),
         "PursuitRegressorCV": skpursuit.PursuitRegressorCV(max_nonzero_coefs=4).fit(X, y),
         "PursuitRegressorCV, bic": skpursuit.PursuitRegressorCV(max_nonzero_coefs=4, scoring="bic").fit(X, y),
         "PursuitClassifier, 2 classes": skpursuit.PursuitClassifier(**k).fit(*two),

@@ -49,7 +49,7 @@ def test_quick_names_tests_that_are_there():
 
 
 def test_every_command_and_option_of_the_readme_exists():
-    from skpursuit.cli import main
+    from skpursuit.apps.cli import main
 
     shell = "".join(code for kind, code in BLOCK.findall(README.read_text()) if kind == "sh")
     lines = re.findall(r"^skpursuit .*?(?=\s+#|$)", shell, re.M)

@@ -101,7 +101,7 @@ def fitted(loss, X, y, s, t, given):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("solver", ["omp", "mp", "grasp"])
 def test_estimators_do_not_depend_on_the_scale(loss, solver):
-    kinds = [{}, {"normalize": True}, {"fit_intercept": False}]
+    kinds = [{}, {"scale": "column"}, {"fit_intercept": False}]
     for seed in range(6):
         rng = np.random.default_rng(seed)
         X, y = made(rng, loss)

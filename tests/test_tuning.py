@@ -1,4 +1,4 @@
-"""benchmarks/prices.py writes measured prices into numerics/tuning.py, and nothing else there changes."""
+"""`benchmarks/run.py costs --write` writes costs into numerics/tuning.py, and changes nothing else there."""
 
 import sys
 from dataclasses import asdict
@@ -8,29 +8,29 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
-import prices
+from cases import costs
 
 from skpursuit.numerics import tuning
 
-TEXT = prices.FILE.read_text("utf-8")
+TEXT = costs.FILE.read_text("utf-8")
 BESIDE = ("SPARSE_SHARE", "LOAD_KERNELS")
 
 
 def executed(text):
     """What a file of this text defines."""
     space = {"__name__": tuning.__name__}
-    exec(compile(text, prices.FILE.name, "exec"), space)
+    exec(compile(text, costs.FILE.name, "exec"), space)
     return space
 
 
 def test_the_file_is_what_the_writer_writes_for_its_values():
     values = asdict(tuning.PRICES) | {name: getattr(tuning, name) for name in BESIDE}
-    assert prices.written(TEXT, values) == TEXT
+    assert costs.written(TEXT, values) == TEXT
 
 
 def test_written_prices_are_read_back_and_the_rest_stays():
     given = {name: 1.25 * (i + 1) for i, name in enumerate(asdict(tuning.PRICES))} | {"LOAD_KERNELS": 1e-4}
-    before, after = executed(TEXT), executed(prices.written(TEXT, given))
+    before, after = executed(TEXT), executed(costs.written(TEXT, given))
     assert asdict(after["PRICES"]) == {n: float(f"{v:.2g}") for n, v in given.items() if n != "LOAD_KERNELS"}
     assert after["LOAD_KERNELS"] == 1e-4
     same = [name for name in before if name.isupper() and name not in ("PRICES", "LOAD_KERNELS")]
@@ -39,4 +39,4 @@ def test_written_prices_are_read_back_and_the_rest_stays():
 
 def test_a_price_that_is_not_in_the_file_is_refused():
     with pytest.raises(ValueError, match="wings stands 0 times"):
-        prices.written(TEXT, {"wings": 1.0})
+        costs.written(TEXT, {"wings": 1.0})

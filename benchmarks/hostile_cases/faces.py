@@ -103,7 +103,7 @@ def regressor(rng, table):
     intercept, normalize = bool(rng.random() < 0.7), bool(rng.random() < 0.4)
     model = sk.PursuitRegressor(
         solver=solver, selector=selector, n_nonzero_coefs=None if solver == "fw" else k,
-        fit_intercept=intercept, normalize=normalize,
+        fit_intercept=intercept, scale="column" if normalize else "none",
         shared_support=table.y.ndim == 2, max_iter=None if solver == "omp" else 20, random_state=0,
     )  # fmt: skip
     fit(table, model)

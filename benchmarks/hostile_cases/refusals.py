@@ -13,7 +13,7 @@ import skpursuit as sk
 ARGUMENTS = """
     X y sample_weight weights n_nonzero_coefs max_nonzero_coefs selector solver loss forced radius
     tol rtol ridge constraint positive batch_size step_size delta Gram Xy norms_squared dictionary
-    signals n_splits cv scoring max_iter step fit_intercept normalize lazy shared_support checkpoint
+    signals n_splits cv scoring max_iter step fit_intercept scale lazy shared_support checkpoint
     callback random_state stop eps time_limit variant budget fraction rows last
     precompute memory_limit logistic Poisson CoSaMP Frank-Wolfe ErrorBound gram samples
 """
@@ -197,7 +197,7 @@ BAD = {
     "checkpoint in no folder": lambda: fitted(checkpoint="/nowhere/at/all.ckpt"),
     "checkpoint with NUL": lambda: fitted(checkpoint="a\0b"),
     "fit_intercept as text": lambda: estimated(fit_intercept="zzz"),
-    "normalize NaN": lambda: estimated(normalize=NAN),
+    "scale NaN": lambda: estimated(scale=NAN),
     "shared_support a list": lambda: estimated(shared_support=[]),
     "estimator k = 0": lambda: estimated(n_nonzero_coefs=0),
     "estimator solver": lambda: estimated(solver="zzz"),

@@ -1,6 +1,6 @@
 """``python -m skpursuit``."""
 
-from skpursuit.cli import main
+from skpursuit.apps.cli import main
 
 if __name__ == "__main__":
     main(prog_name="skpursuit")

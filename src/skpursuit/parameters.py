@@ -88,6 +88,18 @@ def check_seed(name: str, value: Any, generator: bool = True) -> None:
         raise ValueError(f"{name} must be at least 0{'' if generator else ' and below 2**32'}, got {value}")
 
 
+def seed_of(random_state: Any) -> int:
+    """One whole number from anything that can seed."""
+    check_seed("random_state", random_state)
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**32))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return int(random_state)
+
+
 def check_function(name: str, value: Any) -> None:
     """Refuse anything but a function (or None)."""
     if not (value is None or callable(value)):

@@ -1,10 +1,20 @@
 """Entries and bytes read are exact: an instrumented matrix reports what was really touched."""
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from skpursuit import OMP, FrankWolfe, L1Ball, as_design, minimize
+from skpursuit import (
+    OMP,
+    FrankWolfe,
+    L1Ball,
+    OrthogonalMatchingPursuit,
+    PursuitClassifier,
+    PursuitRegressor,
+    as_design,
+    minimize,
+)
 
 from ..support import data
 from ..support.data import Instrumented, read_by, reads, view, with_intercept
@@ -146,3 +156,31 @@ def test_a_result_shows_selection_and_preparation_side_by_side():
     assert f"{result.entries_read:,} entries, {result.bytes_read:,} bytes" in lines[2]
     assert f"{result.stored_bytes:,} bytes of stored" in lines[2]
     assert f"{result.prepared_bytes:,} bytes" in lines[3]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_estimators_read_a_file_no_oftener_than_minimize(order, tmp_path):
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((6000, 60)), np.where(np.arange(60) < 5, 1.0, 0.0)
+    y, weights = X @ w + rng.standard_normal(6000), rng.uniform(0.5, 2.0, 6000)
+    np.save(tmp_path / "x.npy", np.asarray(X, order=order))
+
+    def share_read(fit, *arguments):
+        design = as_design(tmp_path / "x.npy", memory_limit="1MiB")
+        fit(design, *arguments)
+        return design.store.file_bytes / X.nbytes
+
+    for selector in ("auto", "certified", "exact", "gram"):
+        least = share_read(minimize, y, OMP(5), selector)
+        settings = {"n_nonzero_coefs": 5, "selector": selector}
+        for model, weight in (
+            (PursuitRegressor(**settings), None),
+            (PursuitRegressor(normalize=True, **settings), None),
+            (PursuitRegressor(**settings), weights),
+            (OrthogonalMatchingPursuit(**settings), None),
+        ):
+            assert share_read(model.fit, y, weight) <= least + 0.1
+    labels = np.where(y > 0, 1, -1)
+    least = share_read(minimize, labels, OMP(5), "certified", "logistic")
+    model = PursuitClassifier(n_nonzero_coefs=5, selector="certified", normalize=True)
+    assert share_read(model.fit, labels) <= least + 0.1

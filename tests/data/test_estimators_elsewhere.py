@@ -3,44 +3,19 @@
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
 from skpursuit import (
     OMP,
     PursuitClassifier,
-    PursuitClassifierCV,
     PursuitRegressor,
     PursuitSelector,
     as_design,
     minimize,
 )
-from skpursuit.data.file_store import FileStore
 
 LIMIT = "2MB"
-
-
-def pieces_of(folder, X):
-    folder.mkdir()
-    for k, rows in enumerate(np.array_split(np.arange(X.shape[0]), 4)):
-        sp.save_npz(folder / f"piece{k}.npz", X[rows])
-    return folder
-
-
-def test_sparse_columns_are_scaled_by_one_number_wherever_they_are(tmp_path):
-    rng = np.random.default_rng(0)
-    X = sp.random_array((9000, 300), density=0.05, rng=rng, format="csr")
-    X = (X @ sp.diags_array(np.logspace(0, 1.5, 300))).tocsr()
-    score = X[:, [3, 60, 150, 290]] @ np.array([6.0, -4.0, 2.0, -0.5]) + rng.logistic(size=9000)
-    labels = np.where(score > np.median(score), "yes", "no")
-    made = PursuitClassifierCV(solver="omp", max_nonzero_coefs=4, random_state=0)
-    true = made.fit(X, labels).coef_.copy()
-    by_column = PursuitClassifierCV(solver="omp", max_nonzero_coefs=4, random_state=0, scale="column")
-    assert np.abs(by_column.fit(X, labels).coef_ - true).max() > 1e-3  # it makes a difference
-    design = as_design(pieces_of(tmp_path / "x", X), memory_limit=LIMIT)
-    assert isinstance(design.store, FileStore)
-    np.testing.assert_allclose(made.fit(design, labels).coef_, true, rtol=1e-9)
 
 
 @pytest.mark.parametrize("limit", [LIMIT, "1GB"])

@@ -6,12 +6,10 @@ CI, the study of 200 problems is marked slow.
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from skpursuit import OMP, CoSaMP, as_design, minimize
 from skpursuit.data.file_store import FileStore
 
-from .test_more_files import save_pieces, save_three
 from .test_on_files import save
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*row group")
@@ -52,18 +50,20 @@ DENSE = {
     "parquets": lambda folder, X, rng: parquet(folder, X, rng, 3),
     "dask": chunks,
 }
-SPARSE = {"three": lambda folder, X, rng: save_three(folder, X), "pieces": lambda *a: save_pieces(*a[:2])}
-ALL = [*DENSE, *SPARSE]
+ALL = list(DENSE)
 
 
-def drawn(seed, sparse):
+def made(folder, kind, X, rng):
+    """A design of X in files or arrays of some kind."""
+    return as_design(DENSE[kind](folder, X, rng), memory_limit=LIMIT, axis=int(kind == "columns"))
+
+
+def drawn(seed):
     """(X, y, loss, solver) of a seed."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(700, 2200)), int(rng.integers(120, 300))
     X = np.asarray(rng.standard_normal((n, d)), order="CF"[seed % 2])
-    if sparse:
-        X = sp.csr_array(X * (rng.random((n, d)) < 0.4))
-    elif seed % 5 == 0:
+    if seed % 5 == 0:
         X = X.astype(np.float32)
     w = np.zeros(d)
     w[rng.choice(d, 8, replace=False)] = rng.choice([-1, 1], 8) * rng.uniform(1, 3, 8)
@@ -76,13 +76,12 @@ def drawn(seed, sparse):
 def check(folder, seed, selectors=SELECTORS):
     """One problem on one source by all selectors."""
     kind = ALL[seed % len(ALL)]
-    X, y, loss, solver = drawn(seed, kind in SPARSE)
-    made = (DENSE | SPARSE)[kind](folder / f"x{seed}", X, np.random.default_rng(seed))
+    X, y, loss, solver = drawn(seed)
     for selector in selectors:
         if selector == "gram" and loss != "squared":
             continue
-        design = as_design(made, memory_limit=LIMIT)
-        fits = kind in DENSE and 2 * X.nbytes <= 2**20
+        design = made(folder / f"x{seed}-{selector}", kind, X, np.random.default_rng(seed))
+        fits = 2 * X.nbytes <= 2**20
         assert isinstance(design.store, FileStore) == (kind not in ("list", "dask") and not fits)
         ours = minimize(design, y, solver, selector, loss=loss)
         true = minimize(X, y, solver, selector, loss=loss)
@@ -105,11 +104,11 @@ def test_two_hundred_problems(tmp_path, part):
 
 def same_bits(folder, seed, ways):
     """Whether all ways to cut one array give the same bits."""
-    X, y, loss, solver = drawn(seed, False)
+    X, y, loss, solver = drawn(seed)
     rng, found = np.random.default_rng(seed), set()
     for k, way in enumerate(ways):
-        made = DENSE[way](folder / f"{seed}-{k}", X, rng)
-        result = minimize(as_design(made, memory_limit=LIMIT), y, solver, SELECTORS[seed % 4], loss=loss)
+        design = made(folder / f"{seed}-{k}", way, X, rng)
+        result = minimize(design, y, solver, SELECTORS[seed % 4], loss=loss)
         found.add((result.support.tobytes(), result.coef.tobytes(), result.objective))
     assert len(found) == 1, f"seed {seed}"
 

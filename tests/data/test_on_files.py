@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 from skpursuit import OMP, Certified, PursuitClassifier, PursuitRegressor, as_design, minimize
-from skpursuit._files import locked
 from skpursuit.data.file_store import FileStore
 from skpursuit.data.view import View
 from skpursuit.selectors.query import Expect
@@ -49,24 +49,25 @@ WAYS = {
 
 
 @pytest.mark.parametrize("limit", [LIMIT, "2GB"])  # read tile by tile, and as a whole
-def test_pieces_of_equal_shapes_have_rows_unless_told_otherwise(tmp_path, limit):
+def test_pieces_have_rows_unless_told_otherwise(tmp_path, limit):
     X, y = problem(d=328)
-    folder = save(tmp_path / "x", X, (82, 164, 246), axis=1)
+    folder, one = save(tmp_path / "x", X, (82, 164, 246), axis=1), OMP(n_nonzero_coefs=1)
     files = [folder / f"piece{k}.npy" for k in range(4)]
     true = minimize(X, y, OMP(n_nonzero_coefs=5), "exact")
     assert as_design(folder, memory_limit=limit).shape == (4 * len(X), 82)
+    assert len(minimize(folder, np.tile(y, 4), one).coef) == 82
     for source in (folder, files):
         design = as_design(source, memory_limit=limit, axis=1)
         np.testing.assert_array_equal(minimize(design, y, OMP(n_nonzero_coefs=5), "exact").coef, true.coef)
-        for told in (y, list(y), np.stack([y, y], axis=1)):
-            assert minimize(source, told, OMP(n_nonzero_coefs=1)).coef.shape[0] == 328
-        model = PursuitRegressor(n_nonzero_coefs=5).fit(source, y)
-        np.testing.assert_allclose(model.predict(source), model.predict(X), rtol=1e-12, atol=1e-12)
-        assert model.score(source, y) == pytest.approx(model.score(X, y))
-    tall = minimize(folder, np.tile(y, 4), OMP(n_nonzero_coefs=1))
-    assert len(tall.coef) == 82
-    with pytest.raises(ValueError, match="y has 7 rows and X has 6800"):
-        minimize(folder, np.ones(7), OMP(n_nonzero_coefs=1))
+        model = PursuitRegressor(n_nonzero_coefs=5).fit(design, y)
+        np.testing.assert_allclose(model.predict(design), model.predict(X), rtol=1e-12, atol=1e-12)
+        hint = r"; where pieces have columns of X, give as_design\(folder, axis=1\)"
+        with pytest.raises(ValueError, match=f"y has 1700 rows and X has 6800{hint}"):
+            minimize(source, y, one)
+        with pytest.raises(ValueError, match=f"y has 1700 rows and X has 6800{hint}"):
+            PursuitRegressor().fit(source, list(y))
+        with pytest.raises(ValueError, match=f"X has 82 features, but .* expecting 328 .*{hint}"):
+            model.predict(source)
 
 
 def test_a_wrong_path_is_told_before_the_name_of_y(tmp_path):
@@ -77,25 +78,23 @@ def test_a_wrong_path_is_told_before_the_name_of_y(tmp_path):
         minimize(save(tmp_path / "x", X), "price", OMP(n_nonzero_coefs=1))
 
 
-def test_the_middle_one_of_three_pieces_is_missed(tmp_path):
-    X, _ = problem()
-    folder = save(tmp_path / "x", X, (600, 1200))
-    (folder / "piece1.npy").unlink()
-    with pytest.raises(ValueError, match=r"piece 1 between piece0\.npy and piece2\.npy is missing.* a list"):
-        as_design(folder)
-    assert as_design([folder / "piece0.npy", folder / "piece2.npy"]).shape == (1100, 330)
-
-
 def test_pieces_that_do_not_go_along_an_axis_are_named(tmp_path):
     X, _ = problem()
     folder = save(tmp_path / "x", X, (90, 200), axis=1)
     assert as_design(folder, axis=1).shape == X.shape
-    with pytest.raises(ValueError, match=r"piece1\.npy.* does not go with.* columns where axis is 0"):
-        as_design(folder, axis=0)
-    with pytest.raises(ValueError, match=r"axis must be 0 .* or None, got 2"):
+    with pytest.raises(ValueError, match=r"piece1\.npy.* does not go with.* as_design\(folder, axis=1\)"):
+        as_design(folder)
+    with pytest.raises(ValueError, match=r"axis must be 0 .* or 1 .*, got 2"):
         as_design(folder, axis=2)
     with pytest.raises(ValueError, match="axis is for pieces of X on disk"):
         as_design(X, axis=1)
+
+
+def test_sparse_x_is_fitted_from_memory(tmp_path):
+    sp.save_npz(tmp_path / "x.npz", sp.eye_array(9, format="csr"))
+    for source in (tmp_path / "x.npz", tmp_path, [tmp_path / "x.npz"]):
+        with pytest.raises(ValueError, match=r"sparse X is fitted from memory; .* scipy\.sparse\.load_npz"):
+            as_design(source)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -103,7 +102,8 @@ def test_pieces_that_do_not_go_along_an_axis_are_named(tmp_path):
 @pytest.mark.parametrize("selector", ["exact", "gram", "certified", "auto"])
 def test_the_same_bits_however_x_is_cut(tmp_path, order, way, selector):
     X, y = problem(order=order)
-    design = as_design(save(tmp_path / "x", X, **WAYS[way]), memory_limit=LIMIT)
+    axis = WAYS[way].get("axis", 0)
+    design = as_design(save(tmp_path / "x", X, **WAYS[way]), memory_limit=LIMIT, axis=axis)
     assert isinstance(design.store, FileStore)
     assert len(design.store.places) > 5
     ours = minimize(design, y, OMP(n_nonzero_coefs=12), selector)
@@ -120,7 +120,7 @@ def test_norms_and_means_have_the_bits_of_the_array(tmp_path, order):
     for axis in (0, 1):
         np.testing.assert_allclose(design.norms(axis), true.norms(axis), rtol=1e-14)
     np.testing.assert_array_equal(design.norms(0), true.norms(0))
-    np.testing.assert_array_equal(design.means(), true.means())
+    np.testing.assert_array_equal(design.survey().means, true.survey().means)
     assert design.identity() == as_design(tmp_path / "x" / "piece0.npy", memory_limit=LIMIT).identity()
 
 
@@ -135,19 +135,19 @@ def read_by_the_process():
 @pytest.mark.parametrize("kind", ["C", "F", "rows", "columns", "parquet"])
 def test_bytes_of_files_are_those_that_the_system_counts(tmp_path, kind, target):
     X, y = problem(5200, 120, order="F" if kind == "F" else "C")
+    axis = int(kind == "columns")
     y = y if target == "signal" else np.random.default_rng(3).standard_normal(len(y))
     if kind == "parquet":
         pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         path = tmp_path / "x.parquet"
         pq.write_table(pa.table({f"x{j}": X[:, j] for j in range(X.shape[1])}), path, row_group_size=600)
     else:
-        axis = int(kind == "columns")
         path = save(tmp_path / "x", X, (50, 110) if kind in ("rows", "columns") else (), axis)
     for selector in ("exact", "certified", "gram", "auto"):
         for limit in (LIMIT, "2GB"):
             for k in (1, 8):  # the first one loads kernels
                 before = read_by_the_process()
-                made = as_design(path, memory_limit=limit)
+                made = as_design(path, memory_limit=limit, axis=axis)
                 opened = made.store.file_bytes
                 result = minimize(made, y, OMP(n_nonzero_coefs=k), selector)
                 told, true = opened + result.file_bytes, read_by_the_process() - before
@@ -248,18 +248,14 @@ def test_damaged_pieces_are_named(tmp_path, order):
     fifth.write_bytes(b"not an array")
     fails(folder, r"piece5\.npy: it is no \.npy file", y)
     fifth.unlink()
-    fails(folder, r"piece 5 between piece0\.npy and piece9\.npy is missing", y)
-    np.save(folder / "piece2.npy", X[:171])  # one that goes with the others
-    np.save(folder / "piece3.npy", X[:172])
+    fails(folder, r"y has 1700 rows and X has 1530", y)
     np.save(fifth, X[:170, :-1])
     fails(folder, r"piece5\.npy: its shape \(170, 329\) does not go with .*piece0\.npy", y)
     np.save(fifth, np.full((170, 330), "a"))
     fails(folder, r"piece5\.npy: X has dtype <U1", y)
     np.save(fifth, np.full((170, 330), {}))
-    fails(folder, r"piece5\.npy: it holds Python objects", y)
+    fails(folder, r"piece5\.npy: X has dtype object", y)
     fifth.write_bytes(content)
-    np.save(folder / "piece2.npy", X[340:510])
-    np.save(folder / "piece3.npy", X[510:680])
     damaged = X[1190:1360].copy()
     damaged[85, 200] = np.nan
     np.save(folder / "piece7.npy", damaged)
@@ -328,7 +324,7 @@ def test_contract_over_tiles_of_files(tmp_path):
 def test_estimators_fit_paths_maps_and_designs(tmp_path, normalize):
     X, y = problem()
     path = save(tmp_path / "x", X)
-    model = PursuitRegressor(n_nonzero_coefs=8, normalize=normalize)
+    model = PursuitRegressor(n_nonzero_coefs=8, scale="column" if normalize else "none")
     true = clone(model).fit(X, y)
     for source in (path, np.load(path, mmap_mode="r"), as_design(path, memory_limit=LIMIT), as_design(X)):
         ours = clone(model).fit(source, y)
@@ -416,7 +412,7 @@ def test_damaged_codes_are_named_and_others_stay(tmp_path):
         with pytest.raises(ValueError, match=r"3\.codes: these stored codes are damaged .*delete the folder"):
             fit(spilling(path, codes=folder), y)
     piece.unlink()
-    with pytest.raises(ValueError, match=r"3\.codes: .*it is missing"):
+    with pytest.raises(ValueError, match=r"3\.codes: .*No such file"):
         fit(spilling(path, codes=folder), y)
 
 
@@ -444,7 +440,7 @@ def unfinished(folder):
     return [name for name in os.listdir(folder) if name.startswith(".")]
 
 
-@pytest.mark.parametrize("call", ["write_atomically", "os.replace", "shutil.rmtree"])
+@pytest.mark.parametrize("call", ["os.replace", "shutil.rmtree"])
 def test_codes_that_cannot_be_put_in_place_leave_nothing(tmp_path, monkeypatch, call):
     X, y = big_problem()
     path, folder = save(tmp_path / "x", X), tmp_path / "codes"
@@ -465,7 +461,7 @@ def test_codes_that_cannot_be_put_in_place_leave_nothing(tmp_path, monkeypatch, 
     assert not unfinished(folder)
 
 
-def test_codes_of_a_process_that_was_killed_are_removed_and_those_of_a_living_one_stay(tmp_path):
+def test_codes_that_a_killed_process_left_are_removed(tmp_path):
     X, y = big_problem()
     path, folder = save(tmp_path / "x", X), tmp_path / "codes"
     killed, alive, foreign = (
@@ -475,9 +471,12 @@ def test_codes_of_a_process_that_was_killed_are_removed_and_those_of_a_living_on
     for each in (killed, alive, foreign):
         each.mkdir(parents=True)
         (each / "0.codes").write_bytes(b"1")
-    with locked(alive):
+    for each in (killed, foreign):
+        os.utime(each, (1, 1))
+    for _ in range(2):  # also where there are codes
         fit(spilling(path, codes=folder), y)
-    assert sorted(unfinished(folder)) == sorted([alive.name, foreign.name])
+        assert sorted(unfinished(folder)) == sorted([alive.name, foreign.name])
+    os.utime(alive, (1, 1))
     fit(spilling(path, codes=folder), y)
     assert unfinished(folder) == [foreign.name]
 
@@ -554,7 +553,7 @@ def test_predictions_of_many_columns_hold_few_of_them(tmp_path, order):
 
 
 @pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("size", [1.0, 1e160, 1e-160])
+@pytest.mark.parametrize("size", [1.0, 1e60, 1e-60])
 def test_norms_of_some_rows_have_the_bits_of_memory(tmp_path, size, order):
     X = np.asarray(size * np.random.default_rng(0).standard_normal((2100, 40)), order=order)
     view = View(np.flatnonzero(np.arange(2100) % 7), centre=size * np.arange(40.0))

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from skpursuit import OMP, MatchingPursuit, as_design, minimize
-from skpursuit.data import norms, operator
+from skpursuit.data import operator, survey
 from skpursuit.problem.score import Group
 from skpursuit.selectors import Absolute, Query, Signed, as_selector
 from tests.support.data import view, with_intercept
@@ -108,7 +108,7 @@ def test_every_call_is_counted():
         lambda: design.norms(0),
         lambda: design.norms(1),
         lambda: design.entries(np.arange(3), cols + 30),
-        lambda: view(design, centre=np.ones(70)).norms(0),
+        lambda: view(design, root=np.arange(90.0)).norms(0),
         design.identity,
     ]
     for verb in verbs:
@@ -130,7 +130,7 @@ def test_reject_fetches_a_small_operator_once():
     array = minimize(X, y, OMP(n_nonzero_coefs=2), "reject", random_state=0)
     assert result.support.tolist() == array.support.tolist()
     assert result.entries_read == array.entries_read
-    assert spied.calls <= 797 // norms.WIDTH + 4
+    assert spied.calls <= 797 // survey.WIDTH + 4
 
 
 @pytest.mark.parametrize("seen", [lambda X: X, lambda X: view(X, root=np.ones(407)), with_intercept])

@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse as sp
 
 from skpursuit import OMP, Certified, Exact, PursuitRegressor, as_design, minimize, orthogonal_mp, theory
-from skpursuit.data import make_design
 from skpursuit.selectors import Query
 from tests.support.data import view, with_intercept
 
@@ -27,47 +26,38 @@ def shapes(count):
 
 
 def noticed(design):
-    with pytest.raises(ValueError, match="X was changed in place") as caught:
+    with pytest.raises(ValueError, match=r"X was changed in place.*make a new design"):
         as_design(design)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("layout", DENSE)
-def test_a_changed_row_or_column_is_named(layout):
+def test_a_changed_row_or_column_is_noticed(layout):
     for seed, (n, d) in enumerate(shapes(30)):
         rng = np.random.default_rng(seed)
         X = DENSE[layout](rng.standard_normal((n, d)))
         i, j = rng.integers(n), rng.integers(d)
         design = as_design(X)
-        assert as_design(design) is design
         before = X[i].copy()
         X[i] += 1
-        assert f"row {i}," in noticed(design)
+        noticed(design)
         X[i] = before
         as_design(design)
         X[:, j] *= 2
-        assert f"column {j};" in noticed(design)
+        noticed(design)
         assert as_design(X) is not design
 
 
 @pytest.mark.parametrize("form", ["csr", "csc"])
-def test_a_changed_row_or_column_of_a_sparse_matrix_is_named(form):
+def test_a_changed_row_or_column_of_a_sparse_matrix_is_noticed(form):
     for seed, (n, d) in enumerate(shapes(30)):
         rng = np.random.default_rng(seed)
         X = sp.random_array((n, d), density=0.3, rng=rng, format=form)
         design = as_design(X)
         as_design(design)
-        if X.nnz == 0:
-            continue
-        rows, cols = X.tocoo().coords
-        at = rng.integers(X.nnz)
-        for name, number, entries in (
-            ("row", rows[at], np.flatnonzero(rows == rows[at])),
-            ("column", cols[at], np.flatnonzero(cols == cols[at])),
-        ):
+        for numbers in X.tocoo().coords if X.nnz else ():
             before = X.data.copy()
-            X.data[entries] += 1
-            assert f"{name} {number}" in noticed(design)
+            X.data[numbers == rng.choice(numbers)] += 1
+            noticed(design)
             X.data[:] = before
             as_design(design)
 
@@ -77,11 +67,11 @@ def test_a_changed_structure_is_noticed():
     X.data[-1] = 0.0
     design = as_design(X)
     X.eliminate_zeros()
-    assert "row 2" in noticed(design)
+    noticed(design)
     X = sp.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
     design = as_design(X)
     X.indices[2] = 2
-    assert "row 1, column 1" in noticed(design)
+    noticed(design)
 
 
 def test_what_was_copied_may_change():
@@ -117,7 +107,6 @@ def test_every_use_of_a_design_notices():
 
 def test_a_design_for_one_call_watches_nothing():
     X = np.random.default_rng(0).standard_normal((20, 8))
-    assert not make_design(X).store.witnesses
     for _ in range(2):
         minimize(X, X[:, 2], OMP(1))
         PursuitRegressor(n_nonzero_coefs=1).fit(X, X[:, 2])

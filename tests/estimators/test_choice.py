@@ -15,8 +15,8 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
 from skpursuit import PursuitClassifierCV, PursuitRegressorCV, as_design, datasets
-from skpursuit.estimators.choice import families, relation, squared_folds
-from skpursuit.estimators.choice.growth import Growth, fit_together
+from skpursuit.estimators.choice import classes, contest, relation, squared, squared_folds
+from skpursuit.estimators.choice.contest import ScaledData
 from skpursuit.estimators.folds import Folds
 from skpursuit.problem.losses import Logistic, Multinomial
 
@@ -30,9 +30,7 @@ def problem(seed=0, n=60, d=8, targets=1):
 
 def scaled(X, y, fit_intercept=True):
     centre = np.zeros(X.shape[1]) if sp.issparse(X) or not fit_intercept else X.mean(axis=0)
-    return squared_folds.ScaledData(
-        X, y, centre, np.full(X.shape[1], 2.0), fit_intercept, np.zeros(y.shape[1])
-    )
+    return ScaledData(X, y, centre, np.full(X.shape[1], 2.0), fit_intercept, np.zeros(y.shape[1]))
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -62,16 +60,17 @@ def test_gram_matrices_and_gram_columns_agree_with_sums_over_rows(form, weighted
             np.testing.assert_allclose(
                 kind.gradient(support, coef)[f], (Zc * train[:, None]).T @ left, atol=1e-9
             )
-            np.testing.assert_allclose(kind.errors(support, coef)[f], test @ (left**2).sum(axis=1))
+            np.testing.assert_allclose(kind.losses(support, coef)[f], test @ (left**2).sum(axis=1) / 2)
     rows = [kind.row_losses(support, coef) for kind in kinds]
     np.testing.assert_allclose(rows, rows[:1] * 3)
-    assert rows[0] @ folds.judged == pytest.approx(kinds[0].errors(support, coef).sum())
+    assert rows[0] @ folds.judged == pytest.approx(kinds[0].losses(support, coef).sum())
 
 
 def test_columns_in_blocks_have_the_same_contest(monkeypatch):
     X, y, _ = datasets.make_sparse_signal(40, 700, 3, snr=1.0, random_state=3)
     whole = PursuitRegressorCV(null_test=False).fit(X, y)
     monkeypatch.setattr(squared_folds, "BLOCK_ENTRIES", 2000)
+    monkeypatch.setattr(contest, "BLOCK_ENTRIES", 2000)
     blocks = PursuitRegressorCV(null_test=False).fit(X, y)
     np.testing.assert_allclose(blocks.cv_losses_["loss"], whole.cv_losses_["loss"], rtol=1e-9)
     np.testing.assert_allclose(blocks.coef_, whole.coef_, atol=1e-9)
@@ -96,8 +95,8 @@ def test_greedy_and_swapped_models_are_ridge_fits_of_their_supports(ridge):
     folds = Folds.of([(np.arange(40), np.arange(40, 60))], 60, None)
     data = scaled(X, y)
     known = squared_folds.GramFolds(data, folds)
-    for models in (families.greedy(known, ridge, [1, 2, 3, 4, 6]), families.swap(known, ridge, 6)):
-        for size, support, coef in models:
+    for models in (squared.greedy(known, ridge, [1, 2, 3, 4, 6]), squared.swap(known, ridge, 6)):
+        for size, (support, coef) in models:
             columns = X[:40][:, support[0]] / 2.0
             plain = Ridge(alpha=40 * ridge, tol=1e-10).fit(columns, y[:40, 0])
             assert len(set(support[0])) == size
@@ -116,7 +115,7 @@ def test_an_exchange_lowers_the_objective_as_far_as_any_single_one_can():
             b = Z[:, columns].T @ y[:, 0]
             return -b @ np.linalg.solve(gram, b)
 
-        *_, (_, support, _) = families.swap(known, ridge, 3)
+        *_, (_, (support, _)) = squared.swap(known, ridge, 3)
         chosen = support[0].tolist()
         others = [j for j in range(7) if j not in chosen]
         swapped = [objective([*(c for c in chosen if c != i), j]) for i in chosen for j in others]
@@ -126,48 +125,35 @@ def test_an_exchange_lowers_the_objective_as_far_as_any_single_one_can():
 def test_boosting_goes_to_least_squares():
     X, y = problem(4, n=200, d=4)
     known = squared_folds.GramFolds(scaled(X, y), Folds.of([(np.arange(200), np.arange(5))], 200, None))
-    *_, (_, support, coef) = families.boost(known, 4)
+    *_, (_, (support, coef)) = squared.boost(known, 4)
     full = np.zeros(4)
     full[support[0]] = coef[0, :, 0]
     exact = np.linalg.lstsq((X - X.mean(axis=0)) / 2.0, y[:, 0], rcond=None)[0]
     np.testing.assert_allclose(full, exact, atol=1e-3)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_newton_reaches_the_ridge_optimum(sparse):
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("form", ["direct", "many", "sparse"])
+def test_newton_reaches_the_ridge_optimum(form, fit_intercept, monkeypatch):
+    monkeypatch.setattr(classes, "MOST_DIRECT", 0 if form == "many" else 100)
     rng = np.random.default_rng(5)
     X = rng.standard_normal((150, 6)) * (rng.random((150, 6)) < 0.5)
     codes = (X[:, 0] + rng.standard_normal(150) > 0).astype(int) + (X[:, 1] > 0.5)
-    rows = sp.csr_array(X.T) if sparse else X.T.copy()
-    for loss, y, outputs in ((Logistic(), 2.0 * (codes > 0)[:, None] - 1, 1), (Multinomial(), codes, 3)):
-        model = Growth(loss, y, outputs, np.ones(150), True)
-        model.add(np.arange(6))
-        for _ in range(30):
-            model.fit(rows, X.mean(axis=0) if sparse else np.zeros(6), 0.1)
-        exact = LogisticRegression(C=1 / (150 * 0.1), tol=1e-10, max_iter=1000)
-        exact.fit(X, codes > 0 if outputs == 1 else codes)
-        np.testing.assert_allclose(model.coef.T, exact.coef_, atol=0.02)
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_models_fitted_together_are_those_fitted_alone(fit_intercept):
-    rng = np.random.default_rng(6)
-    X, weights = rng.standard_normal((80, 9)), rng.random((4, 80)) + 0.1
-    y = np.where(X[:, :2] + rng.logistic(size=(80, 2)) > 0, 1.0, -1.0)
-    stacks = [[Growth(Logistic(), y, 2, line, fit_intercept) for line in weights] for _ in range(2)]
-    for size in (3, 6):
-        for together, alone in zip(*stacks):
-            for model in (together, alone):
-                model.add(np.arange(len(model.columns), size) + 1)
-        for _ in range(4):
-            fit_together(stacks[0], X.T.copy(), 0.02)
-            for model in stacks[1]:
-                model.fit(X.T[model.columns], np.zeros(size), 0.02, steps=20)
-        for together, alone in zip(*stacks):
-            np.testing.assert_allclose(together.coef, alone.coef, atol=0.01)
-            np.testing.assert_allclose(together.intercept, alone.intercept, atol=0.01)
-            expected = X[:, together.columns] @ together.coef + together.intercept
-            np.testing.assert_allclose(together.z, expected, atol=1e-12)
+    weights, lines = rng.integers(0, 3, 150).astype(float), np.vstack([X.T, np.ones(150)])
+    signs = np.where(codes[:, None] == np.arange(3), 1.0, -1.0)
+    for loss, y in ((Logistic(), signs), (Multinomial(), codes)):
+        model = classes.FoldClassifier(loss, y, 3, weights, fit_intercept)
+        for new in (np.arange(2), np.arange(2, 6)):
+            model.add(new)
+            for _ in range(15):
+                model.fit(sp.csr_array(lines) if form == "sparse" else lines, 0.1)
+        exact = LogisticRegression(
+            C=10 / weights.sum(), tol=1e-10, max_iter=1000, fit_intercept=fit_intercept
+        )
+        goals = [codes] if loss.couples_targets else (signs > 0).T
+        z = [exact.fit(X, goal, sample_weight=weights).decision_function(X) for goal in goals]
+        z = z[0] if loss.couples_targets else np.column_stack(z)
+        np.testing.assert_allclose(model.z, z, atol=0.02)
 
 
 def test_the_true_features_are_found_and_noise_has_none():
@@ -193,11 +179,11 @@ def test_the_true_features_are_found_and_noise_has_none():
     assert guardless.n_nonzero_coefs_ > 0
 
 
-def test_selection_sparse_has_fewer_features():
+def test_one_standard_error_has_fewer_features():
     X, y = problem(7, n=80, d=30)
     y = y[:, 0]
     splits = list(KFold(4, shuffle=True, random_state=0).split(X))
-    best, few = (PursuitRegressorCV(cv=splits, selection=s).fit(X, y) for s in ("best", "sparse"))
+    best, few = (PursuitRegressorCV(cv=splits, selection=s).fit(X, y) for s in ("best", "one_se"))
     assert few.n_nonzero_coefs_ <= best.n_nonzero_coefs_
     table = best.cv_losses_
     assert set(table["family"]) == {"boost", "greedy", "swap", "relaxed"}
@@ -335,30 +321,28 @@ def test_a_mapped_array_that_fits_has_the_same_contest(tmp_path):
 
 
 def test_of_models_that_rounding_alone_tells_apart_the_first_is_best():
-    from skpursuit.estimators.choice.contest import Candidate, Judged, least_loss
-
     rng = np.random.default_rng(0)
     rows, noise = rng.random(60), 1e-16 * rng.standard_normal(60)
     folds = Folds.of(list(KFold(3).split(rows)), 60, None)
     arena, losses = SimpleNamespace(folds=folds), [rows + 1e-15, rows + noise, rows + 0.1]
     first, second, worse = (
-        Candidate(arena, "swap", 0.0, 2, Judged(None, folds.test @ each, lambda each=each: each))
+        contest.Candidate(
+            arena, "swap", 0.0, 2, contest.Judged(None, folds.test @ each, lambda each=each: each)
+        )
         for each in losses
     )
     assert second.held_out < first.held_out
-    assert least_loss([worse, first, second]) is first
+    assert contest.least_loss([worse, first, second]) is first
     assert second.t_against(first) == 0.0
     assert first.t_against(worse) > 1e6
     for one, scores in ((first, losses[0][:6]), (second, losses[1][:6])):
         one.scores = -scores
-    assert least_loss([first, second]) is first
+    assert contest.least_loss([first, second]) is first
     assert second.t_against(first) == 0.0
 
 
 @pytest.mark.parametrize("classes", [False, True])
 def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monkeypatch):
-    from skpursuit.estimators.choice import contest
-
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 20))
     f = X[:, :3] @ [1.0, -1.0, 0.5] + rng.standard_normal(60)
@@ -389,7 +373,7 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
         np.testing.assert_allclose(z[2], (z[0] + z[1]) / 2, atol=1e-9)
         if not classes:
             tested = chosen.arena.folds.test[fold]
-            error = tested @ (y - z[2]) ** 2 / chosen.arena.unit**2
+            error = tested @ (y - z[2]) ** 2 / 2
             assert chosen.judged.fold_losses[fold] == pytest.approx(error)
     others = contest.path_of(parts["paths"], few)
     on_all = [(boosted, boosted[place]), (others, few), (means, chosen)]
@@ -402,7 +386,7 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
 
 def chance(X, y, fit_intercept=True):
     centre = X.mean(axis=0) if fit_intercept else np.zeros(X.shape[1])
-    data = squared_folds.ScaledData(X, y[:, None], centre, X.std(axis=0), fit_intercept, np.zeros(1))
+    data = ScaledData(X, y[:, None], centre, X.std(axis=0), fit_intercept, np.zeros(1))
     return relation.chance_of_none(data, (y - y.mean() * fit_intercept)[:, None], slice(None))
 
 
@@ -423,7 +407,7 @@ def test_the_chance_of_no_relation_is_known_where_there_is_none_and_small_where_
 
 
 def test_columns_of_zeros_have_no_relation_to_anything():
-    data = squared_folds.ScaledData(np.zeros((9, 3)), np.zeros((9, 1)), np.zeros(3), np.ones(3), True, 0.0)
+    data = ScaledData(np.zeros((9, 3)), np.zeros((9, 1)), np.zeros(3), np.ones(3), True, 0.0)
     assert relation.chance_of_none(data, np.arange(-4.0, 5.0)[:, None], slice(None)) == 1.0
 
 

@@ -185,11 +185,11 @@ def test_a_repeated_column_is_skipped_and_the_lowest_index_wins():
 
 def test_wrong_arguments_are_refused():
     X, y = np.eye(4), np.arange(4.0)
-    with pytest.raises(ValueError, match="n_nonzero_coefs must be at least 1"):
+    with pytest.raises(ValueError, match=r"n_nonzero_coefs.* int in the range \[1, inf\)"):
         sp.OrthogonalMatchingPursuit(n_nonzero_coefs=0).fit(X, y)
-    with pytest.raises(ValueError, match="tol must be at least 0 and finite"):
+    with pytest.raises(ValueError, match=r"tol.* float in the range"):
         sp.orthogonal_mp(X, y, tol=-1.0)
-    with pytest.raises(ValueError, match="precompute must be"):
+    with pytest.raises(ValueError, match=r"precompute.* must be"):
         sp.OrthogonalMatchingPursuit(precompute="never").fit(X, y)
     with pytest.raises(ValueError, match="norms_squared has 1 entries and Xy has 3 targets"):
         sp.orthogonal_mp_gram(np.eye(4), np.ones((4, 3)), tol=0.1, norms_squared=[4.0])

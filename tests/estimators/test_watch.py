@@ -78,7 +78,6 @@ def spoken(monkeypatch, name, tty=False, **options):
     stream.isatty = lambda: tty
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(progress, "OFTEN", 1e-4)
-    monkeypatch.setattr(progress, "_rich_status", lambda text: None)
     monkeypatch.setattr("sys.stderr", stream)
     start = threading.Thread.start
     monkeypatch.setattr(threading.Thread, "start", lambda self: (threads.append(self), start(self)))
@@ -105,13 +104,6 @@ def test_a_terminal_has_one_line(monkeypatch):
 def test_auto_is_silent_where_nobody_looks(monkeypatch):
     assert spoken(monkeypatch, "regressor cv", verbose="auto") == ""
     assert spoken(monkeypatch, "OMPCV", tty=True) == "", "the drop-in is silent, as scikit-learn's"
-
-
-def test_rich_is_used_in_a_terminal(monkeypatch):
-    pytest.importorskip("rich")
-    assert progress._rich_status("text") is None
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    assert progress._rich_status("text") is not None
 
 
 def test_a_share_of_the_time():

@@ -67,7 +67,7 @@ def test_means_that_dwarf_the_spread(selector, ratio, count):
         r = rng.standard_normal(len(X))
         r -= r.mean() if rng.random() < 0.6 else 0.0
         base = as_design(sparse.csc_array(X) if rng.random() < 0.3 else X)
-        centre = base.means()
+        centre = base.survey().means
         view, counted = data.view(base, centre), X
         if rng.random() < 0.3:
             view, counted = data.with_intercept(view), np.column_stack([X, np.ones(len(X))])
@@ -87,7 +87,7 @@ def test_bounds_of_views_hold(ratio, power, dtype):
         X = (ratio + 1e-3 * rng.standard_normal((20, 4))).astype(dtype)
         r = np.ldexp(rng.standard_normal(20), power)
         base = as_design(X)
-        centre = base.means()
+        centre = base.survey().means
         view = data.view(base, centre, scale=rng.uniform(1.0, 1e3, 4))
         truth, _ = products(X, r, centre)
         truth = [g / Fraction(float(s)) for g, s in zip(truth, view.view.scale)]
@@ -115,5 +115,5 @@ def test_equal_columns_tie_however_their_means_were_rounded():
         X[:, rng.permutation(d)[: d // 2]] = X[:, [0]]
         y = X[:, 0] - X[:, 0].mean() + 1e-3 * rng.standard_normal(n)
         base = as_design(np.asfortranarray(X) if seed % 2 else X)
-        answer = Exact().select(data.view(base, base.means()), Query(y - y.mean()))
+        answer = Exact().select(data.view(base, base.survey().means), Query(y - y.mean()))
         assert answer.indices.tolist() == [0]

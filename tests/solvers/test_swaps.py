@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from skpursuit import OMP, Multinomial, PursuitRegressor, datasets, minimize
-from skpursuit.estimators.linear_fit import FitConfig
-from skpursuit.estimators.path import fits_by_size
+from skpursuit.estimators.linear_fit import FitConfig, fitted_path
 
 
 def made(seed, targets=(), n=50, d=30, rho=0.8):
@@ -131,13 +130,13 @@ def test_duplicates_and_dependent_columns_do_no_harm():
         assert result.objective <= minimize(X, y, OMP(k)).objective * (1 + 1e-9)
 
 
-def test_the_path_of_one_run_has_exchanged_models():
+def test_a_finished_model_of_a_path_is_that_of_its_own_run():
     X, y = made(3)
     config = FitConfig(solver=OMP(swaps=True), fit_intercept=False)
-    path = fits_by_size(config, PursuitRegressor()._check_samples(X, y, None).base, y, None, 6)
-    for k, fit in enumerate(path, start=1):
-        alone = minimize(X, y, OMP(k, swaps=True))
-        assert fit.columns.tolist() == alone.support.tolist()
+    path = fitted_path(config, PursuitRegressor()._check_samples(X, y, None).base, [y], None, 6)
+    for k, (fit,) in enumerate(path, start=1):
+        for found, swaps in ((fit, False), (fit.finished(), True)):
+            assert found.columns.tolist() == minimize(X, y, OMP(k, swaps=swaps)).support.tolist()
 
 
 def test_a_resumed_run_and_the_counts(tmp_path):

@@ -12,7 +12,7 @@ from skpursuit import as_design
 from skpursuit.data import grams
 from skpursuit.data.dense import DenseTile
 from skpursuit.data.design import Design
-from skpursuit.data.file_source import Stack
+from skpursuit.data.file_source import recipes_of
 from skpursuit.data.file_store import FileStore
 from skpursuit.data.options import Options
 from skpursuit.data.recipes import npy_array
@@ -62,7 +62,7 @@ def on_disk(X, path, tile_bytes=2**16):
     """A design of a `.npy` file, which is never in memory as a whole."""
     np.save(path, X)
     options = Options("1GB")
-    recipes = Stack([npy_array(str(path), options.reads)], 0, options).recipes(tile_bytes)
+    recipes = recipes_of([npy_array(str(path), options.reads)], options, tile_bytes)
     return Design(FileStore(recipes, options))
 
 

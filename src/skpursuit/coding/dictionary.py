@@ -14,6 +14,7 @@ from skpursuit.coding.encoder import CodingConfig, Encoder
 from skpursuit.numerics.threads import share
 
 ATOMS, FEATURES = 64, 256
+FORGETTING = 2.0  # after t batches the i-th counts (i / t) to this power
 PATIENCE = 8  # replace an atom unused for 8 mean uses per atom
 
 
@@ -36,13 +37,13 @@ class CodeStatistics:
         self.idle = np.zeros(d, np.int64)
         self.steps = self.replaced = 0
 
-    def step(self, atoms: np.ndarray, batch: np.ndarray, config: CodingConfig, forget: float) -> np.ndarray:
+    def step(self, atoms: np.ndarray, batch: np.ndarray, config: CodingConfig) -> np.ndarray:
         """Code a batch and move the atoms, in place; returns the squared residuals and signals, summed."""
         codes = Encoder(atoms, config, len(batch)).encode(batch)
         signals, codes = batch * self.scale, codes * self.scale
         residual = signals - codes @ atoms
         self.steps += 1
-        keep = atoms.dtype.type((1 - 1 / self.steps) ** forget)
+        keep = atoms.dtype.type((1 - 1 / self.steps) ** FORGETTING)
         self.A *= keep
         self.B *= keep
         self.A += (codes.T @ codes).toarray()

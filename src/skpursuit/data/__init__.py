@@ -11,18 +11,18 @@ from skpursuit.data.design import Design, rows_that_count
 from skpursuit.data.sources import (
     as_design,
     check_finite,
-    expecting,
     is_design,
     is_elsewhere,
     make_design,
     with_target,
 )
+from skpursuit.data.survey import Survey
 
 __all__ = [
     "Design",
+    "Survey",
     "as_design",
     "check_finite",
-    "expecting",
     "is_design",
     "is_elsewhere",
     "make_design",

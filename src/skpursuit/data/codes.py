@@ -51,9 +51,8 @@ class Codes:
         """Estimates of the view from those of X, with those of the constant column in its places."""
         view, design = self.view, self.design
         if not view.is_unmoved:
-            sizes = design.store.sizes(design.reads)
             where = slice(None) if real is None else real
-            known = view.corrected_estimate(view.weighted(r), *known, sizes, where)
+            known = view.corrected_estimate(view.weighted(r), *known, self.panels.sizes, where)
         if not view.constant:
             return known
         rounding = total_bound(2 * len(r) * EPS, np.ones(1), r)[0]
@@ -142,6 +141,18 @@ def kept_panels(store: TileStore, reads: Reads, fine: bool) -> PanelCodes:
     if not store.kept.finite:  # codes refuse what is not finite, and know the sizes of columns
         store.check_columns(held.sizes)
     return held
+
+
+def survey_with_codes(store: TileStore, reads: Reads, fine: bool, weights: Floats | None) -> None:
+    """Make codes of X on disk and survey it from the same reading, where there are no codes yet."""
+    if not store.on_disk or store.kept.codes is not None:
+        return
+    store.surveying = store.begin_survey(weights)
+    try:
+        kept_panels(store, reads, fine)
+        store.end_survey(store.surveying)
+    finally:
+        store.surveying = None
 
 
 def with_constant(design: Design, cols: Indices | None, g: Floats, last: Floats) -> Floats:

@@ -12,7 +12,7 @@ Results are brought to the driver in order and a few at a time, so that it never
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
@@ -127,7 +127,7 @@ class Watch:
             if not self.client.sync(ended):
                 self.look()
         try:
-            found = within(self.client, gather, self.deadline)
+            found = self.client.sync(gather, callback_timeout=self.deadline)
         except TimeoutError:
             raise self.stuck() from None
         self.moved = time.monotonic()
@@ -142,11 +142,8 @@ class Watch:
         if connected and workers(self.client):
             self.manned = now
         if now - self.manned > self.patience:
-            raise ClusterError(
-                f"the Dask cluster has had no workers for {self.patience:g} s; start some. {GO_ON}"
-                if connected
-                else GONE
-            )
+            empty = f"the Dask cluster has had no workers for {self.patience:g} s; start some. {GO_ON}"
+            raise ClusterError(empty if connected else GONE)
         if now - self.moved > self.deadline:
             raise self.stuck()
 
@@ -187,11 +184,6 @@ def told() -> Iterator[None]:
         raise ClusterError(GONE) from error
 
 
-def within(client: Any, function: Callable[[], Awaitable[Any]], seconds: float) -> Any:
-    """What an asynchronous function of the client gives; TimeoutError where it takes longer."""
-    return client.sync(function, callback_timeout=seconds)
-
-
 def workers(client: Any) -> dict[str, Any]:
     """The workers of a client by address; none where the scheduler does not answer."""
 
@@ -199,7 +191,7 @@ def workers(client: Any) -> dict[str, Any]:
         return await client.scheduler.identity(n_workers=-1)
 
     try:
-        return within(client, ask, 10.0)["workers"]
+        return client.sync(ask, callback_timeout=10.0)["workers"]
     except (TimeoutError, OSError):
         return {}
 

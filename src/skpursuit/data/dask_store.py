@@ -21,19 +21,16 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
-from scipy.sparse import block_array, issparse
+from scipy.sparse import issparse
 
-from skpursuit.data import sparse_source
 from skpursuit.data.array_source import checked_array
 from skpursuit.data.dask_cluster import Cluster, Graph
-from skpursuit.data.dense import DenseTile
+from skpursuit.data.dense import DenseTile, is_by_columns
 from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.memory import MemoryLimit
 from skpursuit.data.reads import Reads
-from skpursuit.data.sparse import SparseTile
 from skpursuit.data.store import Arguments, Keep, Place, Prices, TileStore, call, no_arguments
-from skpursuit.data.tile import Cost, Tile
-from skpursuit.numerics.arrays import Indices
+from skpursuit.data.tile import Tile
 from skpursuit.numerics.sums import PIECE
 
 TILE_BYTES = 2**25, 2**28  # the least and the most that chunks are joined to
@@ -48,8 +45,7 @@ NAMES = {
     "take": "gather_columns",
     "decoded": "decode_columns",
     "predicted": "predictions",
-    "sums": "means",
-    **dict.fromkeys(["squares", "moved_squares", "scaled_squares"], "norms"),
+    "survey": "norms",
     **dict.fromkeys(["followed", "estimated"], "code_products"),
     "facts_of": "code_errors",
     "PanelEncoding": "encode",
@@ -110,35 +106,25 @@ class DaskStore(TileStore):
         return {**chunks, **tasks}, list(tasks)
 
     def _blank_grid(self, edges: tuple[list[int], list[int]]) -> list[list[Tile]]:
-        """Tiles without entries; dense ones of the same shape are one."""
+        """Tiles without entries, of the dtype and order of the first one; those of the same shape are one."""
+        tasks = self.named("look", [(look, self.tiles[0])])
+        dtype, by_columns = next(self.cluster.results({**self.graph, **tasks}, list(tasks)))
         heights, widths = np.diff(edges[0]).tolist(), np.diff(edges[1]).tolist()
-        blank = next(self._looked(self.tiles[:1]))
-        if not blank.can_encode:
-            found = self._looked(self.tiles)
-            return [[next(found) for _ in widths] for _ in heights]
-        shapes = {(n, d) for n in heights for d in widths}
-        by_columns = blank.fast_axis == 0
         blanks = {
-            shape: DenseTile(np.empty(shape, blank.dtype, "F" if by_columns else "C"), by_columns)
-            for shape in shapes
+            shape: DenseTile(np.empty(shape, dtype, "F" if by_columns else "C"), by_columns)
+            for shape in {(n, d) for n in heights for d in widths}
         }
         return [[blanks[n, d] for d in widths] for n in heights]
-
-    def _looked(self, tiles: list[Any]) -> Iterator[Tile]:
-        """Tiles without entries of these tasks."""
-        tasks = self.named("look", [(look, tile) for tile in tiles])
-        return self.cluster.results({**self.graph, **tasks}, list(tasks))
 
     # -- trips ----------------------------------------------------------------------------------------
 
     def run(
         self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
     ) -> Iterator[tuple[Place, Any]]:
-        graph, do = (self.graph, on_tile) if keep is None else (self._kept_graph(keep), on_kept)
+        graph = self.graph if keep is None else self._kept_graph(keep)
         things = self.tiles if keep is None else list(graph)
-        found = ((place, args(place)) for place in self.places)
-        asked = [(place, arguments) for place, arguments in found if arguments is not None]
-        made = [(partial(do, fn, arguments), things[at.number]) for at, arguments in asked]
+        asked = [(place, given) for place in self.places if (given := args(place)) is not None]
+        made = [(partial(done, fn, given, keep is None), things[at.number]) for at, given in asked]
         tasks = self.named(fn if isinstance(fn, str) else fn.__name__, made)
         yield from zip((at for at, _ in asked), self.cluster.results({**graph, **tasks}, list(tasks)))
 
@@ -193,77 +179,43 @@ def joined(rows: list[Cut], cols: list[Cut], *chunks: Any) -> Any:
     ]
     if len(parts) == 1 and len(parts[0]) == 1:
         return parts[0][0]
-    if issparse(parts[0][0]):
-        return block_array(parts, format="csr")
     return np.concatenate([np.concatenate(line, axis=1) if len(line) > 1 else line[0] for line in parts])
 
 
 def made_of(keep: Keep, number: int, block: Any) -> Any:
     """What is kept of a tile."""
-    return keep(as_tile(block), number)
+    return keep(DenseTile(block), number)
 
 
-def on_tile(fn: str | Callable[..., Any], arguments: tuple[Any, ...], block: Any) -> Any:
-    """What a trip does with a tile."""
-    return call(fn, as_tile(block), arguments)
-
-
-def on_kept(fn: str | Callable[..., Any], arguments: tuple[Any, ...], kept: Any) -> Any:
-    """What a trip does with what is kept of a tile."""
-    return call(fn, kept, arguments)
+def done(fn: str | Callable[..., Any], arguments: tuple[Any, ...], is_tile: bool, block: Any) -> Any:
+    """What a trip does with a tile, or with what is kept of it."""
+    return call(fn, DenseTile(block) if is_tile else block, arguments)
 
 
 def checked_chunk(chunk: Any, above: Cut, beside: Cut) -> Any:
-    """A chunk as an array of floats or as a CSR matrix, or an error that tells which it is."""
+    """A chunk as an array of floats, or an error that tells which it is."""
     where = f"chunk ({above.chunk}, {beside.chunk}) of X"
     if np.shape(chunk) != (above.size, beside.size):
         raise ValueError(
             f"{where} has the shape {np.shape(chunk)}, its array says {above.size, beside.size}; "
             "give the function that makes chunks the right shapes"
         )
+    if issparse(chunk):
+        raise TypeError(f"{where} is sparse; sparse X is fitted from memory: give X.compute()")
     try:
-        return sparse_source.checked_sparse(chunk).tocsr() if issparse(chunk) else checked_array(chunk)
+        return checked_array(chunk)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{where} is refused: {error}") from None
 
 
-def as_tile(block: Any) -> DenseTile | SparseTile:
-    """A tile of an array that a task made."""
-    return SparseTile(block) if issparse(block) else DenseTile(block)
-
-
-def look(block: Any) -> Tile:
-    """What the driver has to know of a tile: it has no entries, a dense one no shape either."""
-    tile = as_tile(block)
-    return BlankSparse(tile) if isinstance(tile, SparseTile) else DenseTile(tile.X[:2, :2].copy("K"))
-
-
-class BlankSparse(SparseTile):
-    """A sparse tile without its entries: it knows how many there are in each row and column."""
-
-    def __init__(self, tile: SparseTile) -> None:
-        self.shape, self.dtype, self.fixed_order = tile.shape, tile.dtype, tile.fixed_order
-        self.counts = {what: tile.stored(what) for what in ("rows", "columns")}
-        self.entry_bytes = tile.cost()[1] // max(1, tile.cost()[0])
-
-    def stored(self, what: str) -> Indices:
-        return self.counts[what]
-
-    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
-        what, lines = ("columns", cols) if rows is None else ("rows", rows)
-        entries = int(self.counts[what][slice(None) if lines is None else lines].sum())
-        return entries, entries * self.entry_bytes
+def look(block: Any) -> tuple[Any, bool]:
+    """What the driver has to know of a tile: its dtype, and whether it has F order."""
+    return block.dtype, is_by_columns(block)
 
 
 def checksum(tile: Any) -> int:
     """A checksum of all entries of a tile."""
-    if isinstance(tile, DenseTile):
-        return zlib.crc32(np.ascontiguousarray(tile.X).data)
-    csr = tile.layout("rows")
-    found = 0
-    for part in (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), csr.data):
-        found = zlib.crc32(np.ascontiguousarray(part).data, found)
-    return found
+    return zlib.crc32(np.ascontiguousarray(tile.X).data)
 
 
 # -- how chunks become tiles ------------------------------------------------------------------------------

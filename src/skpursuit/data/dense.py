@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from skpursuit.data.survey import block_sums
 from skpursuit.data.tile import Cost, Tile
-from skpursuit.data.witness import DenseWitness
+from skpursuit.data.witness import of_array
 from skpursuit.kernels import loaded
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.sums import EPS, PIECE, as_precision, piece_squares
@@ -22,6 +23,7 @@ from skpursuit.numerics.tuning import (
     BLOCK_ENTRIES,
     FEW_COLUMNS,
     GATHER_BLOCK,
+    GATHERED_ENTRIES,
     LINE_BLOCK,
     PIECE_ENTRIES,
     SMALL_BLOCK,
@@ -30,8 +32,7 @@ from skpursuit.numerics.tuning import (
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
 UNIT = {4: float(np.finfo(np.float32).eps), 8: EPS}  # by bytes an entry
-BLOCK = (128, 2048)  # rows and columns of the blocks whose squares are added up in the first cache
-MEAN_ROWS = (PIECE, 128)  # rows of the pieces of means in F and C order, as fast as one product
+SURVEYED = (64, 512)  # columns of the blocks of 512 rows that are surveyed in the cache, in F and C order
 MEAN_UNIT = 256 * EPS  # rounding of means: at most 62 eps were seen
 
 
@@ -186,61 +187,46 @@ class DenseTile(Tile):
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         return self.X[rows, cols].astype(np.float64, copy=False)
 
-    # -- norms and means ------------------------------------------------------------------------------------
+    # -- norms and statistics -------------------------------------------------------------------------------
 
-    def squares(self, axis: int, unit: Floats | None = None) -> Floats:
-        length, count = self.shape[axis], self.shape[1 - axis]
+    def squares(self, axis: int) -> Floats:
         if axis == self.fast_axis and self.blas_ready:  # lines read from end to end: twice as fast as blocks
-            out, step = np.empty((-(-length // PIECE), count)), max(1, LINE_BLOCK // length)
+            length, count = self.shape[axis], self.shape[1 - axis]
+            out, step = np.empty(count), max(1, LINE_BLOCK // length)
             for start in range(0, count, step):
                 lines = self.X[start : start + step] if axis == 1 else self.X[:, start : start + step].T
-                out[:, start : start + step] = piece_squares(lines.astype(np.float64, copy=False))
+                out[start : start + step] = piece_squares(lines.astype(np.float64, copy=False)).sum(axis=0)
             return out
-        step = self._block_shape(axis)[axis]
-        out = np.empty((-(-length // step), count))
-        for block, first, some in self._blocks(axis):
+        out = np.zeros(self.shape[0])
+        for block in self._blocks():
             lines = block.astype(np.float64, copy=False)
-            lines = as_several(lines).T if axis == 0 else lines
-            with np.errstate(over="ignore", invalid="ignore"):
-                out[first // step, some] = np.einsum("ij,ij->i", lines, lines)[: block.shape[1 - axis]]
+            out += np.einsum("ij,ij->i", lines, lines)
         return out
 
     def largest(self, axis: int) -> Floats:
-        out = np.zeros(self.shape[1 - axis])
-        for block, _, some in self._blocks(axis):
-            np.maximum(out[some], np.maximum(block.max(axis=axis), -block.min(axis=axis)), out=out[some])
-        return out + 0.0  # no zero is negative
-
-    def _block_shape(self, axis: int) -> tuple[int, int]:
-        """Rows and columns of the blocks in which lines along an axis are looked at."""
-        tall, wide = BLOCK if self.fast_axis == 1 else BLOCK[::-1]
-        if axis == self.fast_axis and self.dtype == np.float64:  # whole lines stream, nothing is kept
-            return (tall, self.shape[1]) if axis == 1 else (self.shape[0], wide)
-        return tall, wide
-
-    def _blocks(self, axis: int) -> Iterator[tuple[Floats, int, slice]]:
-        """Blocks of X in memory order, where they begin along the axis, and the lines they have parts of."""
-        tall, wide = self._block_shape(axis)
-        for i in range(0, self.shape[0], tall):
-            for j in range(0, self.shape[1], wide):
-                first, line = (i, j) if axis == 0 else (j, i)
-                block = self.X[i : i + tall, j : j + wide]
-                yield block, first, slice(line, line + block.shape[1 - axis])
-
-    def sums(self, weights: Floats) -> Floats:
-        """Sums of short pieces: a centred column may be small beside its mean."""
-        step = MEAN_ROWS[self.fast_axis]
-        out = np.empty((-(-self.shape[0] // step), self.shape[1]))
-        for k, start in enumerate(range(0, self.shape[0], step)):
-            block = self.X[start : start + step]
-            block = block if self.blas_ready else np.ascontiguousarray(block)
-            part, w = block.astype(np.float64, copy=False), weights[start : start + step]
-            # Not by BLAS, whose sums of equal columns differ.
-            if self.fast_axis == 0:
-                out[k] = np.vecdot(part.T, w)
-            else:
-                out[k] = np.einsum("i,ij->j", w, as_several(part))[: self.shape[1]]
+        out = np.zeros(self.shape[0])
+        for block in self._blocks():
+            np.maximum(out, np.maximum(block.max(axis=1), -block.min(axis=1)), out=out)
         return out
+
+    def _blocks(self) -> Iterator[Floats]:
+        """X in ranges of columns."""
+        step = max(1, GATHERED_ENTRIES // self.shape[0])
+        return (self.X[:, j : j + step] for j in range(0, self.shape[1], step))
+
+    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Any]:
+        starts, by_columns = range(0, self.shape[0], PIECE), self.fast_axis == 0
+        found = [(np.empty(len(starts)), *np.empty((2, len(starts), self.shape[1]))) for _ in weights]
+        with np.errstate(all="ignore"):
+            for b, i in enumerate(starts):
+                for j in range(0, self.shape[1], SURVEYED[self.fast_axis]):
+                    at = slice(j, j + SURVEYED[self.fast_axis])
+                    block = self.X[i : i + PIECE, at]
+                    block = block if self.blas_ready else np.ascontiguousarray(block)
+                    for (weight, sums, squares), w in zip(found, weights):
+                        given = None if w is None else w[i : i + PIECE]
+                        weight[b], sums[b, at], squares[b, at] = block_sums(block, given, by_columns, spreads)
+        return found
 
     # -- identity -------------------------------------------------------------------------------------------
 
@@ -252,15 +238,10 @@ class DenseTile(Tile):
             digest.update(np.ascontiguousarray(np.hstack(rows) if beside else rows[0]).data)
         return sum(X.size for X in arrays), sum(X.nbytes for X in arrays)
 
-    def witness(self) -> DenseWitness:
-        return DenseWitness(self.made_of)
+    def samples(self) -> list[Any]:
+        return [of_array(X) for X in self.made_of]
 
 
 def is_by_columns(X: Floats) -> bool:
     """Whether the entries of a column lie next to each other."""
     return X.strides[0] == X.itemsize and len(X) > 1
-
-
-def as_several(block: Floats) -> Floats:
-    """The same columns, or a single one twice: einsum adds up a single column in another order."""
-    return np.repeat(block, 2, axis=1) if block.shape[1] == 1 else block

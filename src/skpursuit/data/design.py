@@ -16,17 +16,16 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data import operator
-from skpursuit.data.codes import Codes
+from skpursuit.data.codes import Codes, survey_with_codes
 from skpursuit.data.kept import ColumnCache, Kept
-from skpursuit.data.norms import WIDTH, moved_norms
 from skpursuit.data.reads import Reads
 from skpursuit.data.store import TileStore
+from skpursuit.data.survey import WIDTH, Survey
 from skpursuit.data.tile import Cost
 from skpursuit.data.view import View
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.estimate import product_bound, total_bound
-from skpursuit.numerics.sums import EPS, fixed_order_dot, line_norms, scaled_norms
+from skpursuit.numerics.sums import EPS, fixed_order_dot
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
 
 
@@ -76,6 +75,11 @@ class Design:
     def whole(self) -> Any:
         """X as one array or sparse matrix, where it is that in memory and is seen as it is; else None."""
         return self.store.first.whole if self.store.is_one_tile and self.view.is_plain else None
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether X is read from files, tile by tile."""
+        return self.store.on_disk
 
     # -- products ---------------------------------------------------------------------------------------
 
@@ -222,7 +226,7 @@ class Design:
         return self._with_constant(view.bound_per_scale(error), r, bound=True)
 
     def _sum_error(self, u: Floats) -> Floats:
-        sizes = self.store.sizes(self.reads, coarse=True)
+        sizes = self.store.sizes(self.reads)
         return product_bound(2 * (len(u) + 8) * EPS, sizes, u, np.dtype(np.float64))
 
     def _with_constant(self, g: Floats, r: Floats, bound: bool = False) -> Floats:
@@ -326,56 +330,36 @@ class Design:
     # -- norms, means and bounds ---------------------------------------------------------------------------
 
     def norms(self, axis: int, order: float = 2) -> Floats:
-        """Norms of the columns (axis 0) or of the rows (axis 1); order 2 or infinity. Kept."""
-        if self.view.is_plain:
-            return self.store.norms(axis, order, self.reads)
+        """2-norms of the columns (axis 0), or norms of the rows (axis 1) of order 2 or infinity. Kept."""
         key = (axis, order)
         if key not in self.kept.norms:
-            norms = self._norms_of_x(axis, order)
-            norms = self._norms_of_columns(axis, order, self.view) if norms is None else norms
+            norms = self._column_norms() if axis == 0 else self._row_norms(order)
             self.kept.norms[key] = self._norms_with_constant(norms, axis, order)
         return self.kept.norms[key]
 
-    def _norms_of_x(self, axis: int, order: float) -> Floats | None:
-        """Norms that follow from those of X; None where only a pass over the columns tells."""
-        view = self.view
-        if view.centred or (axis == 1 and view.scale is not None and not view.scale.all()):
-            return None
-        if axis == 0 and is_constant(view.root):
-            norms = self._norms_of_columns(0, order, View(view.rows))
-            norms = norms if view.root is None else norms * abs(view.root[0])
-            return norms if view.scale is None else norms / np.abs(view.scale)
-        if axis == 1 and is_constant(view.scale):
-            norms = self.store.norms(1, order, self.reads)
-            norms = norms if view.rows is None else norms[view.rows]
-            norms = norms if view.root is None else norms * np.abs(view.root)
-            return norms if view.scale is None else norms / abs(view.scale[0])
-        return None
+    def _column_norms(self) -> Floats:
+        view, root = self.view, None
+        if view.root is not None or view.rows is not None:
+            root = view.spread(view.weighted(np.ones(self.shape[0])), self.store.shape[0])
+        survey = self.store.survey(self.reads, None if root is None else root * root)
+        norms = survey.sizes if view.centre is None else survey.norms(view.centre)
+        return norms if view.scale is None else norms / np.abs(view.scale)
 
-    def _norms_of_columns(self, axis: int, order: float, view: View) -> Floats:
-        """Norms from a pass over the columns of a view."""
-        if view.is_plain:
-            return self.store.norms(axis, order, self.reads)
-        n, d = self.store.shape
+    def _row_norms(self, order: float) -> Floats:
+        view, d = self.view, self.store.shape[1]
+        if not view.centred and view.scale is None:
+            norms = self.store.row_norms(order, self.reads)
+            norms = norms if view.rows is None else norms[view.rows]
+            return norms if view.root is None else norms * np.abs(view.root)
+        out = np.zeros(self.shape[0])
         self.store.prepare("columns", self.reads)
-        if (axis, order) == (0, 2) and self.store.first.has_entries:
-            whole = view.root is None and view.rows is None
-            root = None if whole else view.spread(view.weighted(np.ones(self.shape[0])), n)
-            self.reads.prepare(*self.store.cost())
-            norms = moved_norms(self.store, view.centre, root)
-            return norms if view.scale is None else norms / np.abs(view.scale)
-        out = np.zeros(d if axis == 0 else self.shape[0])
         step = max(1, 2**20 // self.shape[0])
         for start in range(0, d, step):
             cols = np.arange(start, min(start + step, d))
             self.reads.prepare(*self.store.cost(cols=cols))
-            block = np.abs(view.columns(self.store.take(cols), cols))
-            if axis == 0:
-                out[cols] = line_norms(block, order)
-            elif order == np.inf:
-                out = np.maximum(out, block.max(axis=0))
-            else:
-                out = np.hypot(out, scaled_norms(block.T))
+            block = view.columns(self.store.take(cols), cols)
+            some = np.linalg.norm(block, order, axis=0)
+            out = np.maximum(out, some) if order == np.inf else np.hypot(out, some)
         return out
 
     def _norms_with_constant(self, norms: Floats, axis: int, order: float) -> Floats:
@@ -385,16 +369,23 @@ class Design:
             return np.append(norms, 1.0 if order == np.inf else np.sqrt(self.shape[0]))
         return np.maximum(norms, 1.0) if order == np.inf else np.hypot(norms, 1.0)
 
-    def means(self, weights: Floats | None = None) -> Floats:
-        """(Weighted) column means, counted as preparation."""
-        weights = np.ones(self.shape[0]) if weights is None else weights
-        self.store.prepare("columns", self.reads)
-        self.reads.prepare(*self.store.cost())
-        with one_thread():
-            share = weights / weights.sum()
-            u = self.view.weighted(share)
-            sums = self.store.sums(self.view.spread(u, self.store.shape[0]))
-            return self._with_constant(self.view.corrected(sums, u.sum(axis=0)), share)
+    def survey(self, weights: Floats | None = None, fine: bool | None = None, spreads: bool = True) -> Survey:
+        """Weight, means and spreads of the columns, with these weights of rows or without, from one pass.
+
+        Of the columns of X behind the view, without row factors and without the constant column. `fine` says
+        that codes will be needed, with a second byte or without: X on disk is read once for both.
+        """
+        view, n = self.view, self.store.shape[0]
+        if view.rows is not None:
+            weights = view.spread(np.ones(self.shape[0]) if weights is None else weights, n)
+        if fine is not None:
+            survey_with_codes(self.store, self.reads, fine, weights)
+        survey = self.store.survey(self.reads, weights, spreads)
+        if view.centre is None and view.scale is None:
+            return survey
+        means = view.corrected(survey.means, 1.0)
+        squares = view.per_scale(view.per_scale(survey.squares))
+        return Survey(survey.weight, means, squares, survey.unit, survey.has_spreads)
 
     @property
     def sizes(self) -> Floats:
@@ -485,11 +476,6 @@ class Design:
         self.store.digest(digest, self.reads)
         self.view.digest(digest)
         return digest.hexdigest()
-
-
-def is_constant(values: Floats | None) -> bool:
-    """Whether all numbers are the same, or there are none."""
-    return values is None or bool((values == values[0]).all())
 
 
 def constant_bound(r: Floats) -> Floats:

@@ -12,7 +12,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,15 @@ import numpy as np
 
 from skpursuit.data.kept import ColumnCache, Kept
 from skpursuit.data.options import Options
-from skpursuit.data.progress import Meter
+from skpursuit.data.progress import current
 from skpursuit.data.reads import FileReads, Reads
-from skpursuit.data.recipes import Recipe, Stamp, check_same, naming
+from skpursuit.data.recipes import Recipe, Stamp, check_same, stamp_of
 from skpursuit.data.spill import HEADER, Spill, Spilled
 from skpursuit.data.store import Arguments, Keep, Place, Prices, TileStore, call, no_arguments
 from skpursuit.data.tile import Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.threads import awaited
 from skpursuit.numerics.tuning import FILE_BYTE
-
-SAMPLED = 16  # tiles of which some bytes are part of the identity of X
 
 
 class FileStore(TileStore):
@@ -49,33 +46,28 @@ class FileStore(TileStore):
     in_memory, on_disk = False, True
 
     def __init__(self, recipes: list[list[Recipe]], options: Options, names: list[str] | None = None) -> None:
-        self.limit, codes = options.limit, options.codes
+        self.limit, self.options, codes = options.limit, options, options.codes
         self.recipes = [recipe for row in recipes for recipe in row]
-        blanks: dict[Any, Tile] = {}  # one for each shape and size
-        for recipe in self.recipes:
-            if (recipe.shape, recipe.nbytes) not in blanks:
-                blanks[recipe.shape, recipe.nbytes] = recipe.blank()
-        super().__init__([[blanks[recipe.shape, recipe.nbytes] for recipe in row] for row in recipes])
-        self.names, self.codes = names, codes
-        self.options, self.file_reads = options, (options.reads, FileReads())
+        blanks = {recipe.shape: recipe.tile() for recipe in self.recipes}
+        super().__init__([[blanks[recipe.shape] for recipe in row] for row in recipes])
+        self.names, self.file_reads = names, (options.reads, FileReads())
         self.codes_folder = None if codes is None or codes == "auto" else Path(codes)
         self._spills: dict[Keep, Spill] = {}
         self._buffers: list[np.ndarray] = []
-        n, d = self.shape
+        (n, d), first = self.shape, self.recipes[0]
         whole = sum(recipe.file_bytes for recipe in self.recipes)
-        self.by_columns = all(recipe.by_columns for recipe in self.recipes)
+        self.by_columns = first.by_columns and first.parts[0].array.reads_columns
         self.columns_are_dear = not self.by_columns
         line = (whole // d, whole) if self.by_columns else (whole, whole // n)
         self.prices = Prices(FILE_BYTE, *line)
 
     def new_kept(self) -> Kept:
         """Empty caches within the limit."""
-        limit = self.limit
-        return Kept(columns=ColumnCache(limit.columns), gram_columns=ColumnCache(limit.products))
+        return Kept(columns=ColumnCache(self.limit.columns), gram_columns=ColumnCache(self.limit.products))
 
     def has_room(self, nbytes: int) -> bool:
         in_memory = self.limit.granted + nbytes <= self.limit.limit
-        if in_memory or self.codes is None:
+        if in_memory or self.options.codes is None:
             return in_memory
         if self.codes_folder is not None and any(self.codes_folder.glob(f"*/{HEADER}")):
             return True  # there are codes of an earlier fit
@@ -90,16 +82,18 @@ class FileStore(TileStore):
     ) -> Iterator[tuple[Place, Any]]:
         todo = [(place, given) for place in self.places if (given := args(place)) is not None]
         if keep is None:
-            tiles = self._loaded([place for place, _ in todo])
-            for (place, given), tile in zip(todo, tiles):
+            for (place, given), tile in zip(todo, self._loaded([place for place, _ in todo])):
                 yield place, call(fn, tile, given)
             return
-        spill = self._spill(keep)
-        missing = [place for place in self.places if place.number not in spill.held]
-        if missing:
-            for place, made in self._made(keep, spill, missing):
-                given = args(place)
-                if given is not None:
+        spill = self._spills.get(keep)
+        if spill is None:
+            header = {"identity": self.identity, "keep": repr(keep), "tiles": len(self.places)}
+            spill = Spill(keep, header, self.codes_folder, self.options, self.file_reads[1])
+            spill.adopt()
+            self._spills[keep] = spill
+        if not spill.held:
+            for place, made in self._made(keep, spill):
+                if (given := args(place)) is not None:
                     yield place, call(fn, made, given)
             return
         for place, given in todo:
@@ -108,75 +102,60 @@ class FileStore(TileStore):
             if isinstance(kept, Spilled):
                 kept.release()
 
-    def _spill(self, keep: Keep) -> Spill:
-        """Where what this makes of the tiles is; codes of an earlier run are used."""
-        if keep not in self._spills:
-            tiles, reads = len(self.places), self.file_reads[1]
-            spill = Spill(keep, self.identity, tiles, self.codes_folder, self.options, reads)
-            spill.adopt()
-            self._spills[keep] = spill
-        return self._spills[keep]
-
-    def _made(self, keep: Keep, spill: Spill, missing: list[Place]) -> Iterator[tuple[Place, Any]]:
+    def _made(self, keep: Keep, spill: Spill) -> Iterator[tuple[Place, Any]]:
         """What is made of the tiles, while they are loaded; it is kept when the caller has used it.
 
         What goes to disk is written by another thread, while the next tile is worked on.
         """
-        kept: Future[None] | None = None
-        done = False
+        kept: list[Future[None]] = []
         try:
             with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-writer") as writer:
-                for place, tile in zip(missing, self._loaded(missing)):
+                for place, tile in zip(self.places, self._loaded(self.places)):
                     made = keep(tile, place.number)
+                    if self.surveying is not None:
+                        self.surveying.add(place, tile.survey(*self.surveying.arguments(place)))
                     yield place, made
-                    if kept is not None:
-                        awaited(kept)
+                    for last in kept:
+                        awaited(last)
                     share = tile.shape[0] * tile.shape[1] / (self.shape[0] * self.shape[1])
-                    kept = writer.submit(spill.put, place.number, made, share)
-            if kept is not None:
-                awaited(kept)
+                    kept = [writer.submit(spill.put, place.number, made, share)]
+                awaited(kept[0])
             spill.finish()
-            done = True
-        finally:
-            if not done:  # an error or an interrupt: nothing is left behind
-                self.forget(keep)
+        except BaseException:  # an error, an interrupt or a caller that has enough: nothing is left behind
+            self.forget(keep)
+            raise
 
     def forget(self, keep: Keep) -> None:
-        spill = self._spills.pop(keep, None)
-        if spill is not None:
-            spill.drop()
+        if keep in self._spills:
+            self._spills.pop(keep).drop()
 
     def keep_codes_beside(self, path: Any) -> None:
         """Have the codes found again by a run that goes on from this checkpoint."""
-        if self.codes == "auto" and not self._spills:
+        if self.options.codes == "auto" and not self._spills:
             self.codes_folder = Path(f"{path}.codes")
 
     def _loaded(self, places: list[Place]) -> Iterator[Tile]:
         """The tiles at these places, each as long as it is in hand: its buffer is used again."""
-        recipes = [self.recipes[place.number] for place in places]
-        stopped = False
-        meter = Meter(sum(recipe.file_bytes for recipe in recipes), self.listener)
-        buffers = [self._buffer(max((recipe.nbytes for recipe in recipes), default=0)) for _ in range(2)]
+        recipes, stopped = [self.recipes[place.number] for place in places], False
+        done, total = 0, sum(recipe.file_bytes for recipe in recipes)
+        largest = max(recipe.nbytes for recipe in self.recipes)
+        buffers = [self._buffers.pop() if self._buffers else np.empty(largest, np.uint8) for _ in range(2)]
         with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-reader") as reader:
+
+            def begun(some: list[Recipe], buffer: np.ndarray) -> list[Future[Any]]:
+                return [reader.submit(recipe.load, buffer, lambda: stopped) for recipe in some]
+
             try:
-                ahead = [reader.submit(r.load, b, lambda: stopped) for r, b in zip(recipes[:1], buffers)]
-                for k, recipe in enumerate(recipes):
-                    tile = awaited(ahead.pop())
-                    meter.add(recipe.file_bytes)
-                    for following in recipes[k + 1 : k + 2]:
-                        ahead.append(reader.submit(following.load, buffers[(k + 1) % 2], lambda: stopped))
+                ahead = begun(recipes[:1], buffers[0])
+                for k, recipe in enumerate(recipes, 1):
+                    tile = awaited(ahead[0])
+                    done += recipe.file_bytes
+                    current().note("read {:.1f} of {:.1f} GB", done / 1e9, total / 1e9)
+                    ahead = begun(recipes[k : k + 1], buffers[k % 2])
                     yield tile
             finally:  # an interrupt, an error, or a caller that has enough
                 stopped = True
                 self._buffers.extend(buffers)
-
-    def _buffer(self, nbytes: int) -> np.ndarray:
-        """Memory for a tile, that of an earlier one if there is some."""
-        while self._buffers:
-            buffer = self._buffers.pop()
-            if len(buffer) >= nbytes:
-                return buffer
-        return np.empty(nbytes, np.uint8)
 
     def take(self, cols: Indices) -> Floats:
         if not self.by_columns:
@@ -194,7 +173,8 @@ class FileStore(TileStore):
         for place, recipe in zip(self.places, self.recipes):
             rows, cols = place.rows, place.cols
             if rows.start <= row < rows.stop and cols.start <= column < cols.stop:
-                return f", row {row}, in {recipe.file_of(row - rows.start, column - cols.start)}"
+                name = "" if self.names is None else f" ({self.names[column]!r})"
+                return f", row {row}, in {recipe.file_of(row - rows.start, column - cols.start)}{name}"
         return ""
 
     def panel(self) -> int:
@@ -230,9 +210,7 @@ class FileStore(TileStore):
 
     def check_unchanged(self) -> None:
         for path, stamp in self.files().items():
-            with naming(path):
-                now = os.stat(path)
-            check_same(path, stamp, now)
+            check_same(path, stamp, stamp_of(path))
 
     def digest(self, digest: Any, reads: Reads) -> None:
         """Feed names, sizes and times of the files, and what was said of columns, to a digest.
@@ -241,16 +219,12 @@ class FileStore(TileStore):
         """
         for path, stamp in self.files().items():
             digest.update(repr((os.path.basename(path), stamp.size, stamp.mtime_ns)).encode())
-        if self.origin is not None:
-            options = self.origin[1]
-            digest.update(repr((options.columns, options.exclude, options.axis)).encode())
+        digest.update(repr((self.options.columns, self.options.exclude, self.options.axis)).encode())
 
-    @cached_property
+    @property
     def identity(self) -> str:
-        """Hex digest of the files, the edges of tiles and some of what is in them, for codes."""
-        digest = hashlib.sha256()
+        """Hex digest of the files and the edges of tiles, for codes."""
+        digest = hashlib.sha256(repr([stamp.inode for stamp in self.files().values()]).encode())
         self.digest(digest, Reads())
         digest.update(self.row_edges.tobytes() + self.col_edges.tobytes())
-        for number in np.unique(np.linspace(0, len(self.places) - 1, SAMPLED).astype(int)).tolist():
-            digest.update(self.recipes[number].sample())
         return digest.hexdigest()

@@ -19,6 +19,7 @@ from skpursuit.numerics.arrays import Floats, Indices
 
 if TYPE_CHECKING:
     from skpursuit.data.panel_codes import PanelCodes
+    from skpursuit.data.survey import Survey
 
 COLUMN_CACHE_BYTES = 256 * 2**20
 GRAM_CACHE_BYTES = 2**30
@@ -87,7 +88,8 @@ class Kept:
     ----------
     columns : gathered columns
     norms : by axis and order
-    sizes : upper bounds of the column norms, where they were had without a pass over X
+    sizes : upper bounds of the column norms that cost less than a survey
+    survey, weighted : statistics of the columns; and those with the row weights that were asked for last
     codes : X in one byte an entry or two
     gram, gram_columns : X^T X, and single columns of it
     finite : whether X was found to be finite
@@ -96,6 +98,8 @@ class Kept:
     columns: ColumnCache = field(default_factory=ColumnCache)
     norms: dict[tuple[int, float], Floats] = field(default_factory=dict)
     sizes: Floats | None = None
+    survey: Survey | None = None
+    weighted: tuple[Floats, Survey] | None = None
     codes: PanelCodes | None = None
     gram: Floats | None = None
     gram_columns: ColumnCache = field(default_factory=lambda: ColumnCache(GRAM_CACHE_BYTES))

@@ -12,7 +12,7 @@ import numpy as np
 from skpursuit.data.memory import MemoryLimit, as_bytes
 from skpursuit.data.reads import FileReads
 from skpursuit.numerics.arrays import Indices
-from skpursuit.parameters import check_count, shown
+from skpursuit.parameters import shown
 
 MEMORY_LIMIT = "2GB"
 
@@ -25,8 +25,7 @@ class Options:
     columns: Any = None
     exclude: Any = None
     codes: Any = "auto"
-    axis: int | None = None
-    shape: tuple[int | None, int | None] = (None, None)  # that X should have, as far as it is known
+    axis: int = 0
     columns_are: str = "columns"  # the argument that named the columns, for messages
     reads: FileReads = field(default_factory=FileReads, compare=False)
     limit: MemoryLimit = field(init=False)
@@ -40,9 +39,8 @@ class Options:
             object.__setattr__(self, name, listed if listed is None else list(listed))
         if not (self.codes is None or isinstance(self.codes, (str, os.PathLike))):
             raise TypeError(f'codes must be "auto", the path of a folder or None, got {shown(self.codes)}')
-        check_count("axis", self.axis, least=0)
-        if self.axis is not None and self.axis > 1:
-            raise ValueError(f"axis must be 0 (pieces have rows), 1 (columns) or None, got {self.axis}")
+        if isinstance(self.axis, bool) or self.axis not in (0, 1):
+            raise ValueError(f"axis must be 0 (pieces have rows) or 1 (columns), got {shown(self.axis)}")
 
     @property
     def chooses(self) -> bool:

@@ -8,7 +8,6 @@ about memory and columns. A new source is one file with the two functions, and o
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -19,7 +18,6 @@ from skpursuit.data import (
     file_source,
     operator_source,
     parquet_source,
-    sparse_files,
     sparse_source,
     stacked_source,
 )
@@ -31,7 +29,7 @@ from skpursuit.parameters import check_flag
 # Each has `takes(X)`, whether it knows this kind of X, and `tiles(X)`, X checked and as a grid of tiles.
 SOURCES: list[Any] = [sparse_source, operator_source, stacked_source, array_source]
 # Each has `takes(X)` and `store(X, options)`.
-STORES: list[Any] = [dask_source, parquet_source, sparse_files, file_source]
+STORES: list[Any] = [dask_source, parquet_source, file_source]
 # Which X have named columns, and what reads one of these in its own type.
 NAMED: list[Any] = [(dask_source.is_frame, dask_source.column), (parquet_source.takes, parquet_source.column)]
 
@@ -44,7 +42,7 @@ def as_design(
     columns: Any = None,
     exclude: Any = None,
     codes: Any = "auto",
-    axis: int | None = None,
+    axis: int = 0,
 ) -> Design:
     """Turn a data matrix into a design that can be used again.
 
@@ -56,11 +54,9 @@ def as_design(
         Of a list of two-dimensional arrays each has some of the rows; of a list of such lists each has some
         of the columns of its rows, as in ``numpy.block``. A LinearOperator is asked for products alone. Of
         equal columns the lowest index is chosen, as with arrays, where its products with unit vectors give
-        them with equal bits. Data on disk is given by its path: a `.npy` file or a folder of `.npy` pieces
-        by rows or by columns, a Parquet file or a folder of them, a folder with a CSR matrix in `data.npy`,
-        `indices.npy` and `indptr.npy` (and its shape in `shape.npy`, if the last columns are empty), or a
-        folder of `.npz` pieces of a sparse matrix by rows. A list of files of one kind is taken as a folder
-        of them. A `numpy.memmap` over a plain file is read as the file is.
+        them with equal bits. Data on disk is given by its path: a `.npy` or Parquet file, or a folder of
+        such pieces. A list of files of one kind is taken as a folder of them. A `numpy.memmap` over a plain
+        file is read as the file is. Sparse X is fitted from memory.
         Chunks of a Dask array or data frame stay on the workers of the current client; without a client
         Dask's threads make them whenever they are asked for.
     check : bool
@@ -76,10 +72,9 @@ def as_design(
         Where codes of an X on disk go that the limit has no room for: to a folder of that name, where the
         next design of the same files finds them; to a temporary folder ("auto"; beside the checkpoint, if a
         run has one); None: nothing is written, and selectors that need codes which do not fit raise.
-    axis : int, optional
-        0 where `.npy` pieces have some of the rows, 1 where they have some of the columns. By default their
-        shapes tell; pieces of equal shapes have rows, unless `fit` is given the path and a y that is as long
-        as one of them.
+    axis : int
+        0 where `.npy` pieces have some of the rows, 1 where they have some of the columns; they follow each
+        other in the order of their names.
 
     Returns
     -------
@@ -125,9 +120,12 @@ def make_design(X: Any, check: bool = True, options: Options | None = None) -> D
     if is_design(X):
         X.store.check_unchanged()
         return X
-    elsewhere = next((source for source in STORES if source.takes(X)), None)
+    plain = type(X) is np.ndarray  # nobody else takes these
+    elsewhere = None if plain else next((source for source in STORES if source.takes(X)), None)
     if elsewhere is not None:
         options = options or Options()
+        if options.axis and elsewhere is not file_source:
+            raise ValueError("axis is for folders of .npy pieces; other data has rows below each other")
         design = Design(elsewhere.store(X, options))
         design.store.origin = X, options
         check = check and design.store.in_memory
@@ -136,9 +134,9 @@ def make_design(X: Any, check: bool = True, options: Options | None = None) -> D
             raise ValueError(
                 "columns and exclude are for X on disk; select those of an array by X[:, columns]"
             )
-        if options is not None and options.axis is not None:
+        if options is not None and options.axis:
             raise ValueError("axis is for pieces of X on disk; give arrays as numpy.block takes them")
-        source = next(source for source in SOURCES if source.takes(X))
+        source = array_source if plain else next(source for source in SOURCES if source.takes(X))
         design = Design(TileStore(source.tiles(X)))
     if check:
         check_finite(design)
@@ -147,19 +145,16 @@ def make_design(X: Any, check: bool = True, options: Options | None = None) -> D
 
 def is_elsewhere(X: Any) -> bool:
     """Whether X is a design already, or data that is not an array or a matrix in memory."""
-    return is_design(X) or any(source.takes(X) for source in STORES)
+    return is_design(X) or (type(X) is not np.ndarray and any(source.takes(X) for source in STORES))
 
 
-def expecting(y: Any = None, width: int | None = None) -> Options:
-    """Options for an X of as many rows as y, or of that width, where that is known."""
-    is_long = isinstance(y, Sized) and getattr(y, "ndim", 1) > 0
-    return Options(shape=(len(y) if is_long else None, width))
-
-
-def with_target(X: Any, y: Any) -> tuple[Any, Any]:
-    """X and y; where y is the name of a column of X on disk, X without that column, and its values."""
+def with_target(X: Any, y: Any, check: bool = True) -> tuple[Design, Any]:
+    """A design of X, and y; where y is the name of a column of X, X without that column, and its values."""
     if not isinstance(y, str):
-        return X, dask_source.collected(y)
+        design, y = make_design(X, check), dask_source.collected(y)
+        if design.store.hint and np.ndim(y) and len(y) != design.shape[0]:
+            raise ValueError(f"y has {len(y)} rows and X has {design.shape[0]}; {design.store.hint}")
+        return design, y
     source, options = X, Options(exclude=[y])
     if is_design(X):
         if y in (X.store.names or []):
@@ -173,8 +168,8 @@ def with_target(X: Any, y: Any) -> tuple[Any, Any]:
     values = column(source, y, options.reads)
     if values.dtype.kind in "mM":
         raise TypeError(f"column {y!r}, which is y, has dates or times; make numbers of them")
-    design = X if is_design(X) else make_design(X, options=options)
-    return design, values.astype(np.float64) if values.dtype.kind == "f" else values
+    values = values.astype(np.float64) if values.dtype.kind == "f" else values
+    return make_design(X, check, options), values
 
 
 def check_finite(design: Design) -> None:

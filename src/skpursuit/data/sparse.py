@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data.dense import MEAN_UNIT
-from skpursuit.data.sparse_input import assembled
 from skpursuit.data.tile import Cost, Tile
-from skpursuit.data.witness import SparseWitness
+from skpursuit.data.witness import of_sparse
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.sums import as_precision
-from skpursuit.numerics.tuning import GATHERED_ENTRIES
 
 FORMS = {"rows": "csr", "entries": "csr", "columns": "csc"}
 
@@ -31,8 +29,7 @@ class SparseTile(Tile):
     def __init__(self, matrix: Any) -> None:
         self.shape, self.dtype = matrix.shape, matrix.dtype
         self.matrix = self.whole = matrix
-        other = "csc" if matrix.format == "csr" else "csr"
-        self.transposed = assembled(other, matrix.shape[::-1], matrix.data, matrix.indices, matrix.indptr)
+        self.transposed = matrix.T
         self.fixed_order = matrix.dtype == np.float64
         self.layouts = {matrix.format: matrix}
 
@@ -110,18 +107,14 @@ class SparseTile(Tile):
             return np.empty(0)
         return np.asarray(self.layout("rows")[rows, cols], dtype=np.float64).ravel()
 
-    def squares(self, axis: int, unit: Floats | None = None) -> Floats:
-        """Squares of the entries, each divided by the unit of its line."""
-        lines, values = self._line_of_entry(axis), np.abs(self.matrix.data.astype(np.float64, copy=False))
-        values = values if unit is None else values / unit[lines]
-        sums = np.bincount(lines, weights=values**2, minlength=self.shape[1 - axis])
-        return np.asarray(sums, dtype=np.float64)[None]
+    def squares(self, axis: int) -> Floats:
+        values = self.matrix.data.astype(np.float64, copy=False)
+        sums = np.bincount(self._line_of_entry(axis), values**2, minlength=self.shape[1 - axis])
+        return np.asarray(sums, dtype=np.float64)
 
     def largest(self, axis: int) -> Floats:
         top = np.zeros(self.shape[1 - axis])
-        with np.errstate(invalid="ignore"):
-            values = np.abs(self.matrix.data.astype(np.float64, copy=False))
-            np.maximum.at(top, self._line_of_entry(axis), values)
+        np.maximum.at(top, self._line_of_entry(axis), np.abs(self.matrix.data))
         return top
 
     def _line_of_entry(self, axis: int) -> Indices:
@@ -130,16 +123,22 @@ class SparseTile(Tile):
             return np.repeat(np.arange(len(self.matrix.indptr) - 1), np.diff(self.matrix.indptr))
         return self.matrix.indices
 
-    def sums(self, weights: Floats) -> Floats:
-        sums = np.asarray(self.transposed @ weights, dtype=np.float64)
-        full = np.flatnonzero(2 * self.stored("columns") > self.shape[0])
-        if len(full):
-            self.prepare("columns")
-        step = max(1, GATHERED_ENTRIES // self.shape[0])
-        for start in range(0, len(full), step):  # those whose mean may be large beside what it leaves
-            some = full[start : start + step]
-            sums[some] = (self.take(some) * weights).sum(axis=1)
-        return sums[None]
+    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Any]:
+        """All rows as one block; entries that are not stored are counted."""
+        cols, d = self._line_of_entry(0), self.shape[1]
+        values = self.matrix.data.astype(np.float64, copy=False)
+        found = []
+        for given in weights:
+            w = np.ones(self.shape[0]) if given is None else given
+            each, total = w[self._line_of_entry(1)], float(w.sum())
+            absent = total - np.bincount(cols, each, d)
+            with np.errstate(all="ignore"):
+                mean = np.bincount(cols, each * values, d) / (total or 1.0)
+                rest = values - mean[cols]
+                left = np.bincount(cols, each * rest, d) - absent * mean  # digits that the sums have lost
+                squares = np.bincount(cols, each * rest * rest, d) + absent * mean * mean
+            found.append((np.array([total]), (total * mean + left)[None], squares[None]))
+        return found
 
     def digest(self, digest: Any, beside: list[Any]) -> Cost:
         made = self.prepare("rows")
@@ -149,5 +148,5 @@ class SparseTile(Tile):
         read = self.cost()
         return read[0] + made[0], read[1] + made[1]
 
-    def witness(self) -> SparseWitness:
-        return SparseWitness(self.matrix)
+    def samples(self) -> list[Any]:
+        return of_sparse(self.matrix)

@@ -6,7 +6,7 @@ and read again when they are used. A folder that the caller named, or one beside
 arrays, and a header with the identity of the source: the next design of the same files uses them. Every array
 has a checksum, compared when it is first read. A folder is written under another name and renamed when it is
 complete, so that there are whole codes in it or none, and old ones stay until then. Whoever fails removes
-what it wrote; what a killed process left, the next fit that looks for these codes removes (`_files.py`).
+what it wrote; what a killed process left goes later (`_files.beside`).
 """
 
 from __future__ import annotations
@@ -17,48 +17,62 @@ import shutil
 import tempfile
 import weakref
 import zlib
-from contextlib import ExitStack, suppress
-from dataclasses import fields
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from skpursuit._files import FileError, beside, locked, remove_leftovers, write_atomically
+from skpursuit._files import FileError, beside
 from skpursuit.data.options import Options
 from skpursuit.data.reads import CountedFile, FileReads
 
-FORMAT = 3
+FORMAT = 4
 HEADER = "header.json"
 
 
-class StoredArray(NamedTuple):
+@dataclass
+class Folder:
+    """Where the arrays are now, and the count of what is read of them."""
+
+    path: Path
+    reads: FileReads
+
+
+@dataclass
+class StoredArray:
     """An array in a file."""
 
-    path: str
+    folder: Folder
+    file: str
     offset: int
     dtype: str
     shape: tuple[int, ...]
     checksum: int
+    checked: bool = False
 
     @property
     def nbytes(self) -> int:
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
-    def read(self, check: bool, reads: FileReads) -> np.ndarray:
-        """The array; ValueError where the file is not what was written."""
-        found = np.empty(self.shape, self.dtype)
+    def read(self) -> np.ndarray:
+        """The array; FileError where the file is not what was written."""
+        path, found = str(self.folder.path / self.file), np.empty(self.shape, self.dtype)
         out, done = found.reshape(-1).view(np.uint8).data, 0
         try:
-            with CountedFile(self.path, reads) as file:
+            with CountedFile(path, self.folder.reads) as file:
                 while done < len(out) and (count := file.read_at(out[done:], self.offset + done)):
                     done += count
         except OSError as error:
-            raise damaged(self.path, error.strerror or "it cannot be read") from None
+            raise damaged(path, error.strerror or "it cannot be read") from None
         if done < len(out):
-            raise damaged(self.path, "it was cut short")
-        if check and zlib.crc32(out) != self.checksum:
-            raise damaged(self.path, "its checksum does not match")
+            raise damaged(path, "it was cut short")
+        if not self.checked and zlib.crc32(out) != self.checksum:
+            raise damaged(path, "its checksum does not match")
+        self.checked = True
         return found
 
 
@@ -80,9 +94,7 @@ class Spilled:
         stored: dict[str, StoredArray] = self.__dict__.get("stored_arrays", {})
         if name not in stored:
             raise AttributeError(name)
-        checked: set[str] = self.__dict__["checked"]
-        value = self.__dict__[name] = stored[name].read(name not in checked, self.__dict__["reads"])
-        checked.add(name)
+        value = self.__dict__[name] = stored[name].read()
         return value
 
     def release(self) -> None:
@@ -91,10 +103,10 @@ class Spilled:
             self.__dict__.pop(name, None)
 
 
-def spilled(kind: type, values: dict[str, Any], stored: dict[str, StoredArray], reads: FileReads) -> Any:
+def spilled(kind: type, values: dict[str, Any], stored: dict[str, StoredArray]) -> Any:
     """An object of a dataclass with these values, and with arrays that are on disk."""
     made: Any = object.__new__(type(kind.__name__, (Spilled, kind), {}))
-    made.__dict__.update(values, stored_arrays=stored, checked=set(), reads=reads)
+    made.__dict__.update(values, stored_arrays=stored)
     return made
 
 
@@ -105,9 +117,8 @@ class Spill:
     ----------
     keep : Keep
         What makes them. `keep.planes` names their large arrays, those that should stay in memory first.
-    identity : str
-        Of the source.
-    tiles : int
+    header : dict
+        What tells that codes in a folder are these: the identity of the source, for one.
     folder : Path, optional
         Where they are to be found later; None: a temporary folder, if one is needed at all.
     options : Options
@@ -115,57 +126,52 @@ class Spill:
     """
 
     def __init__(
-        self, keep: Any, identity: str, tiles: int, folder: Path | None, options: Options, reads: FileReads
+        self, keep: Any, header: dict[str, Any], folder: Path | None, options: Options, reads: FileReads
     ) -> None:
-        self.keep, self.options, self.limit, self.reads = keep, options, options.limit, reads
-        self.header = {"format": FORMAT, "identity": identity, "keep": repr(keep), "tiles": tiles}
+        self.keep, self.options, self.header = keep, options, {"format": FORMAT, **header}
         self.home = None if folder is None else folder / keep.label
+        self.folder = Folder(self.home or Path(), reads)
         self.held: dict[int, Any] = {}
         self.granted = 0
         self.in_memory: set[str] = set()
-        self.making: Path | None = None
-        self.lock = ExitStack()  # of the folder that is being made
+        self.pieces: list[dict[str, Any]] = []  # what the header says of each file
+        self.cleaner = ExitStack()  # removes a folder that is temporary or not complete
+        weakref.finalize(self, self.cleaner.close)
 
-    # -- codes that are there ---------------------------------------------------------------------------
-
-    def adopt(self) -> bool:
+    def adopt(self) -> None:
         """Use the codes in the folder, if they are those of this source."""
         if self.home is None:
-            return False
-        remove_leftovers(self.home)
+            return
+        with beside(self.home):
+            pass  # what killed writers left is removed
         try:
-            with CountedFile(str(self.home / HEADER), self.reads) as file:
-                header = json.loads(file.readall())
-            if {name: header.get(name) for name in self.header} != self.header:
-                return False
-            pieces = header["pieces"]
-            if zlib.crc32(json.dumps(pieces).encode()) != header["checksum"]:
-                raise damaged(str(self.home / HEADER), "its checksum does not match")
-        except FileError:
-            raise
-        except (OSError, ValueError, KeyError, AttributeError):
-            return False
+            with CountedFile(str(self.home / HEADER), self.folder.reads) as file:
+                found = json.loads(file.readall())
+            pieces, checksum = found["pieces"], found["checksum"]
+            if {name: found.get(name) for name in self.header} != self.header:
+                return
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+        if zlib.crc32(json.dumps(pieces).encode()) != checksum:
+            raise damaged(str(self.home / HEADER), "its checksum does not match")
+        tiles, totals = [], Counter[str]()
         for number, piece in enumerate(pieces):
-            path = str(self.home / piece["file"])
-            if not os.path.exists(path):
-                raise damaged(path, "it is missing")
-            arrays = {name: StoredArray(path, *rest) for name, rest in piece["arrays"].items()}
-            arrays = {name: a._replace(shape=tuple(a.shape)) for name, a in arrays.items()}
-            self._plan({name: array.nbytes for name, array in arrays.items()}, piece["share"])
-            kept = {name: arrays[name].read(True, self.reads) for name in arrays if name in self.in_memory}
-            plain = {n: tuple(v) if isinstance(v, list) else v for n, v in piece["values"].items()}
-            stored = {name: array for name, array in arrays.items() if name not in kept}
-            self.held[number] = spilled(self.keep.kind(), kept | plain, stored, self.reads)
-        return True
-
-    # -- codes that are made ----------------------------------------------------------------------------
+            stored = {n: StoredArray(self.folder, f"{number}.codes", *a) for n, a in piece["arrays"].items()}
+            totals.update({name: array.nbytes for name, array in stored.items()})
+            tiles.append(stored)
+        self._plan(totals)
+        for number, (piece, stored) in enumerate(zip(pieces, tiles)):
+            values = {n: tuple(v) if isinstance(v, list) else v for n, v in piece["values"].items()}
+            values |= {name: stored.pop(name).read() for name in self.in_memory & stored.keys()}
+            self.held[number] = spilled(self.keep.kind(), values, stored)
 
     def put(self, number: int, made: Any, share: float) -> None:
         """Keep what was made of a tile, which is this share of X."""
         values = {field.name: getattr(made, field.name) for field in fields(made)}
         arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-        self._plan({name: value.nbytes for name, value in arrays.items()}, share)
-        out = {name for name in arrays if name not in self.in_memory}
+        if not self.held:
+            self._plan({name: int(value.nbytes / share) + 1 for name, value in arrays.items()})
+        out = arrays.keys() - self.in_memory
         if self.home is None and not out:
             self.held[number] = made
             return
@@ -174,85 +180,63 @@ class Spill:
                 "memory_limit has no room for the codes of X, and codes=None forbids to write them to disk; "
                 'raise memory_limit, give codes="auto", or use selector "gram" or "exact"'
             )
-        outside = arrays if self.home is not None else {name: arrays[name] for name in out}
-        written = self._write(number, outside, values, share)
+        written = self._write(
+            number, arrays if self.home is not None else {name: arrays[name] for name in out}
+        )
+        rest = {name: value for name, value in values.items() if name not in arrays}
+        listed = {n: (a.offset, a.dtype, a.shape, a.checksum) for n, a in written.items()}
+        self.pieces.append({"arrays": listed, "values": rest})
         stays = {name: value for name, value in vars(made).items() if name not in out}
-        away = {name: written[name] for name in out}
-        self.held[number] = spilled(type(made), stays, away, self.reads) if away else made
+        self.held[number] = spilled(type(made), stays, {name: written[name] for name in out})
 
-    def _plan(self, sizes: dict[str, int], share: float) -> None:
-        """Decide by the first tile which arrays of all tiles stay in memory."""
-        if self.granted:
-            return
-        small = {name: size for name, size in sizes.items() if name not in self.keep.planes}
-        planes = [(name, sizes[name]) for name in self.keep.planes if name in sizes]
-        for name, size in [("", sum(small.values())), *planes]:
-            total = int(size / share) + 1
-            if self.limit.ask(total, force=not name):
+    def _plan(self, totals: Mapping[str, int]) -> None:
+        """Decide which arrays of all tiles stay in memory: the small ones, and planes as long as they fit."""
+        planes = [name for name in self.keep.planes if name in totals]
+        for name in ("", *planes):
+            names = {name} if name else totals.keys() - set(planes)
+            total = sum(totals[name] for name in names)
+            if self.options.limit.ask(total, force=not name):
                 self.granted += total
-                self.in_memory |= {name} if name else set(small)
+                self.in_memory |= names
 
-    def _write(self, number: int, arrays: dict[str, np.ndarray], values: dict[str, Any], share: float) -> Any:
-        if self.making is None:
-            self.pieces: list[dict[str, Any]] = []
-            self.making = self._new_folder()
-        path, at, written = self.making / f"{number}.codes", 0, {}
+    def _write(self, number: int, arrays: dict[str, np.ndarray]) -> dict[str, StoredArray]:
+        """Write arrays of a tile to a file of a new folder."""
+        written, name = {}, f"{number}.codes"
         try:
-            with open(path, "wb") as file:
-                for name, array in arrays.items():
-                    flat = np.ascontiguousarray(array).reshape(-1)
-                    file.write(flat.data)
-                    sum_ = zlib.crc32(flat.data)
-                    written[name] = StoredArray(str(path), at, array.dtype.str, array.shape, sum_)
-                    at += flat.nbytes
+            if not self.pieces and self.home is None:
+                self.folder.path = Path(tempfile.mkdtemp(prefix="skpursuit-codes-"))
+                self.cleaner.callback(shutil.rmtree, self.folder.path, ignore_errors=True)
+            elif not self.pieces and self.home is not None:
+                self.home.parent.mkdir(parents=True, exist_ok=True)
+                self.folder.path = self.cleaner.enter_context(beside(self.home))
+                self.folder.path.mkdir()
+            with open(self.folder.path / name, "wb") as file:
+                for key, array in arrays.items():
+                    flat, at = np.ascontiguousarray(array).reshape(-1).data, file.tell()
+                    file.write(flat)
+                    sum_ = zlib.crc32(flat)
+                    written[key] = StoredArray(self.folder, name, at, array.dtype.str, array.shape, sum_)
         except OSError as error:
-            self.drop()
-            raise unwritable(path, error) from None
-        rest = {n: v for n, v in values.items() if n not in arrays}
-        listed = {name: tuple(stored)[1:] for name, stored in written.items()}
-        self.pieces.append({"file": path.name, "arrays": listed, "values": rest, "share": share})
+            raise unwritable(self.folder.path, error) from None
         return written
-
-    def _new_folder(self) -> Path:
-        if self.home is None:
-            made = Path(tempfile.mkdtemp(prefix="skpursuit-codes-"))
-            self.cleaner = weakref.finalize(self, shutil.rmtree, made, ignore_errors=True)
-            return made
-        try:
-            self.home.parent.mkdir(parents=True, exist_ok=True)
-            made = beside(self.home)
-            made.mkdir()
-        except OSError as error:
-            raise unwritable(self.home.parent, error) from None
-        with suppress(OSError):  # some network drives have no locks; then nobody gets one
-            self.lock.enter_context(locked(made))
-        return made
 
     def finish(self) -> None:
         """Put a complete folder in its place."""
-        if self.making is None or self.home is None:
+        if self.home is None:
             return
-        sum_ = zlib.crc32(json.dumps(self.pieces).encode())
-        whole = self.header | {"pieces": self.pieces, "checksum": sum_}
+        whole = {"pieces": self.pieces, "checksum": zlib.crc32(json.dumps(self.pieces).encode())}
         try:
-            write_atomically(self.making / HEADER, json.dumps(whole))
+            (self.folder.path / HEADER).write_text(json.dumps(self.header | whole))
             if self.home.exists():
                 shutil.rmtree(self.home)
-            os.replace(self.making, self.home)
+            os.replace(self.folder.path, self.home)
         except OSError as error:
             raise unwritable(self.home, error) from None
-        self.lock.close()
-        for kept in self.held.values():
-            stored = getattr(kept, "stored_arrays", {})
-            for name, array in stored.items():
-                stored[name] = array._replace(path=str(self.home / Path(array.path).name))
-        self.making = None
+        self.folder.path = self.home
+        self.cleaner.close()
 
     def drop(self) -> None:
         """Forget everything, and remove what is not complete."""
-        self.limit.release(self.granted)
-        self.held, self.granted, self.in_memory = {}, 0, set()
-        if self.making is not None:
-            shutil.rmtree(self.making, ignore_errors=True)
-            self.making = None
-        self.lock.close()
+        self.options.limit.release(self.granted)
+        self.held, self.granted, self.in_memory, self.pieces = {}, 0, set(), []
+        self.cleaner.close()

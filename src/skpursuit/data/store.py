@@ -24,10 +24,10 @@ import numpy as np
 
 from skpursuit.data.kept import Kept
 from skpursuit.data.memory import UNLIMITED
-from skpursuit.data.norms import add_in_order, make_norms
-from skpursuit.data.progress import Listener
 from skpursuit.data.reads import FileReads, Reads
+from skpursuit.data.survey import OperatorSurvey, Survey, Surveying, row_norms
 from skpursuit.data.tile import Cost, Tile
+from skpursuit.data.witness import Witness
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.estimate import product_bound
 from skpursuit.numerics.scaling import LEAST_SIZE, MOST_SIZE, check_range
@@ -81,6 +81,7 @@ class TileStore:
     on_disk = False  # whether X is read from files, tile by tile
     in_memory = True  # whether tiles are at hand, so that layouts of them can be kept
     keeps_tiles = False  # whether workers keep all tiles in memory
+    hint = ""  # what to try where X has another shape than the caller expects
 
     def __init__(self, grid: list[list[Tile]]) -> None:
         self.grid, self.first = grid, grid[0][0]
@@ -90,11 +91,11 @@ class TileStore:
         self.shape = int(self.row_edges[-1]), int(self.col_edges[-1])
         self.dtype = np.result_type(*(tile.dtype for row in grid for tile in row))
         self.names: list[str] | None = None  # of the columns, where the source has them
-        self.listener: Listener | None = None  # told how far long passes are
         self.file_reads: tuple[FileReads, ...] = ()  # of X, and of codes on disk
         self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
         self.kept = self.new_kept()
-        self.witnesses: list[Any] = []
+        self.witness: Witness | None = None
+        self.surveying: Surveying | None = None  # of files, while they are read for codes
         self._held: dict[tuple[Keep, int], Any] = {}
 
     @cached_property
@@ -254,15 +255,6 @@ class TileStore:
             out[corners[place.i, place.j][0]] = part
         return out
 
-    def sums(self, weights: Floats) -> Floats:
-        """sum_i weights[i] X[i, j] for each column, with more digits than a product has."""
-        if not self.first.has_entries:
-            return self.product(weights)
-        total = np.zeros(self.shape[1], dtype=np.longdouble)
-        for place, parts in self.run("sums", lambda at: (weights[at.rows],)):
-            add_in_order(parts, total[place.cols])
-        return total.astype(np.float64)
-
     def prepare(self, what: str, reads: Reads) -> None:
         """Make the layouts that reading "rows" or "columns" needs, where X has none."""
         if self.is_one_tile:
@@ -334,25 +326,76 @@ class TileStore:
     def check_rows(self, what: str) -> None:
         """Refuse to read "rows" or "entries" at random where that is dear."""
 
-    def norms(self, axis: int, order: float, reads: Reads) -> Floats:
-        """Norms of the columns (axis 0) or of the rows (axis 1) of X; order 2 or infinity. Kept."""
-        key = (axis, order)
-        if key not in self.kept.norms:
-            self.kept.norms[key] = make_norms(self, axis, order, reads)
-        return self.kept.norms[key]
+    def survey(self, reads: Reads, weights: Floats | None = None, spreads: bool = True) -> Survey:
+        """Statistics of the columns, with these weights of rows or without. Kept; X is checked for NaN.
 
-    def sizes(self, reads: Reads, coarse: bool = False) -> Floats:
-        """Upper bounds of the column norms, no dearer than one pass over X.
-
-        Where column norms would cost a pass of their own, ||X||_F alone, which is close enough for float64,
-        or also for float32 where `coarse` is asked for.
+        Means alone, without `spreads`, cost a third in memory; elsewhere one reading makes both.
         """
-        by_rows = self.first.can_encode and (coarse or self.dtype != np.float32)
-        if not by_rows or (0, 2) in self.kept.norms:
-            return self.norms(0, 2, reads)
-        if self.kept.sizes is None:
-            self.kept.sizes = np.full(self.shape[1], scaled_norm(self.norms(1, 2, reads)))
-        return self.kept.sizes
+        kept, known = self.kept, self.kept.survey
+        if weights is not None:
+            found = kept.weighted
+            known = found[1] if found is not None and np.array_equal(found[0], weights) else None
+        if known is not None and known.has_spreads >= spreads:
+            return known
+        reads.prepare(*self.cost())
+        if not self.first.has_entries:
+            known = OperatorSurvey(self, reads, weights)
+            if weights is None:
+                kept.survey = known
+            return known
+        surveying = self.begin_survey(weights, spreads or not (self.in_memory and self.first.can_encode))
+        for place, blocks in self.run("survey", surveying.arguments):
+            surveying.add(place, blocks)
+        self.end_survey(surveying)
+        return self.survey(reads, weights, spreads)
+
+    def begin_survey(self, weights: Floats | None, spreads: bool = True) -> Surveying:
+        """A survey with these weights; one that has spreads also without weights where that is not known."""
+        known = self.kept.survey is not None and self.kept.survey.has_spreads
+        plain: list[Floats | None] = [None] if weights is None or (spreads and not known) else []
+        return Surveying(self, plain if weights is None else [*plain, weights], spreads)
+
+    def end_survey(self, surveying: Surveying) -> None:
+        """Keep what was found if all tiles were added, which codes from an earlier run spare."""
+        if surveying.tiles < len(self.places):
+            return
+        for weights, found in zip(surveying.weights, surveying.surveys()):
+            if found.has_spreads and weights is None:
+                self.check_columns(found.sizes)
+            elif not np.isfinite(found.means).all():
+                self.survey(Reads())  # names the first column that is not finite
+            if weights is None:
+                self.kept.survey = found
+            else:
+                self.kept.weighted = weights, found
+
+    def row_norms(self, order: float, reads: Reads) -> Floats:
+        """Norms of the rows of X; order 2 or infinity. Kept."""
+        if (1, order) not in self.kept.norms:
+            self.kept.norms[1, order] = row_norms(self, order, reads)
+        return self.kept.norms[1, order]
+
+    def sizes(self, reads: Reads) -> Floats:
+        """Upper bounds of the column norms, from what is known or costs least.
+
+        That is ||X||_F of rows in memory, which is close enough for float64. An operator has guesses.
+        """
+        kept, tile = self.kept, self.first
+        if kept.survey is not None and kept.survey.has_spreads and tile.has_entries:
+            return kept.survey.sizes
+        if kept.codes is not None:
+            return kept.codes.sizes
+        if tile.has_entries and not (self.in_memory and tile.can_encode and self.dtype == np.float64):
+            return self.survey(reads).sizes
+        if kept.sizes is None and not tile.has_entries:
+            reads.prepare(*self.cost())
+            kept.sizes = tile.rough_sizes()  # type: ignore[attr-defined]
+        elif kept.sizes is None and tile.fast_axis == 0 and self.is_one_tile:
+            reads.prepare(*self.cost())
+            kept.sizes = np.sqrt(tile.squares(0))
+        elif kept.sizes is None:
+            kept.sizes = np.full(self.shape[1], scaled_norm(self.row_norms(2, reads)))
+        return kept.sizes
 
     def product_error(self, r: Floats, reads: Reads) -> Floats | None:
         """Bound on the rounding of `product`, one per column; None where it is a fixed-order product."""
@@ -360,36 +403,25 @@ class TileStore:
         if tile.fixed_order and self.is_one_tile:
             return None
         if not tile.has_entries:
-            return np.multiply.outer(self.rough_sizes(reads), self.unit * np.linalg.norm(r, axis=0))
+            return np.multiply.outer(self.sizes(reads), self.unit * np.linalg.norm(r, axis=0))
         if not tile.can_encode:  # stored entries of each column, and one more for each sum of tiles
             rows: list[list[Any]] = self.grid
             parts = [np.concatenate([tile.stored("columns") for tile in row]) for row in rows]
-            terms = (np.add.reduce(parts) + len(parts) + 1) * self.norms(0, 2, reads)
+            terms = (np.add.reduce(parts) + len(parts) + 1) * self.sizes(reads)
             return product_bound(2 * float(np.finfo(self.dtype).eps), terms, r, self.dtype)
         return product_bound(self.unit, self.sizes(reads), r, self.dtype)
 
-    def rough_sizes(self, reads: Reads) -> Floats:
-        """The column norms of an operator where they are known, else guesses that are not too small."""
-        if (0, 2) in self.kept.norms:
-            return self.norms(0, 2, reads)
-        if self.kept.sizes is None:
-            reads.prepare(*self.cost())
-            self.kept.sizes = self.first.rough_sizes()  # type: ignore[attr-defined]
-        return self.kept.sizes
-
     def check_finite(self, reads: Reads) -> None:
-        """Refuse NaN, infinity and sizes of columns that `check_range` refuses, by norms needed anyway.
+        """Refuse NaN, infinity and sizes of columns that `check_range` refuses, by sizes needed anyway.
 
-        Row norms bound the largest column norm; they do not tell of columns that are too small.
+        ||X||_F bounds the largest column norm; it does not tell of columns that are too small.
         """
         if self.kept.finite or not self.first.has_entries:
             return
-        axis, (n, d) = self.first.fast_axis if self.first.can_encode else 0, self.shape
-        if axis == 1 and (0, 2) not in self.kept.norms:
-            largest = float(self.norms(1, 2, reads).max())
-            self.kept.finite = LEAST_SIZE * sqrt(d) <= largest <= MOST_SIZE / sqrt(n)
+        sizes = self.sizes(reads)
+        self.kept.finite = bool(LEAST_SIZE * sqrt(len(sizes)) <= sizes.min() and sizes.max() <= MOST_SIZE)
         if not self.kept.finite:
-            self.check_columns(self.norms(0, 2, reads))
+            self.check_columns(self.survey(reads).sizes)
 
     def check_columns(self, sizes: Floats) -> None:
         """Refuse columns whose norms, or close bounds of them, are not finite or out of range."""
@@ -415,13 +447,12 @@ class TileStore:
 
     def watch(self) -> None:
         """Remember one entry of every row and of every column; an operator has none to look at."""
-        found = [(witness, at.rows.start, at.cols.start) for at, witness in self.run("witness")]
-        self.witnesses = [some for some in found if some[0] is not None]
+        self.witness = Witness([sample for _, samples in self.run("samples") for sample in samples])
 
     def check_unchanged(self) -> None:
         """Raise ValueError if X was changed in place since `watch` (see `witness.py` for what is noticed)."""
-        for witness, row, column in self.witnesses:
-            witness.compare(row, column)
+        if self.witness is not None:
+            self.witness.compare()
 
     def digest(self, digest: Any, reads: Reads) -> None:
         """Feed all of X to a digest."""

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.witness import Witness
 from skpursuit.numerics.arrays import Floats, Indices
 
 Cost = tuple[int, int]  # entries and bytes
@@ -61,19 +60,19 @@ class Tile(ABC):
         """Single entries X[rows[i], cols[i]]."""
         raise NotImplementedError
 
-    def squares(self, axis: int, unit: Floats | None = None) -> Floats:
-        """Sums of squares of each column (axis 0) or row (axis 1), one row of them for each piece of it.
-
-        Pieces are to be added one after the other. Sparse tiles divide by the `unit` of a line first.
-        """
+    def squares(self, axis: int) -> Floats:
+        """Sums of squares of each column (axis 0) or row (axis 1); columns only where these are fast."""
         raise NotImplementedError
 
     def largest(self, axis: int) -> Floats:
-        """The largest |entry| of each column (axis 0) or row (axis 1)."""
+        """The largest |entry| of each row (axis 1)."""
         raise NotImplementedError
 
-    def sums(self, weights: Floats) -> Floats:
-        """sum_i weights[i] X[i, j], a row for each piece, to be added with more digits than a product has."""
+    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Any]:
+        """For each vector of weights of rows (None: ones) sums over blocks of rows: see `survey.Blocks`.
+
+        Squares are zero where no `spreads` are wanted and they cost a look of their own.
+        """
         raise NotImplementedError
 
     # -- layouts and identity -----------------------------------------------------------------------------
@@ -90,6 +89,6 @@ class Tile(ABC):
     def digest(self, digest: Any, beside: list[Any]) -> Cost:
         """Feed the rows of this tile and of those beside it to a digest; what was read for it."""
 
-    def witness(self) -> Witness | None:
-        """Some numbers of the tile as they are now; None where there are none to look at."""
-        return None
+    def samples(self) -> list[Any]:
+        """Arrays and positions in them that tell whether the tile was changed (`witness.py`)."""
+        return []

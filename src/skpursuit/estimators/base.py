@@ -21,10 +21,9 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from skpursuit.data import Design, dask_source, rows_that_count
 from skpursuit.data.options import numbers_of
 from skpursuit.data.progress import watching
-from skpursuit.data.sources import expecting, is_design, is_elsewhere, make_design, with_target
+from skpursuit.data.sources import is_design, is_elsewhere, make_design, with_target
 from skpursuit.data.sparse_input import compressed
-from skpursuit.estimators.checks import RULES, check_parameters, check_values
-from skpursuit.estimators.lazy import refuse_rows_of_folds
+from skpursuit.estimators.checks import check_parameters, check_values
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, full_coefs
 from skpursuit.estimators.summary import SummaryMixin
 from skpursuit.numerics.arrays import Floats, Indices
@@ -52,8 +51,10 @@ def watched(method: Method) -> Method:
 
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
-        check_values(RULES, verbose=self.verbose, time_limit=self.time_limit)
-        with one_thread(), watching(type(self).__name__, self.verbose, self.time_limit):
+        name = type(self).__name__
+        if self.time_limit is not None or not isinstance(self.verbose, bool):
+            check_values(name, {}, verbose=self.verbose, time_limit=self.time_limit)
+        with one_thread(), watching(name, self.verbose, self.time_limit):
             return method(self, *args, **options)
 
     return call  # type: ignore[return-value]
@@ -111,7 +112,7 @@ def columns_in(design: Design, model: Any, features: Indices) -> Indices:
     if design.shape[1] != model.n_features_in_:
         raise ValueError(
             f"X has {design.shape[1]} features, but {type(model).__name__} is expecting "
-            f"{model.n_features_in_} features as input"
+            f"{model.n_features_in_} features as input" + f"; {design.store.hint}" * bool(design.store.hint)
         )
     return features
 
@@ -154,7 +155,6 @@ class LinearBase(Watched):
         """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
         check_unmasked(y=y)
         if is_elsewhere(X):
-            refuse_rows_of_folds(X)
             design, y = self._design_and_target(X, y, **checks)
             X = design.whole
         elif _are_plain(X, y, checks.get("ensure_min_features", 1)):
@@ -184,9 +184,8 @@ class LinearBase(Watched):
 
     def _design_and_target(self, X: Any, y: Any, **checks: Any) -> tuple[Design, Any]:
         """A design, or data on disk as one, and its targets, which may be the name of a column."""
-        X, y = with_target(X, y)
+        design, y = with_target(X, y)
         y = as_numbers(y) if checks.get("y_numeric") and y is not None else y
-        design = make_design(X, options=expecting(y))
         n, self.n_features_in_ = design.shape
         _, y = check_X_y(np.broadcast_to(0.0, (n, min(2, design.shape[1]))), y, **checks)
         names = design.store.names
@@ -198,7 +197,7 @@ class LinearBase(Watched):
     def _linear(self, X: Any) -> Floats:
         check_is_fitted(self, "coef_")
         if is_elsewhere(X):
-            return self._linear_of_design(make_design(X, options=expecting(width=self.n_features_in_)))
+            return self._linear_of_design(make_design(X))
         X = validate_data(self, trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
@@ -232,7 +231,6 @@ class LinearBase(Watched):
         """
         if isinstance(y, str) or dask_source.is_frame(X):  # of which nobody knows the number of rows
             X, y = with_target(X, y)
-            X = make_design(X)
         zeros = sample_weight is not None and np.ndim(sample_weight) == 1 and not np.all(sample_weight)
         if zeros and not is_design(X):
             rows = np.flatnonzero(sample_weight)
@@ -314,7 +312,7 @@ class PursuitParameters(Watched):
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     fit_intercept: bool = True
-    normalize: bool = False
+    scale: str = "none"
     max_iter: int | None = None
     ridge: float | None = None
     random_state: Any = None

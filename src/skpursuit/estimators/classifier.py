@@ -132,7 +132,7 @@ class PursuitClassifier(PursuitParameters, PursuitClassifierMixin, BaseEstimator
 
     Parameters
     ----------
-    solver, selector, n_nonzero_coefs, fit_intercept, normalize, max_iter, ridge
+    solver, selector, n_nonzero_coefs, fit_intercept, scale, max_iter, ridge
         As in `PursuitRegressor`.
     loss : {"logistic", "squared", "huber", "quantile"} or Loss
         A loss of labels -1 and +1.

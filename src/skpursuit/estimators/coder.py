@@ -6,20 +6,17 @@ that returns sparse codes cannot fill data frames: `CodesOut` has what it shares
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
-from sklearn import get_config
 from sklearn.utils.validation import check_array
 
 from skpursuit.coding.encoder import WORK, CodingConfig, Encoder, make_encoder
 from skpursuit.estimators.base import FLOATS, Watched, trusted, watched
-from skpursuit.estimators.checks import a_choice, check_parameters
+from skpursuit.estimators.checks import COUNT, SIZE, check_parameters, one_of
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.sklearn_types import (
     BaseEstimator,
@@ -27,10 +24,8 @@ from skpursuit.estimators.sklearn_types import (
     TransformerMixin,
 )
 from skpursuit.numerics.tuning import STREAM_PIECE
-from skpursuit.parameters import check_count, check_size, check_unmasked
+from skpursuit.parameters import check_unmasked
 from skpursuit.problem import sparsity
-
-ProgressCallback = Callable[[int, int | None, float | None], None]
 
 
 def code_sparsity(k: int | None, tol: float | None, shape: tuple[int, int]) -> int:
@@ -43,17 +38,6 @@ def code_sparsity(k: int | None, tol: float | None, shape: tuple[int, int]) -> i
 
 class CodesOut(Watched, ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """What transformers that return sparse codes share: names of outputs, and no data frames."""
-
-    def set_output(self, *, transform: str | None = None) -> Any:
-        """Accept only the default container.
-
-        Parameters
-        ----------
-        transform : {"default"} or None
-            Data frames cannot hold sparse codes and are refused.
-        """
-        refuse_frames(transform)
-        return self
 
     @lazy_on_dask
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -88,31 +72,8 @@ class CodesOut(Watched, ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_
         return tags
 
 
-def refuse_frames(container: str | None) -> None:
-    """Raise if output is wanted in a data frame."""
-    if container in (None, "default"):
-        return
-    kind = str(container).capitalize()
-    raise ValueError(
-        f"{kind} output does not support sparse data. The codes are a scipy csr_array: keep "
-        "transform='default', and call .toarray() on the codes where a dense table is needed"
-    )
-
-
-def check_table(values: Any, name: str) -> None:
-    """Raise unless ``values`` has rows and columns."""
-    ndim = getattr(values, "ndim", None)
-    ndim = np.ndim(values) if ndim is None else ndim
-    if ndim != 2:
-        raise ValueError(
-            f"{name} must be two-dimensional, one in each row, got {ndim} dimension(s); "
-            f"pass a single one as {name}.reshape(1, -1)"
-        )
-
-
 def check_rows(values: Any, name: str, n_columns: int) -> np.ndarray:
     """A two-dimensional array that is not copied; finiteness is checked later, block by block."""
-    check_table(values, name)
     check_unmasked(**{name: values})
     array = check_array(
         values, dtype="numeric", ensure_all_finite=False, ensure_min_samples=0, input_name=name
@@ -220,58 +181,44 @@ class PursuitCoder(CodesOut, BaseEstimator):
         csr_array of shape (n_signals, n_atoms)
             Codes in rows, float32 for float32 signals and else float64.
         """
-        refuse_frames(get_config()["transform_output"])
         atoms = self._atoms()
         signals = check_rows(X, "signals", atoms.shape[1])
         return self._encoder(atoms, signals.dtype, len(signals)).encode(signals)
 
-    def transform_stream(
-        self, source: Any, callback: ProgressCallback | None = None, total: int | None = None
-    ) -> Iterator[csr_array]:
+    def transform_stream(self, source: Any) -> Iterator[csr_array]:
         """Code signals that do not fit in memory, piece by piece.
 
         Parameters
         ----------
         source : array-like of shape (n_signals, n_features), or iterable of such arrays
             A (memory-mapped) array is cut into pieces; of an iterable each item is one piece.
-        callback : callable, optional
-            Called after each piece with the number of signals done, the total or None, and the expected
-            seconds left or None.
-        total : int, optional
-            Number of signals, if an iterable knows it.
 
         Yields
         ------
         csr_array
             Codes of one piece. The first piece decides between float32 and float64.
         """
-        if getattr(source, "shape", None) is not None:
-            total, rows = len(source), getattr(source, "iloc", source)
+        total = len(source) if getattr(source, "shape", None) is not None else None
+        if total is not None:
+            rows = getattr(source, "iloc", source)
             source = (rows[at : at + STREAM_PIECE] for at in range(0, total, STREAM_PIECE))
-        atoms, encoder, done, begun = self._atoms(), None, 0, time.perf_counter()
+        atoms, encoder, done = self._atoms(), None, 0
         for piece in source:
             signals = check_rows(piece, "signals", atoms.shape[1])
             encoder = encoder or self._encoder(atoms, signals.dtype, total)
-            codes = encoder.encode(signals, done)
+            yield encoder.encode(signals, done)
             done += len(signals)
-            if callback is not None:
-                callback(done, total, seconds_left(begun, done, total))
-            yield codes
 
     def _check(self) -> None:
-        check_parameters(
-            self,
-            solver=a_choice(*WORK),
-            n_jobs=check_count,
-            ridge=partial(check_size, optional=False),
-            dictionary=lambda name, value: check_table(value, name),
-        )
+        shape = np.shape(self.dictionary)
+        if len(shape) != 2 or 0 in shape:
+            raise ValueError(f"dictionary must have an atom in each row, got an array of shape {shape}")
+        own = {"solver": [one_of(*WORK)], "n_jobs": [COUNT, None], "ridge": [SIZE]}
+        check_parameters(self, dictionary="no_validation", **own)
 
     def _atoms(self) -> np.ndarray:
         self._check()
         check_unmasked(dictionary=self.dictionary)
-        if 0 in np.shape(self.dictionary):
-            raise ValueError("dictionary is empty; it needs at least one atom of at least one feature")
         return check_array(self.dictionary, dtype=FLOATS, input_name="dictionary")
 
     def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> Encoder:
@@ -292,10 +239,3 @@ class PursuitCoder(CodesOut, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
-
-
-def seconds_left(begun: float, done: int, total: int | None) -> float | None:
-    """Seconds until all is done, at the pace so far."""
-    if total is None or done == 0:
-        return None
-    return (time.perf_counter() - begun) / done * max(0, total - done)

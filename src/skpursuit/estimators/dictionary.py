@@ -6,14 +6,12 @@ A batch is coded over the present atoms, and the atoms are moved to fit the code
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn import get_config
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,11 +19,11 @@ from skpursuit.coding.dictionary import CodeStatistics, from_signals
 from skpursuit.coding.encoder import WORK, CodingConfig, make_encoder
 from skpursuit.data.progress import current
 from skpursuit.estimators.base import FLOATS, watched
-from skpursuit.estimators.checks import a_choice, a_count, check_parameters
-from skpursuit.estimators.coder import CodesOut, ProgressCallback, code_sparsity, refuse_frames, seconds_left
+from skpursuit.estimators.checks import COUNT, check_parameters, one_of
+from skpursuit.estimators.coder import CodesOut, code_sparsity
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.sklearn_types import BaseEstimator
-from skpursuit.parameters import check_count, check_seed, check_unmasked
+from skpursuit.parameters import check_unmasked
 from skpursuit.problem import sparsity
 
 
@@ -51,11 +49,8 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         Passes of `fit` over the signals.
     batch_size : int, default=512
         Signals in a mini-batch.
-    forget : float, default=2.0
-        After t batches the i-th counts ``(i / t) ** forget``; 0 forgets nothing.
     callback : callable, optional
-        Called by `fit` after each batch with the number of signals done, the total of all passes and the
-        expected seconds left.
+        Called by `fit` after each batch with the number of signals done and the total of all passes.
     n_jobs : int, optional
         Threads; default as many as BLAS would use. The atoms do not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -99,8 +94,7 @@ class DictionaryLearner(CodesOut, BaseEstimator):
     _: KW_ONLY
     max_iter: int = 10
     batch_size: int = 512
-    forget: float = 2.0
-    callback: ProgressCallback | None = None
+    callback: Callable[[int, int], object] | None = None
     n_jobs: int | None = None
     random_state: Any = None
 
@@ -151,7 +145,6 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        refuse_frames(get_config()["transform_output"])
         k = code_sparsity(self._sparsity(), self.tol, self.components_.shape)
         return make_encoder(self.components_, X.dtype, self._config(k), len(X)).encode(X)
 
@@ -161,13 +154,8 @@ class DictionaryLearner(CodesOut, BaseEstimator):
 
     def _checked(self, X: Any, reset: bool = True) -> np.ndarray:
         """The signals as an array of floats, after a check of the parameters."""
-        check_parameters(
-            self,
-            solver=a_choice(*WORK),
-            n_jobs=check_count,
-            max_iter=a_count,
-            random_state=partial(check_seed, generator=False),
-        )
+        own = {"solver": [one_of(*WORK)], "n_jobs": [COUNT, None], "max_iter": [COUNT]}
+        check_parameters(self, random_state=["random_state"], **own)
         check_unmasked(X=X)
         return validate_data(self, X, dtype=FLOATS, reset=reset)
 
@@ -195,13 +183,13 @@ class DictionaryLearner(CodesOut, BaseEstimator):
         X: np.ndarray,
         passes: int = 1,
         rng: np.random.Generator | None = None,
-        callback: ProgressCallback | None = None,
+        callback: Callable[[int, int], object] | None = None,
     ) -> DictionaryLearner:
         """Learn from batches of signals in their order, or with `rng` in a new one for each pass.
 
         Time may end it between batches and not inside of one: codes that are missing teach nothing.
         """
-        total, done, begun, watch = passes * len(X), 0, time.perf_counter(), current()
+        total, done, watch = passes * len(X), 0, current()
         for _ in range(passes):
             order = np.arange(len(X)) if rng is None else rng.permutation(len(X))
             errors, sums = self.errors_, np.zeros(2)
@@ -211,13 +199,13 @@ class DictionaryLearner(CodesOut, BaseEstimator):
                 batch = X[np.sort(order[at : at + self.batch_size])]
                 config = self._config(min(self._sparsity(), len(self.components_)))
                 with watch.part(None):
-                    sums += self._statistics.step(self.components_, batch, config, self.forget)
+                    sums += self._statistics.step(self.components_, batch, config)
                 self.errors_ = [*errors, float(sums[0] / sums[1]) if sums[1] > 0 else 0.0]
                 self.n_iter_, self.n_replaced_ = len(self.errors_), self._statistics.replaced
                 done += len(batch)
                 watch.note("{} of {} signals", done, total)
                 if callback is not None:
-                    callback(done, total, seconds_left(begun, done, total))
+                    callback(done, total)
         return self
 
     @property

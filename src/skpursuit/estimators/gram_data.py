@@ -1,80 +1,98 @@
-"""Least squares from one pass over X: the normal equations of all rows, and of all but the test rows."""
+"""The normal equations of X and y from one pass over the rows: of all of them, and of training parts.
+
+Rows are taken in blocks that stay in the cache. Every column is taken less one of its own entries, its
+*anchor*, so that the means, which a formula takes out afterwards, are small and cost no digits, and a
+constant column is exactly zero. Sums over a training part are those over all rows less those over the test
+rows, so that all folds of a cross-validation cost two passes.
+"""
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpursuit.data import Design
-from skpursuit.data.moments import Moments, NormalEquations, anchors, moments
-from skpursuit.estimators.gram_omp import FactorPath, gram_omp
-from skpursuit.estimators.omp_functions import gram_paths, lost_digits, omp_limits, refined
-from skpursuit.estimators.standardized import centred_targets, standardize
-from skpursuit.numerics.arrays import Floats
+from skpursuit.data import Design, check_finite
+from skpursuit.estimators.standardized import centred_targets
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.tuning import MOMENT_BLOCK, MOMENT_ROWS
+
+SAMPLE = 64  # rows that an anchor is chosen from
 
 
-class GramData:
-    """X and y as sums of products, for orthogonal matching pursuit.
+class NormalEquations(NamedTuple):
+    """X^T X and X^T Y of columns and targets less their means, and these means.
+
+    `noise_floor` is the norm below which a centred column is only rounding of its mean, one per column.
+    """
+
+    gram: Floats
+    xty: Floats
+    noise_floor: Floats
+    centre: Floats
+    offset: Floats
+
+
+class Moments:
+    """Sums over rows of products of the columns of X, the targets and a column of ones.
 
     Parameters
     ----------
     base : Design
-        One that `has_moments`.
+        Of a dense array in memory (`base.whole`).
     y : ndarray of shape (n,) or (n, m)
     weights : ndarray of shape (n,), optional
     fit_intercept : bool
     """
 
     def __init__(self, base: Design, y: Any, weights: Floats | None, fit_intercept: bool) -> None:
-        self.base, self.given, self.weights, self.fit_intercept = base, y, weights, fit_intercept
-        y = np.asarray(y, dtype=np.float64)
-        mean = y.mean(axis=0) if weights is None else np.average(y, axis=0, weights=weights)
-        offset = mean if fit_intercept else np.zeros(y.shape[1:])
-        self.y = centred_targets(y, offset).reshape(len(y), -1)
-        self.anchor = anchors(base) if fit_intercept else np.zeros(base.shape[1])
-        self.offset = np.atleast_1d(offset)
-        self.whole = self._moments(None)
+        check_finite(base)
+        self.base, self.X, self.weights, self.fit_intercept = base, base.whole, weights, fit_intercept
+        y, (n, d) = np.asarray(y, dtype=np.float64), base.shape
+        offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
+        self.y, self.offset = centred_targets(y, offset).reshape(n, -1), np.atleast_1d(offset)
+        self.anchor = np.zeros(d)
+        if fit_intercept:  # the entry of a sample that is closest to its mean
+            sample = self.X[:: -(-n // SAMPLE)].astype(np.float64)
+            self.anchor = sample[np.abs(sample - sample.mean(axis=0)).argmin(axis=0), np.arange(d)]
+        self.whole = self._sums(None)
 
-    def _moments(self, rows: Any) -> Moments:
-        return moments(self.base, self.y, self.weights, self.anchor, self.offset, rows)
+    def _sums(self, rows: Indices | None) -> Floats:
+        """Products of columns less their anchors, targets and ones, of all rows or some."""
+        n, d = self.base.shape
+        count, width = n if rows is None else len(rows), d + self.y.shape[1] + 1
+        self.base.reads.prepare(*self.base.cost(rows))
+        step = max(MOMENT_ROWS, MOMENT_BLOCK // width)
+        by_columns = self.X.strides[0] < self.X.strides[1]
+        buffer = np.empty((width, step)).T if by_columns else np.empty((step, width))
+        sums: Any = 0.0
+        for start in range(0, count, step):
+            some = slice(start, min(start + step, count)) if rows is None else rows[start : start + step]
+            X = self.X[some]
+            block = buffer[: len(X)]
+            np.subtract(X, self.anchor, out=block[:, :d])
+            block[:, d:-1], block[:, -1] = self.y[some], 1.0
+            if self.weights is not None:
+                block *= np.sqrt(self.weights[some])[:, None]
+            sums += block.T @ block
+        return sums
 
-    @cached_property
-    def equations(self) -> NormalEquations:
-        """The normal equations of all rows."""
-        return self.whole.normal_equations(self.fit_intercept)
+    def equations(self, sums: Floats | None = None) -> NormalEquations:
+        """Of all rows, or from the sums over some."""
+        sums, d = self.whole if sums is None else sums, len(self.anchor)
+        means = sums[-1, :-1] / sums[-1, -1] if self.fit_intercept else np.zeros(len(sums) - 1)
+        products = np.multiply.outer(sums[-1, :d], means)
+        np.subtract(sums[:d, :-1], products, out=products)  # fresh memory is slow
+        centre = self.anchor + means[:d]
+        floor = self.base.with_view(self.base.view.then(centre=centre)).noise_floor(np.arange(d))
+        floor *= np.sqrt(sums[-1, -1] / self.base.shape[0])
+        return NormalEquations(products[:, :d], products[:, d:], floor, centre, self.offset + means[d:])
 
-    def paths(self, k: int | None, tol: float | None) -> tuple[list[FactorPath], Floats, Any]:
-        """The path of each target on all rows, and the means of X and y."""
-        d = self.base.shape[1]
-        y = self.y if self.weights is None else self.y * np.sqrt(self.weights)[:, None]
-        energies = np.sum(y * y, axis=0)
-        limits = [omp_limits(d if k is None else k, tol, energy) for energy in energies.tolist()]
-        paths = gram_paths(self.equations, limits, energies)
-        paths = [
-            self._refined(path, t) if lost_digits(path, self.base) else path for t, path in enumerate(paths)
-        ]
-        offset = self.equations.offset
-        return paths, self.equations.centre, offset if self.given.ndim == 2 else offset[0]
-
-    def _refined(self, path: FactorPath, target: int) -> FactorPath:
-        """The path with its digits back."""
-        data = standardize(
-            self.base, self.given, weights=self.weights, fit_intercept=self.fit_intercept
-        ).weighted()
-        return refined(path, data.design, data.y.reshape(len(data.y), -1)[:, target])
-
-    def is_complement(self, train: Any, test: Any) -> bool:
-        """Whether train is the complement of test and has over a quarter of the weight."""
+    def of_training(self, train: Indices, test: Indices) -> NormalEquations:
+        """Of a training part: all but the test rows where it is their complement and not too small."""
         n = len(self.y)
-        parts = np.concatenate([np.asarray(train), np.asarray(test)])
-        whole = parts.dtype != bool and len(parts) == n and np.array_equal(np.sort(parts), np.arange(n))
-        trained = len(train) if self.weights is None else self.weights[train].sum()
-        return bool(whole and trained > 0.25 * self.whole.weight)
-
-    def path_without(self, test: Any, most: int) -> tuple[FactorPath, Floats, Any]:
-        """The path without the test rows, and the means of X and y on the others."""
-        equations = self.whole.less(self._moments(np.asarray(test))).normal_equations(self.fit_intercept)
-        path = gram_omp(equations.gram, equations.xty[:, 0], most, noise_floor=equations.noise_floor)
-        return path, equations.centre, equations.offset[0]
+        rest = self.whole - self._sums(test) if len(train) + len(test) == n else self.whole
+        complement = np.bincount(train, minlength=n) + np.bincount(test, minlength=n)
+        if (complement != 1).any() or rest[-1, -1] <= 0.25 * self.whole[-1, -1]:
+            rest = self._sums(train)
+        return self.equations(rest)

@@ -10,7 +10,6 @@ the bytes, and columns that this cannot tell apart are compared by products in f
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -56,63 +55,51 @@ class FactorPath:
         return LinearFit(columns, coef, offset if centre is None else offset - centre[columns] @ coef)
 
 
-class SmallPursuit(ABC):
-    """A pursuit of one target.
+class SmallPursuit:
+    """A pursuit of one target; `energy` is the squared norm of the residual.
 
-    Attributes
-    ----------
-    d : int
-        Number of columns.
-    energy : float
-        Squared norm of the residual.
-    noise : float
-        What products with the residual may be wrong by, for a model without columns.
-    support : list of int
+    `noise` is what products with the residual may be wrong by, for a model without columns.
     """
 
     energy: float
     noise: float
 
-    def __init__(self, d: int) -> None:
-        self.d = d
+    def __init__(self, d: int, k: int, noise_floor: Floats | None) -> None:
         self.support: list[int] = []
+        self.allowed = np.ones(d)  # 0 for columns that were tried
+        self.noise_floor = np.zeros(d) if noise_floor is None else noise_floor
+        self.half, self.shares = np.zeros(k), np.zeros(k)  # shares of directions that are centring noise
 
-    @abstractmethod
-    def scored(self, allowed: Floats) -> tuple[Floats, float, float]:
-        """|products with the residual| times `allowed`, the largest, and what tells two of them apart."""
-
-    @abstractmethod
-    def add(self, j: int) -> bool:
-        """Add a column to the support and fit again; False if it depends on those chosen before."""
-
-    def first(self, close: Indices) -> int:
-        """The winner among columns whose products are equal to rounding: that of the lowest index."""
-        return int(close[0])
-
-    @abstractmethod
-    def factor(self) -> tuple[Floats, Floats]:
-        """`L` and `half` of the path."""
-
-    def path(self, k: int, tol: float | None) -> FactorPath:
-        """Add columns until there are k of them or the energy is at most `tol`."""
-        allowed, premature, watch = np.ones(self.d), False, current()
+    def path(self, tol: float | None = None) -> FactorPath:
+        """Models of 1, 2, ... columns, until there are k of them or the energy is at most `tol`."""
+        premature, watch, k = False, current(), len(self.half)
         while len(self.support) < k and not (tol is not None and self.energy <= tol) and not watch.over():
-            scores, top, apart = self.scored(allowed)
-            if not top > (1 + len(self.support)) * self.noise:  # NaN included
+            j = self.best((1 + len(self.support)) * self.noise)
+            if j is None:
                 premature = True
                 break
-            j = self.first(np.flatnonzero(scores >= top - apart))
-            allowed[j] = 0.0
+            self.allowed[j] = 0.0
             if self.add(j):
                 self.support.append(j)
         premature |= tol is not None and self.energy > tol
-        return FactorPath(np.array(self.support, dtype=np.intp), *self.factor(), premature)
+        half = self.half[: len(self.support)]
+        return FactorPath(np.array(self.support, dtype=np.intp), self.triangle(), half, premature)
+
+    def best(self, least: float) -> int | None:
+        """The allowed column with the largest product with the residual, None if it is not above `least`."""
+        raise NotImplementedError
+
+    def add(self, j: int) -> bool:
+        """Add a column to the support and fit again; False if it depends on those chosen before."""
+        raise NotImplementedError
+
+    def triangle(self) -> Floats:
+        """`L` of the path."""
+        raise NotImplementedError
 
 
 class GramPursuit(SmallPursuit):
-    """A pursuit from X^T X and X^T y.
-
-    Row i of V holds the products of all columns with the i-th direction.
+    """A pursuit from X^T X and X^T y: row i of V holds the products of all columns with the i-th direction.
 
     Parameters
     ----------
@@ -128,18 +115,16 @@ class GramPursuit(SmallPursuit):
     def __init__(
         self, gram: Floats, xty: Floats, k: int, energy: float = 0.0, noise_floor: Floats | None = None
     ) -> None:
-        super().__init__(len(xty))
-        self.gram, self.g, self.energy = gram, xty.copy(), energy
-        self.noise_floor = np.zeros(len(xty)) if noise_floor is None else noise_floor
-        self.V, self.half = np.empty((k, len(xty))), np.zeros(k)
-        self.shares = np.zeros(k)  # fraction of each direction that is centring noise
+        super().__init__(len(xty), k, noise_floor)
+        self.gram, self.g, self.energy, self.V = gram, xty.copy(), energy, np.empty((k, len(xty)))
         # Products with y are rounded relative to ||x_j|| ||y||, where that is known.
         widest = float(np.sqrt(np.abs(np.diag(gram)).max(initial=0.0)))
         self.noise = 64 * EPS * max(float(np.abs(xty).max(initial=0.0)), float(np.sqrt(energy)) * widest)
 
-    def scored(self, allowed: Floats) -> tuple[Floats, float, float]:
-        scores = np.abs(self.g) * allowed
-        return scores, float(scores.max(initial=0.0)), self.noise
+    def best(self, least: float) -> int | None:
+        scores = np.abs(self.g) * self.allowed
+        top = float(scores.max(initial=0.0))
+        return int((scores >= top - self.noise).argmax()) if top > least else None  # NaN is not above
 
     def add(self, j: int) -> bool:
         size = len(self.support)
@@ -147,7 +132,7 @@ class GramPursuit(SmallPursuit):
         square = float(row[j])
         left = square - float(shadow @ shadow)
         noise = self.shares[:size] * shadow
-        if not left > max(16 * self.d * EPS * square, float(noise @ noise) + before * before):
+        if not left > max(16 * len(row) * EPS * square, float(noise @ noise) + before * before):
             return False
         pivot = sqrt(left)
         direction = np.subtract(row, shadow @ self.V[:size], out=self.V[size])
@@ -158,21 +143,8 @@ class GramPursuit(SmallPursuit):
         self.half[size], self.shares[size] = step, before / pivot
         return True
 
-    def factor(self) -> tuple[Floats, Floats]:
-        size = len(self.support)
-        return np.tril(self.V[:size, self.support].T), self.half[:size]
-
-
-def gram_omp(
-    gram: Floats,
-    xty: Floats,
-    k: int,
-    tol: float | None = None,
-    energy: float = 0.0,
-    noise_floor: Floats | None = None,
-) -> FactorPath:
-    """Pursue one target until k columns are chosen or ||y - X w||^2 <= tol; see `GramPursuit`."""
-    return GramPursuit(gram, xty, k, energy, noise_floor).path(k, tol)
+    def triangle(self) -> Floats:
+        return np.tril(self.V[: len(self.support), self.support].T)
 
 
 class ColumnPursuit(SmallPursuit):
@@ -184,15 +156,14 @@ class ColumnPursuit(SmallPursuit):
         The columns of X.
     y : ndarray of shape (n,)
     k : int
-    noise_floor : ndarray of shape (d,)
+    noise_floor : ndarray of shape (d,), optional
         As in `GramPursuit`.
     """
 
-    def __init__(self, columns: Floats, y: Floats, k: int, noise_floor: Floats) -> None:
+    def __init__(self, columns: Floats, y: Floats, k: int, noise_floor: Floats | None = None) -> None:
         d, n = columns.shape
-        super().__init__(d)
-        k = min(k, n, d)
-        self.columns, self.residual, self.energy, self.noise_floor = columns, y, float(y @ y), noise_floor
+        super().__init__(d, k, noise_floor)
+        self.columns, self.residual, self.energy = columns, y, float(y @ y)
         self.sizes = np.sqrt(np.einsum("ij,ij->i", columns, columns))
         self.widest = float(self.sizes.max())
         self.noise = 4 * (n + 2) * EPS * self.widest * sqrt(self.energy)
@@ -200,7 +171,33 @@ class ColumnPursuit(SmallPursuit):
         if columns.size >= SINGLE_ENTRIES and k > 8:  # else the copy does not pay
             self.single = np.empty_like(columns, np.float32)
             np.multiply(columns, 2.0**-self.unit, out=self.single, casting="same_kind")
-        self.Q, self.L, self.half, self.shares = np.empty((k, n)), np.zeros((k, k)), np.zeros(k), np.zeros(k)
+        most = min(k, n, d)
+        self.Q, self.L = np.empty((most, n)), np.zeros((most, most))
+
+    def best(self, least: float) -> int | None:
+        found = None
+        if self.single is not None and self.energy > 0.0:
+            norm = sqrt(self.energy)
+            power = power_of(norm)
+            g = self.single @ (self.residual * 2.0**-power).astype(np.float32)
+            scores = np.abs(g) * self.allowed
+            scores *= 2.0 ** (self.unit + power)
+            # Its own rounding, that of both factors, and as much again.
+            margin = (self.residual.size + 8) * SINGLE_EPS * self.widest * norm
+            found = self._winner(scores, 4 * margin + least, 2 * margin)
+        if found is None:
+            found = self._winner(np.abs(self.columns @ self.residual) * self.allowed, least, self.noise)
+        return found
+
+    def _winner(self, scores: Floats, least: float, apart: float) -> int | None:
+        """The winner by products in a fixed order, whose bits are equal for equal columns alone."""
+        top = float(scores.max())
+        if not top > least:
+            return None
+        close = np.flatnonzero(scores >= top - apart)
+        if len(close) == 1:
+            return int(close[0])
+        return int(close[np.abs(fixed_order_dot(list(self.columns[close]), self.residual)).argmax()])
 
     def add(self, j: int) -> bool:
         size, floor = len(self.support), float(self.noise_floor[j])
@@ -218,27 +215,5 @@ class ColumnPursuit(SmallPursuit):
         self.shares[size] = floor / row[-1]
         return True
 
-    def scored(self, allowed: Floats) -> tuple[Floats, float, float]:
-        if self.single is not None and self.energy > 0.0:
-            norm = sqrt(self.energy)
-            power = power_of(norm)
-            g = self.single @ (self.residual * 2.0**-power).astype(np.float32)
-            scores = np.abs(g) * allowed
-            scores *= 2.0 ** (self.unit + power)
-            top = float(scores.max())
-            # Its own rounding, that of both factors, and as much again.
-            margin = (self.residual.size + 8) * SINGLE_EPS * self.widest * norm
-            if top > 4 * margin + (1 + len(self.support)) * self.noise:
-                return scores, top, 2 * margin
-        scores = np.abs(self.columns @ self.residual) * allowed
-        return scores, float(scores.max()), self.noise
-
-    def first(self, close: Indices) -> int:
-        """The winner by products in a fixed order, whose bits are equal for equal columns alone."""
-        if len(close) == 1:
-            return int(close[0])
-        return int(close[np.abs(fixed_order_dot(list(self.columns[close]), self.residual)).argmax()])
-
-    def factor(self) -> tuple[Floats, Floats]:
-        size = len(self.support)
-        return self.L[:size, :size], self.half[:size]
+    def triangle(self) -> Floats:
+        return self.L[: len(self.support), : len(self.support)]

@@ -1,4 +1,4 @@
-"""Estimators on Dask collections: what is lazy, and what is refused.
+"""Methods of estimators on Dask collections are lazy.
 
 A prediction needs one row of X at a time, so a method that works on an array works on each chunk of rows. The
 estimator travels to the workers with every chunk; it holds coefficients, not data. Nothing is computed before
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import currentframe
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,20 +35,3 @@ def lazy_on_dask(method: Method) -> Method:
         return dask_source.by_rows(of_chunk, X, sample)
 
     return chosen  # type: ignore[return-value]
-
-
-def refuse_rows_of_folds(X: Any) -> None:
-    """Refuse to fit the part of a Dask collection that scikit-learn's cross-validation took out of it.
-
-    Such a part looks like any other collection, and nobody tells an estimator who calls it: hence the frames.
-    """
-    frame = currentframe() if dask_source.takes(X) else None
-    while frame is not None:
-        if frame.f_globals.get("__name__") == "sklearn.model_selection._validation":
-            raise TypeError(
-                "scikit-learn's cross-validation takes rows out of X for every fold, which makes or moves "
-                "all chunks of a Dask collection each time; use PursuitRegressorCV, PursuitClassifierCV or "
-                "OrthogonalMatchingPursuitCV, whose folds are weights of rows and whose cv may be a splitter "
-                "of scikit-learn"
-            )
-        frame = frame.f_back

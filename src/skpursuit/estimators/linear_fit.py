@@ -1,25 +1,29 @@
-"""From the parameters of an estimator to a run, and from the run to a linear model.
+"""From the parameters of an estimator to a run, and from the run to a linear model, or to those of all sizes.
 
 `FitConfig` holds the parameters that all pursuit estimators share. `fit_linear` standardizes the data, makes
-the solver, runs it and gives a `LinearFit`: coefficients of X as it was given.
+the solver, runs it and gives a `LinearFit`: coefficients of X as it was given. `path_fits` gives the models
+with 1, 2, ... columns, of one run where the solver passes through them. What a solver does once it has
+stopped (exchanges, the last digits of Newton) is left to the model that is chosen (`LinearFit.finished`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from skpursuit.data import Design
-from skpursuit.estimators.standardized import StandardizedData, standardize
+from skpursuit.estimators.standardized import StandardizedData, codes_of_run, standardize
 from skpursuit.loop.run import Run, make_run
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.problem import sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
+from skpursuit.problem.state import State
 from skpursuit.selectors import Selector
 from skpursuit.solvers import Solver, solver_kind
 
@@ -27,12 +31,20 @@ CLASS_RIDGE = 0.03  # chosen on text collections, see the README
 
 
 class LinearFit(NamedTuple):
-    """A linear model: columns in order of selection, their coefficients, intercept, and the run's result."""
+    """A linear model: columns in order of selection, their coefficients, intercept, and the run's result.
+
+    A model that its run passed on the way has `finish`, which makes it what the run would have ended with.
+    """
 
     columns: Indices
     coef: Floats
     intercept: Any
     result: Any = None
+    finish: Callable[[], tuple[Indices, Floats, Any]] | None = None
+
+    def finished(self) -> LinearFit:
+        """The model as its solver leaves it at the end of a run."""
+        return self if self.finish is None else LinearFit(*self.finish(), self.result)
 
 
 def mean_fit(fits: list[LinearFit]) -> LinearFit:
@@ -64,7 +76,6 @@ class FitConfig:
         """Take the parameters an estimator has under these names."""
         given = estimator.get_params(deep=False) | changes
         given["loss"] = as_loss(given["loss"])
-        given.setdefault("scale", "column" if given.get("normalize") else "none")
         return cls(**{part.name: given[part.name] for part in fields(cls) if part.name in given})
 
     @property
@@ -86,8 +97,8 @@ class FitConfig:
             return sparsity.clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
         return sparsity.for_pursuit(n, d, self.tol is not None, weights)
 
-    def make_solver(self, k: int, forced: tuple[int, ...], total: float) -> Solver:
-        """The solver object, with the column of ones in the model; `total` is the sum of the weights."""
+    def make_solver(self, k: int, total: float) -> Solver:
+        """The solver object; `total` is the sum of the weights."""
         solver = self.solver
         if not isinstance(solver, Solver):
             ridge = self.ridge
@@ -96,7 +107,7 @@ class FitConfig:
             solver = self.kind.from_parameters(
                 n_nonzero_coefs=k, tol=self.tol, max_iter=self.max_iter, ridge=ridge or 0.0
             )
-        return solver.forcing(forced) if forced else solver
+        return solver
 
 
 def fit_linear(config: FitConfig, base: Design, y: Any, weights: Floats | None = None) -> LinearFit:
@@ -106,19 +117,49 @@ def fit_linear(config: FitConfig, base: Design, y: Any, weights: Floats | None =
     return LinearFit(*data.original(run.state), run.result())
 
 
-def growing_fits(config: FitConfig, base: Design, y: Any, weights: Floats | None) -> Iterator[LinearFit]:
-    """The models of one run by their number of columns, each when it is asked for.
+def path_fits(
+    config: FitConfig, base: Design, targets: Sequence[Any], weights: Floats | None, most: int
+) -> Iterator[list[LinearFit]]:
+    """Models of all problems with 1 to `most` columns, size by size as they are asked for.
 
-    The run goes on until it has the next one, so only the last model has its result.
+    A path that ends early repeats its last model.
     """
-    (run, data), last = _run_of(config, base, y, weights), None
+    paths = [_growing_fits(config, base, y, weights, most) for y in targets]
+    models = [next(path) for path in paths]
+    while True:
+        yield models
+        after = [next(path, None) for path in paths]
+        if all(fit is None for fit in after):
+            return
+        models = [last if fit is None else fit for last, fit in zip(models, after)]
+
+
+def fitted_path(*how: Any) -> list[list[LinearFit]]:
+    """All models of `path_fits`; each has the result of the run that gave the largest."""
+    models = list(path_fits(*how))
+    return [[fit._replace(result=last.result) for fit, last in zip(each, models[-1])] for each in models]
+
+
+def _growing_fits(
+    config: FitConfig, base: Design, y: Any, weights: Floats | None, most: int
+) -> Iterator[LinearFit]:
+    """The models of one problem; a run goes on until it has the next one, so only the last has its result."""
+    if not config.kind.nested_path:
+        yield from (fit_linear(config.sized(k), base, y, weights) for k in range(1, most + 1))
+        return
+    (run, data), last = _run_of(config.sized(most), base, y, weights), None
+
+    def finish(state: State) -> tuple[Indices, Floats, Any]:
+        with one_thread():
+            return data.original(run.solver.finish(run.problem, state))
+
     states = run.states()
     while True:
         with one_thread():
             state = next(states, None)
-            if state is None:
-                break
-            fit = LinearFit(*data.original(run.solver.finish(run.problem, state)))
+        if state is None:
+            break
+        fit = LinearFit(*data.original(state), finish=partial(finish, state))
         if last is not None and len(fit.columns) > len(last.columns):
             yield last
         last = fit if len(fit.columns) else None
@@ -129,9 +170,14 @@ def growing_fits(config: FitConfig, base: Design, y: Any, weights: Floats | None
 
 def _run_of(config: FitConfig, base: Design, y: Any, weights: Floats | None) -> tuple[Run, StandardizedData]:
     loss, intercept = config.loss.resolved(y), config.fit_intercept
-    data = standardize(base, y, loss, weights, intercept, config.scale, config.kind.can_force_columns)
     total = float(base.shape[0] if weights is None else weights.sum())
-    solver = config.make_solver(config.sparsity(base, weights), data.forced, total)
+    solver = config.make_solver(config.sparsity(base, weights), total)
+    fine, can_force = (
+        codes_of_run(base, y, loss, weights, solver, config.selector),
+        config.kind.can_force_columns,
+    )
+    data = standardize(base, y, loss, weights, intercept, config.scale, can_force, fine)
+    solver = solver.forcing(data.forced) if data.forced else solver
     run = make_run(data.design, data.y, solver, config.selector, data.loss, data.weights, config.random_state)
     return run, data
 

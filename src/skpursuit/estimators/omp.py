@@ -7,27 +7,22 @@ subtraction (`gram_data.py`).
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
-from skpursuit.data.moments import has_moments
-from skpursuit.data.progress import Watch, current
+from skpursuit.data.progress import current
 from skpursuit.estimators.base import LinearBase, SummaryMixin, watched
-from skpursuit.estimators.checks import check_parameters
+from skpursuit.estimators.checks import COUNT_OR_ZERO, check_parameters
 from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
-from skpursuit.estimators.gram_data import GramData
-from skpursuit.estimators.gram_omp import FactorPath
+from skpursuit.estimators.gram_data import Moments
+from skpursuit.estimators.gram_omp import FactorPath, GramPursuit
 from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import full_coefs, predictions
 from skpursuit.estimators.omp_functions import (
-    PREMATURE,
-    Way,
     expected_steps,
     omp_sparsity,
     pursue_targets,
@@ -35,12 +30,12 @@ from skpursuit.estimators.omp_functions import (
     way_to_pursue,
 )
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
-from skpursuit.estimators.standardized import standardize
-from skpursuit.numerics.arrays import Floats
+from skpursuit.estimators.standardized import SQUARED, codes_of_run, standardize
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.threads import limited
-from skpursuit.parameters import check_count
 from skpursuit.problem import sparsity
 from skpursuit.selectors import Selector
+from skpursuit.solvers.pursuit import OMP
 
 
 class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
@@ -59,20 +54,37 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
         base: Design,
         y: Floats,
         weights: Floats | None,
-        k: int | None,
+        k: int,
         tol: float | None = None,
         precompute: bool | str = "auto",
+        moments: Moments | None = None,
     ) -> None:
-        targets = y.reshape(len(y), -1)
-        steps = expected_steps(base, targets, base.shape[1] if k is None else k, tol)
-        way = way_to_pursue(base, steps, precompute, self.selector)
-        if way is Way.GRAM and has_moments(base):
-            self._keep(base, *GramData(base, y, weights, self.fit_intercept).paths(k, tol))
-            return
-        data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept).weighted()
-        columns = data.y.reshape(len(y), -1)
-        paths = pursue_targets(data.design, columns, k, tol, precompute, self.selector)
-        self._keep(base, paths, data.centre, data.offset)
+        way = way_to_pursue(
+            base, expected_steps(base, y.reshape(len(y), -1), k, tol), precompute, self.selector
+        )
+        if way == "gram" and moments is None and isinstance(base.whole, np.ndarray):
+            moments = Moments(base, y, weights, self.fit_intercept)
+        if moments is None:
+            solver = OMP(base.shape[1] if tol is not None else k, tol)
+            fine = codes_of_run(base, y.reshape(len(y), -1)[:, 0], SQUARED, weights, solver, self.selector)
+            data = standardize(
+                base, y, weights=weights, fit_intercept=self.fit_intercept, fine=fine
+            ).weighted()
+            design, targets, centre, offset = (
+                data.design,
+                data.y.reshape(len(y), -1),
+                data.centre,
+                data.offset,
+            )
+            paths = pursue_targets(design, targets, k, tol, way, self.selector)
+        else:
+            equations = moments.equations()
+            root = None if weights is None else np.sqrt(weights)
+            design = base.with_view(base.view.then(centre=equations.centre, root=root))
+            targets = moments.y if root is None else moments.y * root[:, None]
+            paths = pursue_targets(design, targets, k, tol, "gram", equations=equations)
+            centre, offset = equations.centre, equations.offset if y.ndim == 2 else equations.offset[0]
+        self._keep(base, paths, centre, offset)
 
     def _keep(self, base: Design, paths: list[FactorPath], centre: Floats, offset: Any) -> None:
         """Set the attributes of a fit from its paths and the means of X and y."""
@@ -148,8 +160,8 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
         """
         check_parameters(self)
         base, y, weights, *_ = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
-        k = None if self.tol is not None else omp_sparsity(self.n_nonzero_coefs, base.shape[1])
-        self.n_nonzero_coefs_ = k
+        k = base.shape[1] if self.tol is not None else omp_sparsity(self.n_nonzero_coefs, base.shape[1])
+        self.n_nonzero_coefs_ = k if self.tol is None else None
         self._fit_design(base, y, weights, k, self.tol, self.precompute)
         return self
 
@@ -227,31 +239,34 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         **fit_params : dict
             For the splitter; needs scikit-learn's metadata routing.
         """
-        check_parameters(self, max_iter=partial(check_count, least=0))
-        base, y, weights, kept, _ = self._check_samples(
-            X, y, sample_weight, y_numeric=True, ensure_min_features=2
-        )
+        check_parameters(self, max_iter=[COUNT_OR_ZERO, None])
+        samples = self._check_samples(X, y, sample_weight, y_numeric=True, ensure_min_features=2)
+        base, y, weights, kept, _ = samples
         d = base.shape[1]
         most = sparsity.clipped("max_iter", self.max_iter, d) if self.max_iter else sparsity.for_omp_cv(d)
         splits = self._splits(y, kept, fit_params)
+        watch, moments = current(), None
+        watch.expect(len(splits))
         with limited(self.n_jobs):
             way = way_to_pursue(base, most * len(splits), "auto", self.selector)
-            by_gram = way is Way.GRAM and has_moments(base)
-            grams = GramData(base, y, weights, self.fit_intercept) if by_gram else None
-            watch, left = current(), range(len(splits), 0, -1)
-            watch.expect(len(splits))
-            errors = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-                delayed(self._errors)(base, y, weights, (*split, grams), most, (watch, folds))
-                for split, folds in zip(splits, left)
-            )
+            if way == "gram" and isinstance(base.whole, np.ndarray):
+                moments = Moments(base, y, weights, self.fit_intercept)
+
+            def errors_of(fold: int) -> Floats:
+                left = len(splits) - fold
+                watch.note("{} folds left", left)
+                with watch.part(1 / left):
+                    return self._errors(
+                        base.for_run(private=True), y, weights, splits[fold], most, way, moments
+                    )
+
+            run = Parallel(n_jobs=self.n_jobs, require="sharedmem")
+            errors = run(delayed(errors_of)(fold) for fold in range(len(splits)))
         shortest = min(len(fold) for fold in errors)
         self.scores_ = -np.array([fold[:shortest] for fold in errors])
         self.n_nonzero_coefs_ = np.argmax(self.scores_.mean(axis=0)) + 1
         with watch.part(None):
-            if grams is None:
-                self._fit_design(base, y, weights, int(self.n_nonzero_coefs_))
-            else:
-                self._keep(base, *grams.paths(int(self.n_nonzero_coefs_), None))
+            self._fit_design(base, y, weights, int(self.n_nonzero_coefs_), moments=moments)
         return self
 
     def _keep(self, base: Design, paths: list[FactorPath], centre: Floats, offset: Any) -> None:
@@ -267,31 +282,24 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         base: Design,
         y: Floats,
         weights: Floats | None,
-        split: Any,
+        split: tuple[Indices, Indices],
         most: int,
-        watched: tuple[Watch, int],
+        way: str,
+        moments: Moments | None,
     ) -> Floats:
-        """Mean squared error on the test part, for 1, 2, ... coefficients; `watched` counts folds left."""
-        test, (watch, left), base = split[1], watched, base.for_run(private=True)
-        watch.note("{} folds left", left)
-        with watch.part(1 / left):
-            path, centre, offset = self._fold_path(base, y, weights, split, most)
-        watch.count()
-        if path.premature:
-            warnings.warn(PREMATURE, RuntimeWarning, stacklevel=2)
-        sizes = range(min(1, len(path)), len(path) + 1)
-        fits = [path.fit(k, centre, offset) for k in sizes]
+        """Mean squared error on the test part, for 1, 2, ... coefficients."""
+        train, test = split
+        if moments is None:
+            inside = fold_weights(train, len(y), weights)
+            data = standardize(base, y, weights=inside, fit_intercept=self.fit_intercept).weighted()
+            (path,) = pursue_targets(data.design, data.y[:, None], most, None, way, self.selector)
+            centre, offset = data.centre, data.offset
+        else:
+            equations = moments.of_training(train, test)
+            path = GramPursuit(equations.gram, equations.xty[:, 0], most, 0.0, equations.noise_floor).path()
+            centre, offset = equations.centre, equations.offset[0]
+        current().count()
+        warn_if_premature([path])
+        fits = [path.fit(k, centre, offset) for k in range(min(1, len(path)), len(path) + 1)]
         part = None if weights is None else weights[test]
         return np.array([np.average((y[test] - z) ** 2, weights=part) for z in predictions(base, fits, test)])
-
-    def _fold_path(
-        self, base: Design, y: Floats, weights: Floats | None, split: Any, most: int
-    ) -> tuple[FactorPath, Floats, Any]:
-        """The path of a training part, and the means of X and y there."""
-        train, test, grams = split
-        if grams is not None and grams.is_complement(train, test):
-            return grams.path_without(test, most)
-        weighted = fold_weights(train, len(y), weights)
-        data = standardize(base, y, weights=weighted, fit_intercept=self.fit_intercept).weighted()
-        path = pursue_targets(data.design, data.y[:, None], most, None, selector=self.selector)[0]
-        return path, data.centre, data.offset

@@ -1,29 +1,28 @@
 """`orthogonal_mp` and `orthogonal_mp_gram`, called as scikit-learn's.
 
 There are three ways to pursue a target, and `way_to_pursue` takes the cheapest. The loop of `minimize` is for
-large X. On small X, and with many targets, it is cheaper to compute X^T X once and to work on that alone; its
-largest model is then refined on the residual, because squares of columns keep half the digits. An X that
-stays in the cache is multiplied with each new direction (both in `gram_omp.py`). All give a `FactorPath`,
-from which the coefficients of every step follow.
+large X ("loop"). On small X, and with many targets, it is cheaper to compute X^T X once and to work on that
+alone ("gram"); its largest model is then refined on the residual, because squares of columns keep half the
+digits. An X that stays in the cache is multiplied with each new direction ("columns"). The last two are in
+`gram_omp.py`. All give a `FactorPath`, from which the coefficients of every step follow.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from enum import Enum
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_array
 
-from skpursuit.data import Design, is_design, make_design
+from skpursuit.data import Design, check_finite, is_design, make_design
 from skpursuit.data.grams import gram_matrix
-from skpursuit.data.moments import NormalEquations
 from skpursuit.estimators.base import FLOATS, trusted
-from skpursuit.estimators.checks import RULES, check_values
-from skpursuit.estimators.gram_omp import ColumnPursuit, FactorPath, gram_omp
+from skpursuit.estimators.checks import check_values
+from skpursuit.estimators.gram_data import NormalEquations
+from skpursuit.estimators.gram_omp import ColumnPursuit, FactorPath, GramPursuit
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import one_thread
@@ -38,7 +37,6 @@ from skpursuit.solvers.pursuit import OMP
 
 SHARP = 1e-2  # X^T X loses no digits while this fraction of a column's square is left by the others
 REFINEMENTS = 8
-NO_MEANS = np.zeros(0), np.zeros(0)
 PREMATURE = (
     "Orthogonal matching pursuit ended prematurely due to linear dependence in the dictionary. "
     "The requested precision might not have been met."
@@ -93,14 +91,21 @@ def orthogonal_mp(
     >>> orthogonal_mp(X, y).shape
     (100,)
     """
-    check_values(RULES, n_nonzero_coefs=n_nonzero_coefs, tol=tol, precompute=precompute, copy_X=copy_X)
-    check_values(RULES, return_path=return_path, return_n_iter=return_n_iter)
+    given: dict[str, Any] = {"n_nonzero_coefs": n_nonzero_coefs, "tol": tol, "precompute": precompute}
+    given |= {
+        "copy_X": copy_X,
+        "return_path": return_path,
+        "return_n_iter": return_n_iter,
+        "selector": selector,
+    }
+    check_values("orthogonal_mp", {}, **given)
     if not is_design(X):
         X = check_array(trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
-    design = make_design(X)
-    y = _as_columns("y", y)
+    design, y = make_design(X), _as_columns("y", y)
     check_targets_range(y)
-    targets = pursue_targets(design, y, n_nonzero_coefs, tol, precompute, selector)
+    k = design.shape[1] if tol is not None else omp_sparsity(n_nonzero_coefs, design.shape[1])
+    way = way_to_pursue(design, expected_steps(design, y, k, tol), precompute, selector)
+    targets = pursue_targets(design, y, k, tol, way, selector)
     warn_if_premature(targets)
     return _packed(targets, design.shape[1], return_path, return_n_iter)
 
@@ -148,8 +153,9 @@ def orthogonal_mp_gram(
     >>> orthogonal_mp_gram(np.eye(3), np.array([1.0, -5.0, 2.0]), n_nonzero_coefs=1)
     array([ 0., -5.,  0.])
     """
-    check_values(RULES, n_nonzero_coefs=n_nonzero_coefs, tol=tol, copy_Gram=copy_Gram, copy_Xy=copy_Xy)
-    check_values(RULES, return_path=return_path, return_n_iter=return_n_iter)
+    given = {"n_nonzero_coefs": n_nonzero_coefs, "tol": tol, "copy_Gram": copy_Gram, "copy_Xy": copy_Xy}
+    given |= {"return_path": return_path, "return_n_iter": return_n_iter}
+    check_values("orthogonal_mp_gram", {}, **given)
     gram = check_array(as_array("Gram", Gram), dtype=np.float64, input_name="Gram")
     d = len(gram)
     if gram.shape != (d, d):
@@ -163,9 +169,7 @@ def orthogonal_mp_gram(
         )
     energies = _checked_energies(norms_squared, xty.shape[1])
     k = d if tol is not None else omp_sparsity(n_nonzero_coefs, d)
-    equations = NormalEquations(gram, xty, np.zeros(d), *NO_MEANS)
-    limits = [omp_limits(k, tol, energy) for energy in energies]
-    targets = gram_paths(equations, limits, energies)
+    targets = gram_paths(gram, xty, k, tol, energies)
     warn_if_premature(targets)
     dtype = np.result_type(as_array("Gram", Gram), as_array("Xy", Xy), np.float32)
     return _packed(targets, d, return_path, return_n_iter, dtype)
@@ -174,32 +178,32 @@ def orthogonal_mp_gram(
 def pursue_targets(
     design: Design,
     y: Floats,
-    n_nonzero_coefs: int | None,
+    k: int,
     tol: float | None,
-    precompute: bool | str = "auto",
+    way: str,
     selector: str | Selector = "auto",
+    equations: NormalEquations | None = None,
 ) -> list[FactorPath]:
-    """The path of each column of y."""
-    k = design.shape[1] if tol is not None else omp_sparsity(n_nonzero_coefs, design.shape[1])
-    way = way_to_pursue(design, expected_steps(design, y, k, tol), precompute, selector)
+    """The path of each column of y; `equations` are those of the design, where they are known."""
     energies = np.sum(y * y, axis=0)
-    limits = [omp_limits(k, tol, energy) for energy in energies.tolist()]
-    if way is Way.LOOP:
-        return [_pursue(design, column, OMP(k, tol), selector) for column, (k, tol) in zip(y.T, limits)]
-    floor = design.noise_floor(np.arange(design.shape[1]))
+    if way == "loop":
+        limits = [_limits(k, tol, energy) for energy in energies]
+        return [_pursue(design, column, OMP(*each), selector) for column, each in zip(y.T, limits)]
+    check_finite(design)
     with one_thread():
-        if way is Way.COLUMNS:
-            columns = _all_columns(design)
+        if way == "columns":
+            columns, floor = _all_columns(design), design.noise_floor(np.arange(design.shape[1]))
+            limits = [_limits(k, tol, energy) for energy in energies]
             return [
-                ColumnPursuit(columns, column, k, floor).path(k, tol) for column, (k, tol) in zip(y.T, limits)
+                ColumnPursuit(columns, column, k, floor).path(tol) for column, (k, tol) in zip(y.T, limits)
             ]
-        xty = design.product(y)
-        equations = NormalEquations(gram_matrix(design), xty, floor, *NO_MEANS)
-        paths = gram_paths(equations, limits, energies)
-        return [
-            refined(path, design, column) if lost_digits(path, design) else path
-            for path, column in zip(paths, y.T)
-        ]
+        if equations is not None:
+            gram, xty, floor = equations[:3]
+        else:
+            gram, xty = gram_matrix(design), design.product(y)
+            floor = design.noise_floor(np.arange(design.shape[1]))
+        paths = gram_paths(gram, xty, k, tol, energies, floor)
+        return [_refined(path, design, column) for path, column in zip(paths, y.T)]
 
 
 def _all_columns(design: Design) -> Floats:
@@ -215,21 +219,24 @@ def _all_columns(design: Design) -> Floats:
 
 
 def gram_paths(
-    equations: NormalEquations, limits: list[tuple[int, float | None]], energies: Floats
+    gram: Floats, xty: Floats, k: int, tol: float | None, energies: Floats, floor: Floats | None = None
 ) -> list[FactorPath]:
-    """The path of each target from X^T X."""
-    gram, floor, columns = equations.gram, equations.noise_floor, zip(equations.xty.T, limits, energies)
-    return [gram_omp(gram, xty, k, tol, float(energy), floor) for xty, (k, tol), energy in columns]
+    """The path of each target from X^T X; `energies` are the squared norms of the targets."""
+    limits = [_limits(k, tol, energy) for energy in energies]
+    columns = zip(xty.T, limits, energies.tolist())
+    return [GramPursuit(gram, line, k, energy, floor).path(tol) for line, (k, tol), energy in columns]
 
 
-def lost_digits(path: FactorPath, design: Design) -> bool:
-    """Whether X^T X has fewer digits than the coefficients need."""
-    blunt = (np.diag(path.L) ** 2 < SHARP * np.sum(path.L**2, axis=1)).any()
-    return len(path) > 0 and bool(blunt or design.dtype != np.float64)
+def _limits(k: int, tol: float | None, energy: float) -> tuple[int, float | None]:
+    """At least one atom, as scikit-learn does, even where the zero model is within `tol`."""
+    return (1, None) if tol is not None and energy <= tol else (k, tol)
 
 
-def refined(path: FactorPath, design: Design, y: Floats) -> FactorPath:
-    """The path with its largest model refined on its residual."""
+def _refined(path: FactorPath, design: Design, y: Floats) -> FactorPath:
+    """The path with its largest model refined on its residual, where X^T X has too few digits for it."""
+    sharp = (np.diag(path.L) ** 2 >= SHARP * np.sum(path.L**2, axis=1)).all()
+    if len(path) == 0 or (sharp and design.dtype == np.float64):
+        return path
     columns, before = design.columns(path.support), np.inf
     for _ in range(REFINEMENTS):
         rest = columns @ (y - path.coef(len(path)) @ columns)
@@ -241,38 +248,25 @@ def refined(path: FactorPath, design: Design, y: Floats) -> FactorPath:
     return path
 
 
-class Way(Enum):
-    """How targets are pursued."""
-
-    LOOP = "the loop of minimize"
-    GRAM = "from X^T X"
-    COLUMNS = "multiplying X with each direction"
-
-
 def expected_steps(design: Design, y: Floats, k: int, tol: float | None) -> int:
     """Columns that all targets are likely to take."""
     return y.shape[1] * (k if tol is None else min(design.shape) // 4 + 1)
 
 
-def way_to_pursue(design: Design, steps: int, precompute: bool | str, selector: str | Selector) -> Way:
-    """The cheapest way, or the one that the caller chose."""
+def way_to_pursue(design: Design, steps: int, precompute: bool | str, selector: str | Selector) -> str:
+    """The cheapest way, or the one that the caller chose: "loop", "gram" or "columns"."""
     n, d = design.shape
     if precompute is True:
-        return Way.GRAM
+        return "gram"
     chosen = not isinstance(selector, str) or selector != "auto"
-    if chosen or design.cost()[0] < n * d or not design.has_codes:
-        return Way.LOOP
+    if chosen or design.cost()[0] < n * d or not design.has_codes or design.on_disk:
+        return "loop"
     in_cache = n * d <= GATHERED_ENTRIES and design.store.in_memory
     one_by_one = n * d / 1e9 + steps * (n * d / 5e9 + 5e-5) if in_cache else steps * (n * d / 2e9 + 3e-4)
     gram = n * d * d / 25e9 + steps * 3e-5
     if precompute == "auto" and gram < one_by_one and 8 * d * d <= 2**28:
-        return Way.GRAM
-    return Way.COLUMNS if in_cache else Way.LOOP
-
-
-def omp_limits(k: int, tol: float | None, energy: float) -> tuple[int, float | None]:
-    """At least one atom, as scikit-learn does, even where the zero model is within `tol`."""
-    return (1, None) if tol is not None and energy <= tol else (k, tol)
+        return "gram"
+    return "columns" if in_cache else "loop"
 
 
 def _pursue(design: Design, y: Floats, solver: OMP, selector: str | Selector) -> FactorPath:

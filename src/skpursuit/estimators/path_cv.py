@@ -16,37 +16,37 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import gammaln
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
 
-from skpursuit.data.design import Design
 from skpursuit.data.progress import current
 from skpursuit.data.sources import is_elsewhere
 from skpursuit.estimators.base import Problems, PursuitBase, Samples, some_rows, watched
-from skpursuit.estimators.checks import check_parameters, check_path_solvers, criterion_of
+from skpursuit.estimators.checks import PATH_SOLVERS, check_parameters, criterion_of
 from skpursuit.estimators.choice import contest
 from skpursuit.estimators.choice.classes import ClassArena
-from skpursuit.estimators.choice.contest import PATIENCE, Arena, Candidate, least_loss
+from skpursuit.estimators.choice.contest import PATIENCE, Arena, Candidate, ScaledData, least_loss
 from skpursuit.estimators.choice.relation import chance_of_none
 from skpursuit.estimators.choice.solvers import SolverArena
 from skpursuit.estimators.choice.squared import SquaredArena
-from skpursuit.estimators.choice.squared_folds import ScaledData
 from skpursuit.estimators.folds import Folds, SplitterRoutingMixin, effective_rows
-from skpursuit.estimators.linear_fit import LinearFit, mean_fit, predictions
-from skpursuit.estimators.path import fits_of_problems, information
-from skpursuit.estimators.standardized import column_spreads
-from skpursuit.loop.run import seed_of
+from skpursuit.estimators.linear_fit import LinearFit, fitted_path, mean_fit, predictions
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.scaling import NEARLY_ZERO
 from skpursuit.numerics.threads import limited
+from skpursuit.parameters import seed_of
 from skpursuit.problem import sparsity
+from skpursuit.problem.losses import Loss
 from skpursuit.problem.state import Status
 from skpursuit.selectors import Selector
 
@@ -108,13 +108,13 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         **fit_params : dict
             For the splitter; needs scikit-learn's metadata routing.
         """
-        check_parameters(self, solver=check_path_solvers)
+        check_parameters(self, solver=PATH_SOLVERS)
         samples = self._read(X, y, sample_weight)
         given = self.solver if isinstance(self.solver, (list, tuple)) else [self.solver]
         # "auto" stands for "omp" where the contest of `choice/` cannot be held
         solvers = ["omp" if isinstance(one, str) and one == "auto" else one for one in given]
-        seed, scale = seed_of(self.random_state), self._scaling(samples.base)
-        problems = self._problems(samples.y, random_state=seed, solver=solvers[0], scale=scale)
+        seed = seed_of(self.random_state)
+        problems = self._problems(samples.y, random_state=seed, solver=solvers[0])
         loss = problems.config.loss.resolved(np.column_stack(problems.targets))
         problems = problems._replace(config=replace(problems.config, loss=loss))
         labels, splits = self._labels(samples.y), []
@@ -122,16 +122,12 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             splits = self._drawn_splits(labels, samples, fit_params)
         shown = X if samples.X is None or not is_elsewhere(X) else samples.X
         data = PathData(shown, samples, labels, problems, splits)
-        with limited(self.n_jobs):
+        with limited(self.n_jobs) if self.n_jobs else nullcontext():
             if splits:
                 self._compete(data, self._arena(data, solvers))
             else:
                 self._judge_by_criterion(data)
         return self
-
-    def _scaling(self, design: Design) -> str:
-        """What divides columns, in the words of `column_scale`."""
-        return self.scale if self.scale != "auto" else "one" if design.store.first.is_sparse else "column"
 
     def _limit(self, samples: Samples) -> int:
         """The largest number of coefficients that solvers by name try."""
@@ -272,7 +268,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         if chosen not in path:
             final = [mean_fit(list(fits)) for fits in zip(*arena.fits(chosen.judged.model))]
         else:
-            final = fits[min(path.index(chosen), len(fits) - 1)]
+            place = min(path.index(chosen), len(fits) - 1)
+            final = fits[place] = [fit.finished() for fit in fits[place]]
         result = ChosenResult(chosen.size, arena.entries_read)
         final = [fit if fit.result is not None else fit._replace(result=result) for fit in final]
         self._keep(final, data.samples.base, data.problems.joint)
@@ -291,8 +288,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
 
     def _keep_scales(self, samples: Samples) -> None:
         """Standard deviations of the features of the path."""
-        means = samples.base.means(samples.weights)
-        self.path_scales_ = column_spreads(samples.base, means, samples.weights)[self.path_features_]
+        survey = samples.base.survey(samples.weights)
+        self.path_scales_ = survey.spreads(survey.means)[self.path_features_]
 
     def _keep_losses(self, candidates: list[Candidate]) -> None:
         """A table of all models that competed."""
@@ -301,7 +298,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             "ridge": np.array([one.ridge for one in candidates]),
             "size": np.array([one.size for one in candidates]),
             "n_features": np.array([one.features for one in candidates]),
-            "loss": np.array([one.held_out * one.arena.loss_unit for one in candidates]),
+            "loss": np.array([one.held_out for one in candidates]),
         }
 
     def _keep_path(self, fits: list[list[LinearFit]], joint: bool) -> None:
@@ -365,7 +362,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         if self._ridges() != "auto":
             config = replace(config, ridge=self._ridges()[0])
         most = self._limit(samples)
-        models = fits_of_problems(config, samples.base, targets, samples.weights, most)
+        models = fitted_path(config, samples.base, targets, samples.weights, most)
         scores = np.array(self._information(data, models))
         finite = np.isfinite(scores)
         if not finite.any():
@@ -375,6 +372,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         best = int(np.argmax(np.where(finite, scores, -np.inf)))
         self.scores_ = scores[None]
         self.n_nonzero_coefs_ = best + 1
+        models[best] = [fit.finished() for fit in models[best]]
         self._keep(models[best], samples.base, joint)
         self._keep_path(models, joint)
         self._keep_scales(samples)
@@ -397,7 +395,7 @@ def _fold_scores(candidate: Candidate, tests: Floats) -> Floats:
     """Scores of a scorer, or minus the mean loss of each fold."""
     if candidate.scores is not None:
         return candidate.scores
-    return -candidate.judged.fold_losses * candidate.arena.loss_unit / tests
+    return -candidate.judged.fold_losses / tests
 
 
 def _predicting(model: Any, z: list[Floats]) -> Any:
@@ -414,3 +412,37 @@ def _takes_weights(scorer: Any) -> bool:
     except ValueError:  # a function that does not tell
         return False
     return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in taken)
+
+
+def mean_loss(loss: Loss, y: Any, z: Floats, weights: Floats | None = None) -> float:
+    """(Weighted) mean over the samples of their loss, summed over targets."""
+    losses = loss.value(y, z)
+    losses = losses if losses.ndim == 1 else losses.sum(axis=1)
+    return float(np.average(losses, weights=weights))
+
+
+def information(
+    criterion: str, loss: Loss, problem: tuple[Any, Floats | None], z: Floats, sizes: tuple[int, int]
+) -> float:
+    """AIC, BIC or EBIC of predictions z, the smaller the better.
+
+    Squared loss counts as normal errors of unknown variance, other losses as negative log-likelihoods.
+    `sizes` are the number of columns used and the number there are. EBIC (Chen, Chen 2008, gamma = 1) adds
+    twice the logarithm of the number of models of that size.
+    """
+    y, weights = problem
+    used, d = sizes
+    n = float(len(z) if weights is None else weights.sum())
+    targets = int(np.prod(z.shape[1:], dtype=int))
+    total = n * mean_loss(loss, y, z, weights)
+    if loss.quadratic:
+        floor = np.finfo(float).eps * n * max(mean_loss(loss, y, np.zeros_like(z), weights), NEARLY_ZERO)
+        deviance = n * targets * np.log(2 * max(total, floor) / (n * targets))
+    else:
+        deviance = 2 * total
+    free = used * targets
+    if criterion == "aic":
+        return float(deviance + 2 * free)
+    bic = deviance + np.log(n) * free
+    models = gammaln(d + 1) - gammaln(used + 1) - gammaln(d - used + 1)
+    return float(bic if criterion == "bic" else bic + 2 * models)

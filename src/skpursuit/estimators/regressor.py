@@ -24,7 +24,7 @@ class PursuitRegressorMixin(PursuitBase, RegressorMixin):
     """Reading targets, and predictions of a regressor: the mean that its loss gives to X w + b."""
 
     loss: str | Loss
-    shared_support: bool = True
+    shared_support: bool
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         """Checked data; one column of counts is a vector, as in scikit-learn's Poisson regression."""
@@ -62,7 +62,7 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
     ----------
     solver : {"omp", "mp", "cosamp", "grasp", "fw", "sp"} or Solver
         The outer algorithm. A `Solver` object brings its own limits, and those given beside it are refused.
-        "fw" bounds the l1 norm of the coefficients, of the scaled ones with `normalize`, by 1;
+        "fw" bounds the l1 norm of the coefficients, of the scaled ones with `scale`, by 1;
         ``FrankWolfe(L1Ball(2.0))`` by 2.
     selector : str or Selector
         How the best columns are found; see `minimize`.
@@ -74,8 +74,8 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
         Largest squared norm of the residual for squared loss; smallest relative decrease of the objective
         for others; duality gap for "fw".
     fit_intercept : bool
-    normalize : bool
-        Whether features compete as if all had the same norm (after centring, with an intercept).
+    scale : {"none", "column", "auto"}
+        What divides features while they compete: nothing, the spread of each, or as in `PursuitRegressorCV`.
         Coefficients are always those of the features as given.
     max_iter : int, optional
         Limit on iterations; the default is the solver's.
@@ -83,8 +83,8 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
         With several targets: one set of features for all, or one for each.
     ridge : float, optional
         (ridge / 2) ||w||^2 is added to the mean loss, with w the coefficients of the scaled features
-        (`normalize`) and never the intercept, while features are chosen and while they are fitted. For "omp",
-        "cosamp", "grasp" and "sp"; refused elsewhere. Default: 0.03 (without `normalize` 0.03 / n_samples)
+        (`scale`) and never the intercept, while features are chosen and while they are fitted. For "omp",
+        "cosamp", "grasp" and "sp"; refused elsewhere. Default: 0.03 (with ``scale="none"`` 0.03 / n_samples)
         for losses that give probabilities, which keeps separable classes finite; else 0.
     random_state : int, RandomState, Generator or None
         Seed of randomised selectors.
@@ -120,7 +120,7 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
     """
 
     loss: str | Loss = "squared"
-    shared_support: bool = False
+    shared_support: bool = True
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -136,8 +136,9 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         "grasp" and "sp" need a run for each number. Without `scoring` they end before K, on all folds
         together, once 8 numbers brought no new best and the loss has risen by a standard error.
         An object brings its own limits, except for the number.
-        "auto" stands for "omp" with other losses, with an information criterion, and where X is not a plain
-        array in memory (a large file, a Dask collection, a view); `choice_` tells.
+        "auto" stands for "omp" with other losses, with an information criterion, for targets that do not
+        share their features, and where X is not a plain array in memory (a large file, a Dask collection, a
+        view); `choice_` tells.
     selector : str or Selector
         How solvers by name find the best columns; see `minimize`. The models of "auto" ask none, so it is
         refused there: name ``solver="omp"``.
@@ -164,8 +165,11 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         Ridges that compete: penalties of ridge / 2 times the squared coefficients of the scaled features
         beside the mean loss, never of the intercept. "auto" searches with ``solver="auto"``; solvers by name
         take the default of `PursuitRegressor`.
-    selection : {"best", "sparse"}
+    selection : {"best", "one_se"}
         The best model, or the one with the fewest features within a standard error of it.
+    shared_support : bool
+        With several targets: one set of features for all, or one for each, of which "auto" finds all by
+        "omp"; one number of coefficients serves all targets.
     null_test : bool
         Whether the model has no features unless it beats the best constant on the rows held out: by 3
         standard errors (1.6 where X is not in memory), or if targets that are permuted over the rows look as
@@ -198,10 +202,9 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     path_sizes_ : ndarray of shape (n_path,)
         Their numbers of features, on all samples.
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-        Several targets share their features.
     intercept_ : float or ndarray of shape (n_targets,)
-    support_ : ndarray of int
-        Features of the chosen model in order of selection.
+    support_ : ndarray of int, or list of them
+        Features of the chosen model in order of selection; a list when each target has its own.
     path_features_ : ndarray of int
         All features that occur on the path of the whole data.
     coef_path_ : ndarray of shape (n_path, n_path_features) or (n_path, n_targets, n_path_features)
@@ -223,7 +226,7 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     once its held-out loss has clearly turned. The best boosted model and the best other one are compared by
     their paired difference: one that is better by 1.5 standard errors is taken, else the mean of both
     ("mean"), which predicts better than either where they err in different ways. Folds are drawn in
-    the same way at every fit; a number for `random_state` draws others. Several targets share their features.
+    the same way at every fit; a number for `random_state` draws others.
 
     See Also
     --------
@@ -239,3 +242,4 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     """
 
     loss: str | Loss = "squared"
+    shared_support: bool = True

@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from skpursuit.data.progress import current
-from skpursuit.data.sources import expecting, is_elsewhere, make_design
+from skpursuit.data.sources import is_elsewhere, make_design
 from skpursuit.estimators.base import LinearBase, Samples, columns_in, watched
 from skpursuit.estimators.checks import check_parameters
 from skpursuit.estimators.classifier import PursuitClassifierCV
@@ -27,8 +27,8 @@ from skpursuit.estimators.lazy import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig, fit_linear
 from skpursuit.estimators.regressor import PursuitRegressorCV
 from skpursuit.estimators.sklearn_types import BaseEstimator, SelectorMixin
-from skpursuit.loop.run import seed_of
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.parameters import seed_of
 from skpursuit.problem import sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.selectors import Selector
@@ -56,9 +56,9 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
     loss : {"auto", "squared", "logistic", ...} or Loss
         "auto": logistic for labels of two classes that are no numbers or are -1 and 1, else squared loss.
     ridge : float, optional
-        Penalty of (ridge / 2) ||w||^2 beside the mean loss, of scaled features with `normalize`.
-    normalize : bool, default=True
-        Whether features compete as if all had the same spread.
+        Penalty of (ridge / 2) ||w||^2 beside the mean loss, of scaled features.
+    scale : {"auto", "column", "none"}
+        What divides features while they compete, as in `PursuitRegressorCV`.
     selector : str or Selector
         How the best columns are found; see `minimize`.
     random_state : int, RandomState, Generator or None
@@ -113,7 +113,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
     cv: Any = None
     loss: str | Loss = "auto"
     ridge: float | None = None
-    normalize: bool = True
+    scale: str = "auto"
     selector: str | Selector = "auto"
     random_state: Any = None
 
@@ -133,7 +133,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
             Targets, or labels of classes.
         sample_weight : array-like of shape (n_samples,), optional
         """
-        check_parameters(self, loss=lambda _, value: is_auto(value) or as_loss(value))
+        check_parameters(self, loss="no_validation")  # "auto" is a loss here
         samples = self._check_samples(X, y, sample_weight, multi_output=True)
         loss, targets = self._targets(samples.y)
         n, d = samples.base.shape
@@ -150,7 +150,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
             loss=loss.resolved(targets),
             selector=self.selector,
             n_nonzero_coefs=max(k, 1),
-            scale="column" if self.normalize else "none",
+            scale=self.scale,
             ridge=self.ridge,
             random_state=seed_of(self.random_state),
         )
@@ -176,8 +176,8 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
             selector=self.selector,
             cv=self.cv,
             ridges="auto" if self.ridge is None else self.ridge,
-            scale="auto" if self.normalize else "none",
-            selection="sparse",
+            scale=self.scale,
+            selection="one_se",
             random_state=self.random_state,
             verbose=False,
         )
@@ -238,7 +238,7 @@ class PursuitSelector(SelectorMixin, LinearBase, BaseEstimator):
         if not is_elsewhere(X):
             return super().transform(X)
         check_is_fitted(self, "support_")
-        design = make_design(X, options=expecting(width=self.n_features_in_))
+        design = make_design(X)
         chosen = columns_in(design, self, np.flatnonzero(self.get_support()))
         return np.ascontiguousarray(design.columns(chosen, keep=False).T)
 

@@ -16,11 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data import Design, check_finite, rows_that_count
+from skpursuit.data import Design, Survey, rows_that_count
 from skpursuit.estimators.shifted_loss import ShiftedLoss, best_constant
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.losses import Loss, Squared
+from skpursuit.problem.problem import make_problem
 from skpursuit.problem.state import State
+from skpursuit.selectors import Selector, as_selector
+from skpursuit.solvers import Solver
 
 SQUARED = Squared()
 
@@ -75,28 +78,44 @@ def standardize(
     fit_intercept: bool = True,
     scale: str = "none",
     can_force: bool = True,
+    fine: bool | None = None,
 ) -> StandardizedData:
-    """Centre, scale (see `column_scale`) and weight without touching X; rows of weight zero are left out."""
-    d, normalize = base.shape[1], scale != "none"
-    check_finite(base)
+    """Centre, scale (see `column_scale`) and weight without touching X; rows of weight zero are left out.
+
+    `fine` is of the codes that the selector will make (`codes_of_run`), which X on disk is read with once.
+    """
+    d, scales = base.shape[1], scale != "none"
+    if scale == "auto":
+        scale = "one" if base.store.first.is_sparse else "column"
     base, y, weights = rows_that_count(base, y, weights)
     has_column = fit_intercept and can_force and not loss.quadratic
-    centred = (fit_intercept and loss.quadratic) or (has_column and normalize)
-    centre = base.means(weights) if centred else np.zeros(d)
-    factors = column_scale(base, centre, weights, scale)
+    centred = (fit_intercept and loss.quadratic) or (has_column and scales)
+    survey = base.survey(weights, fine, spreads=scales) if centred or scales else None
+    centre = survey.means if survey is not None and centred else np.zeros(d)
+    factors = np.ones(d) if survey is None else column_scale(survey, centre, scale)
     if loss.quadratic:
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
-        plain = not (fit_intercept or normalize)
+        plain = not (fit_intercept or scales)
         view = base if plain else base.with_view(base.view.then(centre=centre, scale=factors))
         y = centred_targets(np.asarray(y, dtype=np.float64), offset)
         return StandardizedData(view, y, loss, weights, centre, factors, offset)
-    view = base.with_view(base.view.then(centre=centre, scale=factors)) if normalize else base
+    view = base.with_view(base.view.then(centre=centre, scale=factors)) if scales else base
     if has_column:
         view = view.with_view(view.view.then(constant=True))
     elif fit_intercept:
         loss = ShiftedLoss(loss, best_constant(loss, y, weights))
     forced = (d,) if has_column else ()
     return StandardizedData(view, y, loss, weights, centre, factors, 0.0, forced)
+
+
+def codes_of_run(
+    base: Design, y: Any, loss: Loss, weights: Floats | None, solver: Solver, selector: str | Selector
+) -> bool | None:
+    """Whether a run on X on disk will make codes, and with a second byte; None: it makes none."""
+    if not base.on_disk:
+        return None
+    expect = solver.expect(make_problem(base, y, loss, weights, solver.ridge))
+    return as_selector(selector).encodes(base, expect)
 
 
 def centred_targets(y: Floats, offset: Any) -> Floats:
@@ -106,24 +125,18 @@ def centred_targets(y: Floats, offset: Any) -> Floats:
     return np.where(np.abs(rest).max(axis=0) > tiny, rest, 0.0)
 
 
-def column_scale(base: Design, centre: Floats, weights: Floats | None, scale: str) -> Floats:
+def column_scale(survey: Survey, centre: Floats, scale: str) -> Floats:
     """What divides the columns: their spreads ("column"), the root mean square of these ("one"), or ones.
+
+    "auto" is "one" for a sparse X, else "column".
 
     Rare words are not as good as common ones, so sparse columns get one number. Columns that are constant are
     divided by 1.
     """
     if scale == "none":
         return np.ones(len(centre))
-    spreads = column_spreads(base, centre, weights)
+    spreads = survey.spreads(centre)
     used = spreads[spreads > 0]
     if scale == "one":
-        return np.full(len(centre), np.sqrt(np.mean(used * used)) if len(used) else 1.0)
+        return np.full(len(centre), np.sqrt(np.mean(used**2)) if len(used) else 1.0)
     return np.where(spreads > 0, spreads, 1.0)
-
-
-def column_spreads(base: Design, centre: Floats, weights: Floats | None) -> Floats:
-    """Root mean squares of the centred columns, 0 for those that are constant to working precision."""
-    root, total = (None, base.shape[0]) if weights is None else (np.sqrt(weights), weights.sum())
-    view = base.with_view(base.view.then(centre=centre, root=root))
-    norms = view.norms(0)
-    return np.where(norms > view.noise_floor(np.arange(len(norms))), norms / np.sqrt(total), 0.0)

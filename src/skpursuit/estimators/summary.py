@@ -1,8 +1,7 @@
-"""A fitted linear model in words: `summary()` as text, and the same as HTML in a notebook.
+"""A fitted linear model in words: `summary()`, also shown in notebooks.
 
 Both show what was fitted and, with the largest effects first, the features with their coefficients and what a
-change of one standard deviation does, where the fit knows the spreads. Names are escaped; the HTML needs no
-script and takes its colours from the page around it.
+change of one standard deviation does, where the fit knows the spreads.
 """
 
 from __future__ import annotations
@@ -17,15 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from skpursuit.numerics.arrays import Floats
 
 SHOWN = 20  # features in a table
-STYLE = (
-    "<style>.skpursuit{font-family:sans-serif;font-size:13px;line-height:1.35;margin:6px 0}"
-    ".skpursuit table{border-collapse:collapse;margin-top:6px;font-size:inherit}.skpursuit td,.skpursuit th"
-    "{padding:2px 10px 2px 0;text-align:right;border:0;background:none;white-space:nowrap}"
-    ".skpursuit td:first-child,.skpursuit th:first-child{text-align:left}.skpursuit th{font-weight:600;"
-    "border-bottom:1px solid #8886}.skpursuit .bar{width:140px;padding:0}.skpursuit .bar div{height:11px;"
-    "border-radius:2px}.skpursuit .up{background:#2f7ed8}.skpursuit .down{background:#d8702f}"
-    ".skpursuit p{margin:2px 0;opacity:.75}</style>"
-)
 
 
 class Line(NamedTuple):
@@ -69,31 +59,9 @@ class SummaryMixin:
         return "\n".join([*head, rule, table[0], rule, *table[1:], *more] if lines else head)
 
     def _html_repr(self) -> str:
-        """scikit-learn's diagram, and below it the table of a fitted model."""
+        """scikit-learn's diagram, and below it the summary of a fitted model."""
         diagram = estimator_html_repr(self)
-        return diagram + html_table(self) if "coef_" in vars(self) else diagram
-
-
-def html_table(model: Any, n_features: int = SHOWN) -> str:
-    """The summary as HTML."""
-    lines, facts = _lines(model), "".join(f"<p>{escape(fact)}</p>" for fact in _facts(model))
-    if not lines:
-        return f'{STYLE}<div class="skpursuit">{facts}</div>'
-    largest = max(abs(line.effect) for line in lines) or 1.0
-    several = any(line.output for line in lines)
-    head = ["feature", *(["class or target"] if several else []), "coefficient"]
-    head += ["standardised", ""] if _knows_spreads(model) else [""]
-    rows = ""
-    for line in lines[:n_features]:
-        cells = [line.name, *([line.output] if several else []), f"{line.coef:.4g}"]
-        cells += [f"{line.effect:+.4g}"] if _knows_spreads(model) else []
-        side, width = "up" if line.effect > 0 else "down", 100 * abs(line.effect) / largest
-        bar = f'<td class="bar"><div class="{side}" style="width:{width:.0f}%"></div></td>'
-        rows += "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + bar + "</tr>"
-    rest = len(lines) - n_features
-    more = f"<p>and {rest} more features</p>" if rest > 0 else ""
-    titles = "".join(f"<th>{title}</th>" for title in head)
-    return f'{STYLE}<div class="skpursuit">{facts}<table><tr>{titles}</tr>{rows}</table>{more}</div>'
+        return f"{diagram}<pre>{escape(self.summary())}</pre>" if "coef_" in vars(self) else diagram
 
 
 def _knows_spreads(model: Any) -> bool:

@@ -30,11 +30,9 @@ class Bend:
 
     def solve(self, g: Floats) -> Floats:
         """The direction p with (second derivatives) p = g, of shape (k,), or (k, m) for coupled targets."""
-        from scipy.linalg import cho_solve
-
         if self.lower is None:
             return np.zeros_like(g)
-        p = cho_solve((self.lower, True), g.T.ravel() / self.sizes, check_finite=False) / self.sizes
+        p = both_triangles(self.lower, g.T.ravel() / self.sizes) / self.sizes
         return p.reshape(g.T.shape).T
 
 
@@ -144,9 +142,14 @@ def bend_of(H: Floats, penalty: Floats, is_majorant: bool = False) -> tuple[Bend
 
 def cholesky(H: Floats) -> Floats | None:
     """The lower factor of H; None where it has none."""
-    from scipy.linalg import LinAlgError, cho_factor
+    from scipy.linalg.lapack import dpotrf
 
-    try:
-        return cho_factor(H, lower=True, check_finite=False)[0]
-    except LinAlgError:
-        return None
+    lower, failed = dpotrf(H, lower=True)
+    return None if failed else lower
+
+
+def both_triangles(lower: Floats, b: Floats) -> Floats:
+    """Solve L L^T x = b."""
+    from scipy.linalg.lapack import dpotrs
+
+    return dpotrs(lower, b, lower=True)[0]

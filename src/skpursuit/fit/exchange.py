@@ -9,16 +9,17 @@ curvature along column j. Dropping column i costs w_i^2 / A_ii, and adding j aft
     (g_j + w_i h_ij / A_ii)^2 / (d_j + h_ij^2 / A_ii),
 
 both twice the change of the objective. For squared loss this is exact, and the rows of G are Gram columns,
-which are kept: a look at all k d pairs reads nothing of X. For other losses both are Newton's models of the
-objective, and the second is far off where curvature changes fast, as that of Poisson does: there the columns
-that are cheap to drop are dropped one by one, and g is the gradient of the model without. Either way it is a
-proposal: the new support is fitted, and taken only if the objective is lower. So exchanges end.
+which are kept: a look at all k d pairs reads nothing of X. The search for default models uses the formula
+(`gains`) on all folds at once. For other losses both are Newton's models of the objective, and the second is
+far off where curvature changes fast, as that of Poisson does: there the columns that are cheap to drop are
+dropped one by one, and g is the gradient of the model without. Either way it is a proposal: the new support
+is fitted, and taken only if the objective is lower. So exchanges end.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -168,7 +169,7 @@ def best_pairs(model: Model, g: Floats, support: Indices, coef: Floats, fixed: i
     step = max(1, CHUNK // len(left))
     for start in range(fixed, len(support), step):
         part = slice(start, start + step)
-        gain = _gains(H[part], a[part], w[part], g, left, floor)
+        gain = gains(H[part], a[part], w[part], g, left, floor)
         gain[:, support] = -np.inf
         most[part], come[part] = gain.max(axis=1), gain.argmax(axis=1)
     order = np.argsort(-most, kind="stable")
@@ -176,21 +177,26 @@ def best_pairs(model: Model, g: Floats, support: Indices, coef: Floats, fixed: i
     return Pairs(most[order], order, come[order])
 
 
-def _gains(H: Floats, a: Floats, w: Floats, g: Floats, left: Floats, floor: Floats) -> Floats:
-    """Twice the gain of each pair; a row for each column that goes."""
-    share = H / a[:, None]
+def gains(H: Floats, a: Floats, w: Floats, g: Floats, left: Floats, floor: Floats) -> Floats:
+    """Twice the gain of each pair, (..., k, d): a row for each column that goes.
+
+    H (..., k, d) is A G and a (..., k) the diagonal of A; w (..., k, m) are the coefficients, g (..., d, m)
+    is minus the gradient, and `left` (..., d) the curvature that the support leaves, at least `floor`.
+    """
+    share = H / a[..., None]
     room = H * share
-    room += left
-    np.maximum(room, floor, out=room)
-    if g.shape[1] == 1:
-        share *= w
-        share += g[:, 0]
-        share *= share
-    else:
-        share = np.vecdot(g, g) + share * (2 * (w @ g.T)) + share * share * np.vecdot(w, w)[:, None]
-    share /= room
-    share -= (np.vecdot(w, w) / a)[:, None]
-    return share
+    room += left[..., None, :]
+    np.maximum(room, floor[..., None, :], out=room)
+    total: Any = 0.0
+    for t in reversed(range(w.shape[-1])):
+        part = np.multiply(share, w[..., t, None], out=None if t else share)
+        part += g[..., None, :, t]
+        part *= part
+        part += total
+        total = part
+    total /= room
+    total -= (np.vecdot(w, w) / a)[..., None]
+    return total
 
 
 def _value(problem: Problem, state: State) -> float:

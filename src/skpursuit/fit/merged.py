@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data.design import Design
-from skpursuit.fit.curvature import weighted_gram
+from skpursuit.fit.curvature import both_triangles, weighted_gram
 from skpursuit.fit.least_squares import add_least_squares, start_least_squares
 from skpursuit.fit.newton import Newton
 from skpursuit.numerics.arrays import Floats, Indices
@@ -212,10 +212,3 @@ def careful(problem: Problem, merged: Indices) -> tuple[Floats, Indices]:
     coef = np.zeros((len(merged), *problem.targets))
     coef[np.searchsorted(merged, state.support)] = state.coef
     return coef, state.dropped
-
-
-def both_triangles(factor: Floats, b: Floats) -> Floats:
-    """Solve L L^T x = b."""
-    from scipy.linalg import cho_solve
-
-    return cho_solve((factor, True), b, check_finite=False)

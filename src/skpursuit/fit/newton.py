@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skpursuit.fit.curvature import centred
-from skpursuit.fit.descent import HALVINGS, descend
+from skpursuit.fit.descent import HALVINGS, fit_outputs
 from skpursuit.fit.gram_schmidt import empty_factor
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.problem import Problem
@@ -50,7 +49,9 @@ class Newton:
         penalty, column = problem.penalties(support), A[-1]
         first = approach(problem, column, state.z, float(penalty[-1]))
         start, z = np.concatenate([state.coef, first[None]]), state.z + np.multiply.outer(column, first)
-        coef, z, objective = self._fit(problem, A, start, z, penalty)
+        coef, z, objective = fit_outputs(
+            A, problem.fitted_apart, start, z, penalty, self.precision, self.max_iter
+        )
         return State(support, coef, z, objective, state.dropped, factor=factor)
 
     def exchange(self, problem: Problem, state: State, gone: int, j: int) -> State | None:
@@ -83,26 +84,13 @@ class Newton:
         if len(w) == 0:
             z = np.zeros((problem.design.shape[0], *problem.targets))
             return w, z, problem.value(z)
-        coef, found, value = self._fit(problem, A, w, z, problem.penalties(support))
+        rules = problem.penalties(support), self.precision, self.max_iter
+        coef, found, value = fit_outputs(A, problem.fitted_apart, w, z, *rules)
         if most is not None and len(coef) > most:
             keep = top_set(problem.score.of(coef), most)
             coef[np.setdiff1d(np.arange(len(coef)), keep)] = 0.0
             found = (coef.T @ A).T
         return coef, found, value
-
-    def _fit(
-        self, problem: Problem, A: Floats, w: Floats, z: Floats | None, penalty: Floats
-    ) -> tuple[Floats, Floats, float]:
-        samples, coupled = problem.fitted_apart, problem.loss.couples_targets
-        if coupled:
-            w, z = centred(w, penalty), None
-        z = (w.T @ A).T if z is None else z
-        rules = penalty, self.precision, self.max_iter
-        if coupled or not problem.targets:
-            return descend(A, samples[0], w, z, *rules)
-        fits = [descend(A, some, w[:, i], z[:, i], *rules) for i, some in enumerate(samples)]
-        coefs, lines, values = zip(*fits)
-        return np.stack(coefs, axis=1), np.stack(lines, axis=1), sum(values)
 
 
 def approach(samples: SampleLosses, column: Floats, z: Floats, penalty: float) -> Floats:

@@ -26,8 +26,6 @@ from skpursuit.kernels.batch_select import (
 )
 from skpursuit.kernels.batch_types import PENDING, STALL, Factor, Work
 
-COMPILED_WITH = "f630f7752195"  # digest of these files: Numba notes changes of its own file only
-
 DOUBT = 1e-4  # squared share of an atom left over by the others, below which it is computed from the atoms
 SHARP = 1e-2  # squared share of an atom left over by the others, above which no digits are lost
 REFINEMENTS = 24  # at most: each gains the digits that the factor has, while steps get shorter

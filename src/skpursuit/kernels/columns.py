@@ -14,8 +14,6 @@ from skpursuit.numerics import threads
 from . import rows as by_rows
 from .vectors import prefetch
 
-COMPILED_WITH = "e798e78b4866"  # digest of these files: Numba notes changes of its own file only
-
 # Partial sums of `dot_columns`: fixed lanes instead of leave to reorder, so that the bits are the same
 # on every machine, and the compiler still vectorises.
 LANES = 16

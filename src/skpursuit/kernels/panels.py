@@ -28,8 +28,6 @@ from numba import njit
 from skpursuit.kernels.panel_vectors import PANEL, QUAD, SLOT, encode_lines, encode_rows, extremes
 from skpursuit.kernels.vectors import prefetch
 
-COMPILED_WITH = "e81edd2b4c02"  # digest of these files: Numba notes changes of its own file only
-
 ROWS = 512  # rows in a block
 AHEAD = 16  # rows of a block that are asked for before they are looked at
 LOW_SCALE = 2.0**-80  # smallest scale of a column that is not constant: its error is still a normal float32

@@ -23,8 +23,6 @@ from numba import config, njit
 from skpursuit.kernels.panel_vectors import PANEL, QUAD, SLOT, VECTORS, multiply_panel
 from skpursuit.kernels.panels import ROWS
 
-COMPILED_WITH = "91484fa20e7a"  # digest of these files: Numba notes changes of its own file only
-
 # The type of a number tells the kernel its form: Numba compiles, and caches, one for each.
 FORMS: dict[str, Any] = {
     "vnni": np.int32(VECTORS["int32"]),

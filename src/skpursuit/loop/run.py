@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from skpursuit.data import Design, check_finite, expecting, is_design, make_design, with_target
+from skpursuit.data import Design, check_finite, is_design, with_target
 from skpursuit.data.progress import current, watching
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
@@ -25,7 +25,7 @@ from skpursuit.loop.consistency import TOLERANCE, is_consistent
 from skpursuit.numerics.blas import one_thread
 from skpursuit.numerics.finite import NotFinite
 from skpursuit.numerics.tuning import GUESSES
-from skpursuit.parameters import check_flag, check_function, check_seed, check_size
+from skpursuit.parameters import check_flag, check_function, check_size, seed_of
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
 from skpursuit.problem.state import Record, Result, State, Status
@@ -73,9 +73,7 @@ def minimize(
     random_state : int, Generator or None
         Seed of randomised selectors and solvers.
     callback : callable, optional
-        Called with the `Record` of each iteration; the run stops when it returns True. If it has a method
-        `progress`, that is called with a `Progress` (bytes done and in all, speed, seconds left) every half
-        second of a pass over X on disk that takes longer than two seconds.
+        Called with the `Record` of each iteration; the run stops when it returns True.
     time_limit : float, optional
         Seconds after which the run stops with what it has.
     checkpoint : str, Path or Checkpoint, optional
@@ -104,9 +102,7 @@ def minimize(
     if checkpoint is not None:
         files.check_place(Path(checkpoint.path))
     known = is_design(X)
-    X, y = with_target(X, y)
-    design = make_design(X, check=False, options=expecting(y))
-    design.store.listener = getattr(callback, "progress", None)
+    design, y = with_target(X, y, check=False)
     if checkpoint is not None:
         design.store.keep_codes_beside(checkpoint.path)
     y = checked_targets(y, design.shape[0])
@@ -145,18 +141,6 @@ def make_run(
         raise
     check_finite(base)
     return Run(problem, solver, chosen, bound, seed, before)
-
-
-def seed_of(random_state: Any) -> int:
-    """One whole number from anything that can seed."""
-    check_seed("random_state", random_state)
-    if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1)[0])
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**32))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    return int(random_state)
 
 
 class Draws:

@@ -81,8 +81,10 @@ def _counts() -> list[int]:
 def _set(now: list[int], wanted: list[int]) -> None:
     for library, count, threads in zip(libraries(), now, wanted):
         if count != threads and count and threads:
-            # From version 3.8 on the public method does nothing in any thread but the first that called it.
-            getattr(library, "_real_set_num_threads", library.set_num_threads)(threads)
+            clear = getattr(library, "clear_controlling_thread", lambda force: None)
+            clear(force=True)  # from version 3.8 on only one thread may set the number, until this is called
+            library.set_num_threads(threads)
+            clear(force=True)
 
 
 def _forget() -> None:

@@ -1,6 +1,6 @@
 """Measured constants: what reading and computing cost, and sizes from which a shortcut pays.
 
-They decide how fast an answer comes, never what it is. `python benchmarks/prices.py --write` measures the
+They decide how fast an answer comes, never what it is. `benchmarks/run.py costs --write` measures the
 prices, on one thread, and writes them into this file; the numbers here are from a two-core machine of 2026.
 Constants below the prices were found by trying. What a kernel is compiled with stands beside the kernel,
 because Numba notes changes of its own file only.
@@ -44,7 +44,7 @@ WAITING_SHARE = 0.2  # of the time a process has worked, that it may wait for ke
 
 # X in files
 TILE_LOOK = 1.5e-4  # seconds to begin and end products of the codes of a tile, once for each look at them
-FILE_BYTE = 0.45e-9  # seconds to read a byte that is not in the page cache: 2.2 GB/s (benchmarks/files.py)
+FILE_BYTE = 0.45e-9  # seconds to read a byte that is not in the page cache: 2.2 GB/s (`run.py large`)
 
 # Threads of kernels, in multiply-adds
 WORTH = 6_000_000  # 2 ms: for less, waking a thread (0.02 to 0.05 ms, more on a busy machine) costs too much

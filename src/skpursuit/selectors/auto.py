@@ -38,14 +38,20 @@ class Auto(Selector):
         check_flag("heuristic", self.heuristic)
 
     def bind(self, design: Design, expect: Expect) -> Bound:
-        costs = predict(design, expect, self.heuristic)
-        plain, best = next(iter(costs)), min(costs, key=lambda selector: costs[selector])
-        if costs[best] > SURE * costs[plain]:  # exact selection, which needs no memory of its own
-            best = plain
+        best, costs = self._best(design, expect)
         bound = best.bind(design, expect)
         told = ", ".join(f"{type(s).__name__.lower()} {c:.2g} s" for s, c in costs.items())
         bound.chosen = f"predicted: {told}"
         return bound
+
+    def _best(self, design: Design, expect: Expect) -> tuple[Selector, dict[Selector, float]]:
+        costs = predict(design, expect, self.heuristic)
+        plain, best = next(iter(costs)), min(costs, key=lambda selector: costs[selector])
+        # exact selection needs no memory of its own
+        return (plain if costs[best] > SURE * costs[plain] else best), costs
+
+    def encodes(self, design: Design, expect: Expect) -> bool | None:
+        return self._best(design, expect)[0].encodes(design, expect)
 
     def find(self, design: Design, query: Query) -> Selection:
         return exact_answer(design, query)

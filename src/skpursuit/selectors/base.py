@@ -52,6 +52,10 @@ class Selector(ABC):
         """Make what is kept on the design for all queries (codes, layouts, norms), and be ready for them."""
         return Bound(self, design)
 
+    def encodes(self, design: Design, expect: Expect) -> bool | None:
+        """Whether `bind` makes codes of X with a second byte (True) or without (False); None: no codes."""
+        return None
+
     def answer(self, bound: Bound, query: Query, memory: Memory) -> Selection:
         """Answer one query of a run, given the memory of the answer before it, or an empty one."""
         return self.find(bound.design, query)

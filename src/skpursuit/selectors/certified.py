@@ -55,6 +55,9 @@ class Certified(Selector):
         speculates = guesses and not expect.asks_many
         return Bound(fitted, design, speculation=Speculation(design, expect) if speculates else None)
 
+    def encodes(self, design: Design, expect: Expect) -> bool | None:
+        return self._fine(design, expect) if design.has_codes else None
+
     def _fine(self, design: Design, expect: Expect) -> bool:
         """Whether a second byte an entry will be needed; on disk a pass makes it later."""
         (n, d), store = design.shape, design.store

@@ -113,5 +113,8 @@ class Sketch(Selector):
         read = expect.targets * design.shape[0] * design.shape[1] * PRICES.codes / SERVES
         return codes_seconds(design, expect, PRICES.build, read, design.store.kept.codes is not None)
 
+    def encodes(self, design: Design, expect: Expect) -> bool | None:
+        return False if design.has_codes else None
+
     def nbytes(self, design: Design) -> int:
         return design.shape[0] * design.shape[1] if design.has_codes else 0

@@ -6,6 +6,8 @@ by luck. So the best model with few columns and the best boosted one are compare
 neither is clearly better, their mean is taken: it is never worse than the worse of them, and where they err
 in different ways it is better than both. The threshold was fixed on data that no reported figure comes from.
 Whether there is anything to predict is for `relation.py` to say.
+
+`ScaledData` are the data as all arenas see them: X as it was given, and what centres and divides its columns.
 """
 
 from __future__ import annotations
@@ -14,23 +16,99 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.sparse import csc_array, csr_array, diags_array, issparse, vstack
 
 from skpursuit.data.progress import current
+from skpursuit.estimators.base import Samples
 from skpursuit.estimators.folds import Folds
 from skpursuit.estimators.linear_fit import LinearFit, mean_fit
-from skpursuit.numerics.arrays import Floats
+from skpursuit.estimators.standardized import SQUARED, standardize
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.tuning import SMALL_BLOCK
 
 PATIENCE = 8  # sizes without a new best before a path may end
 TURNED = 1.0  # standard errors by which the loss must have risen by then
 CLEARLY = 1.5  # t from which the boosted model, or that with few columns, is taken alone
-SPARSE_WITHIN = 1.0  # standard errors that `selection="sparse"` gives away
+SPARSE_WITHIN = 1.0  # standard errors that `selection="one_se"` gives away
+MOST_COLUMNS = 2000  # of a model, unless more are asked for
+BLOCK_ENTRIES = 2**18  # of tables that are worked on at a time
 SAME = 1e-9  # relative difference of losses that may be rounding: two families often find the same models
 #: For estimates of the time left: models of a usual path, and what they cost, by family.
 USUAL = {"boost": (35, 3.0)}
 USUAL_PATH = (17, 1.0)
+
+
+class ScaledData(NamedTuple):
+    """X, targets (n, m), and what is subtracted from the columns of X and divides them.
+
+    `offset` (m,) was subtracted from the targets.
+    """
+
+    X: Any
+    y: Floats
+    centre: Floats
+    scale: Floats
+    fit_intercept: bool
+    offset: Floats
+
+    @classmethod
+    def of(cls, samples: Samples, y: Any, scale: str, fit_intercept: bool) -> Self:
+        """The data of an estimator: rows that count, scaled columns, targets as a table less their means.
+
+        A large sparse X is not centred, because it would not be sparse any more; each fold does it in
+        formulas, which cost digits. A small one is made dense.
+        """
+        X = samples.X if samples.kept.all() else samples.X[samples.kept]
+        if issparse(X) and X.shape[0] * X.shape[1] <= SMALL_BLOCK:
+            X = X.toarray()
+        table = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        data = standardize(samples.base, table, SQUARED, samples.weights, fit_intercept, scale)
+        centre = 0.0 * data.centre if issparse(X) else data.centre
+        return cls(X, data.y, centre, data.scale, fit_intercept, data.offset)
+
+    def block(self, rows: Indices | slice = slice(None)) -> Any:
+        """Some rows of X as the models see it; a sparse X stays sparse and is not centred."""
+        if issparse(self.X):
+            return csc_array(self.X[rows].astype(np.float64)) @ diags_array(1.0 / self.scale)
+        found = self.X[rows] - self.centre
+        found /= self.scale
+        return found
+
+    def lines(self) -> Any:
+        """The columns that `block` gives as the rows of an array, and a row of ones behind them."""
+        n, d = self.X.shape
+        if issparse(self.X):
+            return csr_array(vstack([self.block().T, np.ones((1, n))]))
+        lines, step = np.ones((d + 1, n)), max(1, BLOCK_ENTRIES // d)
+        for start in range(0, n, step):
+            some = slice(start, start + step)
+            lines[:d, some] = self.block(some).T
+        return lines
+
+    def predict(self, rows: slice, used: Indices, table: Floats) -> Floats:
+        """The scaled columns `used` of some rows times a table of shape (len(used), models)."""
+        table = table / self.scale[used, None]
+        return np.asarray(self.X[rows][:, used] @ table) - self.centre[used] @ table
+
+
+def growing_sizes(most: int, single: int, growth: float) -> list[int]:
+    """1, 2, ..., `single`, then larger by a factor."""
+    sizes = list(range(1, min(single, most) + 1))
+    while sizes[-1] < most:
+        sizes.append(min(most, max(sizes[-1] + 1, int(sizes[-1] * growth))))
+    return sizes
+
+
+def best_columns(score: Floats, count: int) -> Indices:
+    """The columns with the largest scores, in order of their number; the first of equals."""
+    if count == 1:
+        return np.array([score.argmax()])
+    least = np.partition(score, len(score) - count)[len(score) - count]
+    above, equal = np.flatnonzero(score > least), np.flatnonzero(score == least)
+    return np.sort(np.concatenate([above, equal[: count - len(above)]]))
 
 
 class Judged(NamedTuple):
@@ -47,7 +125,6 @@ class Arena(ABC):
     folds: Folds
     most: int  # the largest number of columns that was tried
     limited: bool  # whether that is a limit of ours, which a user may raise
-    loss_unit: float = 1.0  # what the losses are to be multiplied with
     entries_read: int = 0  # entries of X that were read
 
     @abstractmethod
@@ -71,8 +148,8 @@ class Arena(ABC):
         return iter(())
 
     def features(self, model: Any) -> float:
-        """Number of columns with coefficients, on average over the folds."""
-        return float(np.mean([max(len(fit.columns) for fit in fits) for fits in self.fits(model)]))
+        """Number of columns with coefficients, on average over the folds; they come first in each fit."""
+        return float(np.mean([max(len(fit[0]) for fit in fits) for fits in model]))
 
 
 @dataclass(eq=False)
@@ -89,7 +166,7 @@ class Candidate:
 
     @cached_property
     def held_out(self) -> float:
-        """Mean loss over the tests, in units of the arena."""
+        """Mean loss over the tests."""
         return float(self.judged.fold_losses.sum() / self.arena.folds.judged.sum())
 
     @property
@@ -222,7 +299,7 @@ def choose(paths: list[list[Candidate]], selection: str) -> tuple[Candidate, flo
     best = least_loss([one for one in candidates if one.family == "mean"] or candidates)
     others = [one for path in paths if best not in path for one in path]
     other = least_loss(others or [one for one in candidates if one is not best] or [best])
-    if selection == "sparse":
+    if selection == "one_se":
         best = _fewest(candidates, best)
     return best, best.t_against(other) if other is not best else 0.0
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import issparse
 
-from skpursuit.estimators.choice.squared_folds import ScaledData, column_blocks
+from skpursuit.estimators.choice.contest import ScaledData
+from skpursuit.estimators.choice.squared_folds import column_blocks
 from skpursuit.numerics.arrays import Floats
 
 DEALS = 99

@@ -19,11 +19,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from skpursuit.data import Design
 from skpursuit.data.progress import current
 from skpursuit.estimators.choice.contest import PATIENCE, Arena, Candidate, Judged, follow
-from skpursuit.estimators.choice.families import greedy
-from skpursuit.estimators.choice.squared import SquaredArena
+from skpursuit.estimators.choice.squared import SquaredArena, greedy
 from skpursuit.estimators.folds import Folds
-from skpursuit.estimators.linear_fit import FitConfig, LinearFit, predictions
-from skpursuit.estimators.path import fits_by_size, fits_of_problems, side_by_side
+from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fitted_path, path_fits, predictions
 from skpursuit.estimators.shifted_loss import best_constant
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats
 
@@ -53,14 +51,15 @@ class SolverArena(Arena):
     ) -> None:
         self.base, self.configs, self.targets, self.folds = base, configs, targets, folds
         self.most, self.limited, self.n_jobs, self.patience = most, limited, n_jobs, patience
-        self.loss, self.grams = configs[0].loss, grams
-        self.tests = [np.flatnonzero(test) for test in folds.test]
+        self.grams, self.tests = grams, [np.flatnonzero(test) for test in folds.test]
 
     def _fold(self, config: FitConfig, f: int, group: int) -> Iterator[list[tuple[list[LinearFit], Floats]]]:
         """The models of one fold, so many sizes at a time, with the losses of its test rows."""
         base, train = self.base.for_run(private=True), self.folds.train[f]
-        paths = [fits_by_size(config, base, y, train, self.most) for y in self.targets]
-        sizes = side_by_side(paths)
+        path = path_fits(config, base, self.targets, train, self.most)
+        sizes = (
+            [fit._replace(finish=None) for fit in fits] for fits in path
+        )  # which would hold on to states
         while models := list(islice(sizes, group)):
             yield list(zip(models, self._losses_of(base, models, f)))
 
@@ -70,7 +69,7 @@ class SolverArena(Arena):
         losses = np.zeros((len(models), len(rows)))
         for fits, y in zip(zip(*models), self.targets):
             for line, z in zip(losses, predictions(base, list(fits), rows)):
-                line += self._losses(y[rows], z)
+                line += self.configs[0].loss.value(y[rows], z).reshape(len(rows), -1).sum(axis=1)
         return losses
 
     def _judged(self, folds: Iterable[tuple[list[LinearFit], Floats]]) -> Judged:
@@ -83,10 +82,6 @@ class SolverArena(Arena):
             sums.append(weighted.sum())
         of_rows = self.folds.per_row(total[self.folds.sample, None])
         return Judged(list(fits), np.array(sums), lambda: of_rows)
-
-    def _losses(self, y: Any, z: Floats) -> Floats:
-        losses = self.loss.value(y, z)
-        return losses if losses.ndim == 1 else losses.sum(axis=1)
 
     def paths(self, ridges: Any) -> Iterator[list[Candidate]]:
         """The path of every solver and ridge; "auto" is the ridge that the solver has by default."""
@@ -127,14 +122,12 @@ class SolverArena(Arena):
 
     def _path_of_grams(self, config: FitConfig, grams: SquaredArena) -> list[Candidate]:
         ridge, sizes = config.ridge or 0.0, list(range(1, self.most + 1))
-        found = greedy(grams.squared, ridge, sizes, normalised=False, jitter=TINY)
-        models = ((size, (support, coef)) for size, support, coef in found)
-        unit, path = grams.loss_unit, []
-        for one in grams.followed("omp", ridge, models, patience=self.patience):
-            scaled, rows = one.judged.fold_losses * unit, lambda judged=one.judged: judged.rows() * unit
-            judged = Judged(grams.fits(one.judged.model), scaled, rows)
-            path.append(Candidate(self, "omp", ridge, one.size, judged, config=config))
-        return path
+        models = greedy(grams.squared, ridge, sizes, normalised=False, jitter=TINY)
+        return [
+            Candidate(self, "omp", ridge, one.size, one.judged._replace(model=fits), config=config)
+            for one in grams.followed("omp", ridge, models, patience=self.patience)
+            for fits in [grams.fits(one.judged.model)]
+        ]
 
     def null(self) -> Judged:
         """The best constants, one for each fold and problem; zeros without an intercept."""
@@ -158,4 +151,4 @@ class SolverArena(Arena):
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
         """The models of a path fitted on all rows."""
         weights = None if (self.folds.weights == 1).all() else self.folds.weights
-        return fits_of_problems(path[0].config, self.base, self.targets, weights, len(path))[: len(path)]
+        return fitted_path(path[0].config, self.base, self.targets, weights, len(path))

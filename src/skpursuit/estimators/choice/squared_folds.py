@@ -13,17 +13,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_array, diags_array, issparse
+from scipy.sparse import diags_array, issparse
 
-from skpursuit.data import check_finite
-from skpursuit.estimators.base import Samples
+from skpursuit.estimators.choice.contest import BLOCK_ENTRIES, ScaledData
 from skpursuit.estimators.folds import Folds
-from skpursuit.estimators.standardized import column_scale
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.tuning import SMALL_BLOCK
 
 MOST_GRAM = 4e7  # entries of all Gram matrices together
 WIDE = 600  # columns up to which Gram matrices pay though there are fewer rows
@@ -31,56 +28,6 @@ BLOCK = 8192  # rows that are scaled at a time
 AHEAD = 16  # Gram columns of the best scores, made together with one that is missing
 CACHE_BYTES = 2**28  # Gram columns of wide X
 FEW_ROWS = 64  # below which a Gram column is made as fast as it is copied out of a cache
-BLOCK_ENTRIES = 2**18  # of the tables (folds, columns) that are worked on at a time
-
-
-class ScaledData(NamedTuple):
-    """X, targets (n, m), and what is subtracted from the columns of X and divides them.
-
-    `offset` (m,) was subtracted from the targets.
-    """
-
-    X: Any
-    y: Floats
-    centre: Floats
-    scale: Floats
-    fit_intercept: bool
-    offset: Floats
-
-    @classmethod
-    def of(cls, samples: Samples, y: Any, scale: str, fit_intercept: bool) -> Self:
-        """The data of an estimator: rows that count, scaled columns, targets as a table less their means.
-
-        A large sparse X is not centred, because it would not be sparse any more; each fold does it in
-        formulas, which cost digits. A small one is made dense.
-        """
-        check_finite(samples.base)
-        X, weights = samples.X if samples.kept.all() else samples.X[samples.kept], samples.weights
-        if issparse(X) and X.shape[0] * X.shape[1] <= SMALL_BLOCK:
-            X = X.toarray()
-        table = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        means, offset = np.zeros(X.shape[1]), np.zeros(table.shape[1])
-        if fit_intercept:
-            means, offset = samples.base.means(weights), np.average(table, axis=0, weights=weights)
-        factors = column_scale(samples.base, means, weights, scale)
-        return cls(X, table - offset, 0 * means if issparse(X) else means, factors, fit_intercept, offset)
-
-    def scaled(self) -> Any:
-        """All of X as the models see it; a sparse X stays sparse and is not centred."""
-        if issparse(self.X):
-            return csc_array(self.X.astype(np.float64)) @ diags_array(1.0 / self.scale)
-        return (self.X - self.centre) / self.scale
-
-    def block(self, rows: Indices) -> Any:
-        """Some rows of it."""
-        if issparse(self.X):
-            return self.X[rows].astype(np.float64) @ diags_array(1.0 / self.scale)
-        return (self.X[rows] - self.centre) / self.scale
-
-    def predict(self, rows: slice, used: Indices, table: Floats) -> Floats:
-        """The scaled columns `used` of some rows times a table of shape (len(used), models)."""
-        table = table / self.scale[used, None]
-        return np.asarray(self.X[rows][:, used] @ table) - self.centre[used] @ table
 
 
 class SquaredFolds(ABC):
@@ -133,10 +80,10 @@ class SquaredFolds(ABC):
         return self.data.y[rows, None, :] - predicted
 
     def row_losses(self, support: Indices, coef: Floats) -> Floats:
-        """Squared error of each sampled row by the models that did not see it, summed over targets."""
+        """Loss of each sampled row by the models that did not see it, summed over targets."""
         rows = self.folds.sample
         squares = (self._residuals(support, coef, rows) ** 2).sum(axis=2)
-        return self.folds.per_row(squares * self.folds.test.T[rows])
+        return 0.5 * self.folds.per_row(squares * self.folds.test.T[rows])
 
     @abstractmethod
     def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
@@ -155,8 +102,8 @@ class SquaredFolds(ABC):
         """Products of the columns with the residuals, (F, d, m)."""
 
     @abstractmethod
-    def errors(self, support: Indices, coef: Floats) -> Floats:
-        """Sum of squared errors on the test rows of each fold, (F,)."""
+    def losses(self, support: Indices, coef: Floats) -> Floats:
+        """Half of the sum of squared errors on the test rows of each fold, (F,)."""
 
     @abstractmethod
     def whole(self) -> SquaredFolds:
@@ -255,14 +202,14 @@ class GramFolds(SquaredFolds):
         moved = [g.take(s, axis=0).T @ w for g, s, w in zip(self.gram, support, coef)]
         return self.xy - np.array(moved)
 
-    def errors(self, support: Indices, coef: Floats) -> Floats:
+    def losses(self, support: Indices, coef: Floats) -> Floats:
         """Residuals are a linear form of the columns, y and 1, so their squares are one of the moments."""
         n_folds, d, m = self.shape
         rest, minus = np.arange(d, d + m + 1), -np.eye(m)
         places = np.hstack([support, np.broadcast_to(rest, (n_folds, m + 1))])
         intercepts = self.intercepts(support, coef)[:, None]
         form = np.concatenate([coef, np.broadcast_to(minus, (n_folds, m, m)), intercepts], axis=1)
-        return np.maximum((form * (_blocks(self.held, places) @ form)).sum(axis=(1, 2)), 0.0)
+        return 0.5 * np.maximum((form * (_blocks(self.held, places) @ form)).sum(axis=(1, 2)), 0.0)
 
     def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
         return self.data.predict(rows, used, table)
@@ -283,11 +230,14 @@ class ColumnFolds(SquaredFolds):
 
     def __init__(self, data: ScaledData, folds: Folds, scaled: Any = None) -> None:
         self.data, self.folds = data, folds
-        X = self.X = data.scaled() if scaled is None else scaled
+        X = self.X = data.block() if scaled is None else scaled
         train, y = folds.train, data.y
         sum_x = np.asarray(train @ X)
         xy = np.stack([np.asarray((train * line) @ X) for line in y.T], axis=2)
-        squares = np.asarray(train @ (X.multiply(X) if issparse(X) else X**2))
+        if issparse(X):
+            squares = np.asarray(train @ X.multiply(X))
+        else:
+            squares = np.hstack([train @ X[:, some] ** 2 for some in column_blocks(*X.shape)])
         self._centre(sum_x, train @ y, xy, squares, train @ (y**2).sum(axis=1))
         self.sum_x = sum_x
         self._kept: dict[int, Floats] = {}
@@ -358,9 +308,9 @@ class ColumnFolds(SquaredFolds):
         g[self.dead] = 0.0
         return g
 
-    def errors(self, support: Indices, coef: Floats) -> Floats:
+    def losses(self, support: Indices, coef: Floats) -> Floats:
         squares = (self._residuals(support, coef, slice(None)) ** 2).sum(axis=2)
-        return (squares * self.folds.test.T).sum(axis=0)
+        return 0.5 * (squares * self.folds.test.T).sum(axis=0)
 
     def whole(self) -> ColumnFolds:
         return ColumnFolds(self.data, self.folds.whole(), self.X)

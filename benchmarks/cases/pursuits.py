@@ -1,0 +1,324 @@
+"""OMP, CoSaMP and Frank-Wolfe by selector."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import cycle
+
+import numpy as np
+import scipy.sparse as sp
+from common import (
+    ENTRIES,
+    Mismatch,
+    Race,
+    chain,
+    music,
+    rivals,
+    signal,
+    sized,
+    sklearn_omp,
+    spams_omp,
+    with_signal,  # fmt: skip
+)
+
+import skpursuit as sk
+from skpursuit import OMP, CoSaMP, FrankWolfe, Greedy, as_design, minimize
+
+N, D, K = 5000, 10_000, 50
+SELECTORS = {
+    **{name: name for name in ("exact", "certified", "gram", "auto", "sketch", "halving", "halving-random")},
+    "greedy 2%": Greedy(stop=sk.Stability(0.02)),
+    "greedy 5%": Greedy(stop=sk.Stability(0.05)),
+    "uniform": "uniform",
+    "importance": "importance",
+    "halving 0.1": sk.SuccessiveHalving(budget=0.1),
+    "greedy 15%": Greedy(stop=sk.Budget(0.15)),
+}
+
+
+# -- certified selection ----------------------------------------------------------------------------------
+
+
+def drawn(name, n, d, seed):
+    return with_signal(ENTRIES[name](np.random.default_rng(seed), n, d), seed)
+
+
+def recording(seed):
+    pieces = music()
+    return np.ascontiguousarray(pieces[:-1].T), pieces[-1].copy(), np.ones(len(pieces) - 1)
+
+
+def gaussian(n, d, k, given, seed):
+    return signal(n, d, k, seed, **given)
+
+
+#: Shapes, atoms and arguments of Gaussian designs; the others have columns of other distributions.
+GAUSSIAN = {
+    "gaussian": (N, D, K, {}),
+    "k=100": (N, D, 100, {}),
+    "k=200": (N, D, 200, {}),
+    "float32": (N, D, K, {"dtype": np.float32}),
+    "SNR 1": (N, D, K, {"snr": 1.0}),
+    "20000x20000": (20_000, 20_000, K, {}),
+    "tall": (100_000, 2000, K, {}),
+    "wide": (500, 200_000, K, {}),
+}
+
+
+def designs(quick):
+    """Makers of X, y and coefficients, and the number of atoms."""
+    for name, (n, d, k, given) in GAUSSIAN.items():
+        k = min(k, 8) if quick else k
+        yield name, partial(gaussian, *sized(quick, n, d), k, given), k
+    for name in ENTRIES:
+        yield name, partial(drawn, name, *sized(quick, N, D)), 8 if quick else K
+    yield "music", recording, 8 if quick else K
+
+
+def same_atoms(name, results, _):
+    """Atoms, which must be those of exact selection."""
+    result = results[name]
+    if not hasattr(result, "support"):
+        return {}
+    if result.support.tolist() != results["exact"].support.tolist():
+        raise Mismatch("its atoms differ from those of exact selection")
+    return {"atoms": len(result.support)}
+
+
+def certified_fits(make, k, more, seed):
+    """Fits to arrays; with `more` in F order and by scikit-learn too."""
+    X, y, _ = make(seed)
+    fits = {name: lambda name=name: minimize(X, y, OMP(k), name) for name in ("exact", "certified")}
+    if more:
+        F = np.asfortranarray(X)
+        fits["certified, F order"] = lambda: minimize(F, y, OMP(k), "certified")
+        fits |= rivals({"scikit-learn": sklearn_omp(X, y, k)})
+    return fits, None
+
+
+def prepared_fits(make, solver, names, seed):
+    """Fits to designs that served other targets."""
+    X, y, w = make(seed)
+    others, fits = [X @ np.roll(w, shift) + (y - X @ w) for shift in range(1, 9)], {}
+    for name in names:
+        design, targets, selector = as_design(X), cycle(others), SELECTORS[name]
+        minimize(design, y, solver, selector, random_state=0)
+        fits[name] = lambda design=design, targets=targets, selector=selector: minimize(
+            design, next(targets), solver, selector, random_state=0
+        )
+    return fits, X
+
+
+def certified(o, floors=False):
+    """Fresh and prepared fits; certified atoms must be those of exact selection."""
+    for name, make, k in designs(o.quick):
+        limits = {"certified": 6.5, "certified, F order": 6.5}, {"certified": 9.0}
+        fresh, prepared = limits if floors else ({}, {})
+        if name == "gaussian" or not floors:
+            fits = partial(certified_fits, make, k, name == "gaussian")
+            yield Race(f"{name}, fresh", fits, ("exact",), same_atoms, fresh)
+            fits = partial(prepared_fits, make, OMP(k), ("exact", "certified"))
+            yield Race(f"{name}, prepared", fits, ("exact",), same_atoms, prepared)
+
+
+def check(o):
+    return certified(o, floors=True)
+
+
+# -- every selector ---------------------------------------------------------------------------------------
+
+
+def reading(name, results, X):
+    """Atoms of exact selection that were found, and shares of X that a step reads."""
+    result = results[name]
+    if not hasattr(result, "support"):
+        return {}
+    exact, steps = results["exact"], result.n_iter
+    return {
+        "atoms": len(set(exact.support) & set(result.support)) / max(1, len(exact.support)),
+        "objective": result.objective / exact.objective,
+        "entries": result.entries_read / steps / X.size,
+        "bytes": result.bytes_read / steps / X.nbytes,
+    }
+
+
+def by_selector(o, solver, names, others):
+    """Fresh and prepared fits by these selectors; others(X, y) gives functions beside the fresh ones."""
+    make = partial(gaussian, *sized(o.quick, N, D), solver.n_nonzero_coefs, {})
+
+    def fresh(seed):
+        X, y, _ = make(seed)
+        fits = {s: lambda s=s: minimize(X, y, solver, SELECTORS[s], random_state=0) for s in names}
+        return fits | others(X, y), X
+
+    yield Race("fresh", fresh, ("exact",), reading)
+    yield Race("prepared", partial(prepared_fits, make, solver, names), ("exact",), reading)
+
+
+def selectors(o):
+    k = 8 if o.quick else K
+
+    def others(X, y):
+        F = np.asfortranarray(X)
+        theirs = {"scikit-learn": sklearn_omp(X, y, k), "scikit-learn, F order": sklearn_omp(F, y, k)}
+        ours = {"exact, F order": lambda: minimize(F, y, OMP(k), "exact")}
+        floor = {"k products X^T r": lambda: [X.T @ y for _ in range(k)]}  # of step-by-step exact selection
+        return ours | floor | rivals(theirs | {"SPAMS, F order": spams_omp(F, y, k)})
+
+    return by_selector(o, OMP(k), tuple(SELECTORS)[:11], others)
+
+
+def cosamp(o):
+    k, iterations = (8 if o.quick else K), 4
+
+    def plain(X, y):
+        """CoSaMP as a careful NumPy user would write it."""
+        w, z = np.zeros(X.shape[1]), np.zeros(len(X))
+        for _ in range(iterations):
+            g = np.abs(X.T @ (z - y))
+            merged = np.union1d(np.argpartition(g, -2 * k)[-2 * k :], np.flatnonzero(w))
+            A = X[:, merged]
+            b = np.linalg.solve(A.T @ A, A.T @ y)
+            keep = np.argpartition(np.abs(b), -k)[-k:]
+            w = np.zeros(X.shape[1])
+            w[merged[keep]] = b[keep]
+            z = A[:, keep] @ b[keep]
+
+    names = ("exact", "halving", "halving 0.1", "greedy 15%", "certified")
+    return by_selector(o, CoSaMP(k, max_iter=iterations), names, lambda X, y: {"NumPy": lambda: plain(X, y)})
+
+
+def frank_wolfe(o):
+    """Vanilla by NumPy, exact and gram; then blended pairwise, until it has vanilla's objective."""
+    (n, d), steps = sized(o.quick, 2000, 4000), 100 if o.quick else 5000
+
+    def plain(X, y, radius):
+        coef, z = np.zeros(d), np.zeros(n)
+        for _ in range(steps):
+            r = z - y
+            g = X.T @ r
+            j = np.argmax(np.abs(g))
+            vertex = -radius * np.sign(g[j])
+            dz = vertex * X[:, j] - z
+            gamma = min(1.0, max(0.0, -(r @ dz) / (dz @ dz)))
+            coef *= 1 - gamma
+            coef[j] += gamma * vertex
+            z += gamma * dz
+        return coef
+
+    def make(seed):
+        X, y, w = signal(n, d, 10 if o.quick else K, seed)
+        ball = sk.L1Ball(float(np.abs(w).sum()))
+        solvers = [FrankWolfe(ball, steps, variant=variant) for variant in ("vanilla", "blended")]
+        goal = minimize(X, y, solvers[0], "gram").objective
+        reached = lambda record: record.objective <= goal  # noqa: E731
+        return {
+            "NumPy, BLAS gradient": lambda: plain(X, y, ball.radius),
+            "exact": lambda: minimize(X, y, solvers[0], "exact"),
+            "gram": lambda: minimize(X, y, solvers[0], "gram"),
+            "gram, blended": lambda: minimize(X, y, solvers[1], "gram", callback=reached),
+        }, X
+
+    def figures(name, results, X):
+        plain, result = results["NumPy, BLAS gradient"], results[name]
+        if result is plain:
+            return {}
+        far = np.abs(result.coef - plain).max()
+        return {"steps": result.n_iter, "X read": result.entries_read / X.size, "from NumPy's by": far}
+
+    yield Race(f"Frank-Wolfe {n} x {d}, {steps} steps", make, figures=figures)
+
+
+# -- auto: a fixed grid over shapes, layouts, precisions, sparsity, targets, solvers and losses ------
+
+
+def dense(n, d, **given):
+    return signal(n, d, 20, **given)[:2]
+
+
+def labels(n, d):
+    X, y = dense(n, d)
+    return X, np.where(y > 0, 1.0, -1.0)
+
+
+def targets(n, d, m):
+    X, y = dense(n, d)
+    return X, np.random.default_rng(0).standard_normal((n, m)) + y[:, None]
+
+
+def sparse(n, d, density):
+    X = sp.random_array((n, d), density=density, format="csr", rng=np.random.default_rng(0))
+    return X, X @ np.random.default_rng(1).standard_normal(d)
+
+
+SHAPES = [(50, 80, 5), (200, 400, 20), (500, 1000, 10), (500, 1000, 50), (1000, 2000, 20), (1000, 2000, 100),
+          (2000, 4000, 5), (2000, 4000, 50), (2000, 4000, 200), (4000, 8000, 30), (500, 40000, 20),
+          (40000, 500, 20), (100, 20000, 30)]  # fmt: skip
+BALL, GRASP = sk.L1Ball(20.0), sk.GraSP(10, ridge=1e-2, max_iter=10)
+GRID = [
+    *((f"omp {n}x{d} k={k}", (dense, n, d), OMP(k), "squared") for n, d, k in SHAPES),
+    ("omp 3 targets 1000x2000 k=30", (targets, 1000, 2000, 3), OMP(30), "squared"),
+    ("omp 20 targets 500x800 k=30", (targets, 500, 800, 20), OMP(30), "squared"),
+    ("omp logistic 1000x2000 k=10", (labels, 1000, 2000), OMP(10, ridge=1e-3), "logistic"),
+    ("omp logistic 3000x6000 k=20", (labels, 3000, 6000), OMP(20, ridge=1e-3), "logistic"),
+    ("omp sparse 3000x20000 k=50", (sparse, 3000, 20000, 0.005), OMP(50), "squared"),
+    ("omp sparse 500x2000 k=20", (sparse, 500, 2000, 0.02), OMP(20), "squared"),
+    ("mp 1000x2000 300 steps", (dense, 1000, 2000), sk.MatchingPursuit(max_iter=300), "squared"),
+    ("mp 200x400 300 steps", (dense, 200, 400), sk.MatchingPursuit(max_iter=300), "squared"),
+    ("cosamp 500x1000 k=20", (dense, 500, 1000), CoSaMP(20, max_iter=20), "squared"),
+    ("cosamp 2000x4000 k=50", (dense, 2000, 4000), CoSaMP(50, max_iter=20), "squared"),
+    ("cosamp 4000x8000 k=30", (dense, 4000, 8000), CoSaMP(30, max_iter=20), "squared"),
+    ("grasp logistic 1000x2000 k=10", (labels, 1000, 2000), GRASP, "logistic"),
+    ("fw 1000x2000 500 steps", (dense, 1000, 2000), FrankWolfe(BALL, 500), "squared"),
+    ("fw 2000x4000 1000 steps", (dense, 2000, 4000), FrankWolfe(BALL, 1000), "squared"),
+    ("fw logistic 500x1000 100 steps", (labels, 500, 1000), FrankWolfe(BALL, 100), "logistic"),
+    ("fw sparse 2000x8000 500 steps", (sparse, 2000, 8000, 0.01), FrankWolfe(BALL, 500), "squared"),
+]  # fmt: skip
+FORMS = {"omp F 2000x4000 k=50": ({"order": "F"}, 50), "omp f32 2000x4000 k=50": ({"dtype": np.float32}, 50)}
+GRID += [(name, (partial(dense, **how), 2000, 4000), OMP(k), "squared") for name, (how, k) in FORMS.items()]
+
+
+def auto(o):
+    """The ratio of auto is the best other time over its own."""
+
+    def fits(data, solver, loss, seed):
+        X, y = data[0](*data[1:])
+        names = ["exact"] + ["gram"] * (loss == "squared") + ["certified"] * (not sp.issparse(X)) + ["auto"]
+        return {s: lambda s=s: minimize(X, y, solver, s, loss) for s in names}, None
+
+    for name, *problem in GRID:
+        if not o.quick or name in ("omp 50x80 k=5", "fw logistic 500x1000 100 steps"):
+            yield Race(name, partial(fits, *problem), ("exact", "gram", "certified"))
+
+
+# -- swaps ------------------------------------------------------------------------------------------------
+
+
+def swaps(o):
+    """F of the support, and the objective over that of least squares on the true support."""
+    (n, d), k = sized(o.quick, 500, 1000), 5 if o.quick else 20
+
+    def make(seed):
+        rng = np.random.default_rng(seed)
+        X = chain(rng, n, d, 0.95)
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        true = rng.choice(d, k, replace=False)
+        f = X[:, true] @ (rng.choice([-1, 1], k) * rng.uniform(0.5, 1.5, k))
+        y = f + rng.standard_normal(n) * np.sqrt(f.var() / 10)
+        y -= y.mean()
+
+        def abess():
+            from abess import LinearRegression
+
+            return lambda: np.flatnonzero(LinearRegression(support_size=k).fit(X, y).coef_)
+
+        plain, swapping = lambda: minimize(X, y, OMP(k)), lambda: minimize(X, y, OMP(k, swaps=True))
+        ours = {"OMP": lambda: plain().support, "OMP with swaps": lambda: swapping().support}
+        return ours | rivals({"abess": abess}), (X, y, true)
+
+    def figures(name, results, facts):
+        (X, y, true), support = facts, results[name]
+        objective = [np.linalg.lstsq(X[:, some], y, rcond=None)[1][0] for some in (support, true)]
+        return {"F": len(set(support) & set(true)) / k, "objective": objective[0] / objective[1]}
+
+    yield Race(f"AR(.95) {n} x {d}, k={k}", make, figures=figures)

@@ -1,0 +1,196 @@
+"""What the benchmarks share: the environment of a measurement, timing in turns, data and rivals.
+
+Import this module before NumPy. It chooses the kernels of OpenBLAS by the processor, so that exact selection
+is as fast as it can be (OpenBLAS does not know some virtual processors and then takes slow kernels).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+def processor() -> tuple[str, set[str]]:
+    """Name and abilities of the processor, where the system reports them."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="ascii").splitlines()
+        fields = {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in lines}
+        return fields["model name"], set(fields["flags"].split())
+    except (OSError, KeyError):
+        return platform.processor(), set()
+
+
+PROCESSOR, FLAGS = processor()
+if FLAGS and "numpy" not in sys.modules:
+    os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX" if "avx512f" in FLAGS else "Haswell")
+CORETYPE = os.environ.get("OPENBLAS_CORETYPE", "by OpenBLAS")
+
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
+#: A virtual machine may give memory back to its host a second or two after it was freed, and then takes 2 ms
+#: per megabyte to get it again (0.1 otherwise). This much is touched before each run, so that no function
+#: pays for how long the others took. BALLAST=0 in the environment turns that off.
+BALLAST = int(os.environ.get("BALLAST", "600000000"))
+DATA = Path(os.environ.get("SKPURSUIT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+Function = Callable[[], Any]
+
+
+class Mismatch(Exception):
+    """A result that is not what it must be."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """Functions that do the same work. They are timed in turns, and compared with the fastest of `versus`."""
+
+    name: str
+    make: Callable[[int], tuple[dict[str, Function], Any]]  # of a seed: functions, facts about the data
+    versus: tuple[str, ...] = ()  # the first function if there is none
+    figures: Callable[[str, dict[str, Any], Any], dict[str, float]] = lambda name, results, facts: {}
+    limits: dict[str, float] = field(default_factory=dict)  # least ratios, by function
+    elapsed: bool = False  # time on the clock instead of processor time
+    limited: bool = True  # to the number of threads in OMP_NUM_THREADS
+
+
+def best_times(
+    functions: dict[str, Function], repeats: int = 3, elapsed: bool = False, limited: bool = True
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Seconds of the fastest run of each function, and its last result; the functions take turns."""
+    clock = time.perf_counter if elapsed or THREADS > 1 else time.process_time
+    best, results = dict.fromkeys(functions, float("inf")), {}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            if limited:
+                threadpool_limits(THREADS)  # of every BLAS that is loaded by now
+            np.empty(BALLAST, np.uint8)[::4096] = 1
+            began = clock()
+            results[name] = function()
+            best[name] = min(best[name], clock() - began)
+    return best, results
+
+
+def sized(quick: bool, *sizes: int) -> tuple[int, ...]:
+    """The sizes, or small ones."""
+    return tuple(max(40, size // 25) for size in sizes) if quick else sizes
+
+
+# -- data -------------------------------------------------------------------------------------------------
+
+
+def signal(
+    n: int, d: int, k: int = 50, seed: int = 0, order: str = "C", **given: Any
+) -> tuple[Any, Any, Any]:
+    """Columns of unit norm, k of which make y with noise; X, y and the coefficients."""
+    from skpursuit import datasets
+
+    X, y, w = datasets.make_sparse_signal(n, d, k, random_state=seed, **given)
+    return np.asarray(X, order=order), y, w
+
+
+def with_signal(X: np.ndarray, seed: int, k: int = 50) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gaussian coefficients for k columns of X, and noise 3 dB below."""
+    rng = np.random.default_rng([1, seed])
+    w = np.zeros(X.shape[1])
+    w[rng.choice(len(w), min(k, len(w)), replace=False)] = rng.standard_normal(min(k, len(w)))
+    signal, noise = X @ w, rng.standard_normal(len(X))
+    return X, signal + noise * np.linalg.norm(signal) / np.linalg.norm(noise) * 10 ** (-3 / 20), w
+
+
+def chain(rng: np.random.Generator, n: int, d: int, rho: float) -> np.ndarray:
+    """Gaussian columns of which neighbours have correlation rho."""
+    X = rng.standard_normal((n, d))
+    for j in range(1, d):
+        X[:, j] = rho * X[:, j - 1] + np.sqrt(1 - rho**2) * X[:, j]
+    return X
+
+
+def near_copies(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+    """Every second column is a copy of its neighbour but for a thousandth."""
+    X = rng.standard_normal((n, d))
+    X[:, 1::2] = X[:, : d - 1 : 2] + 1e-3 * X[:, 1::2]
+    return X
+
+
+ENTRIES: dict[str, Callable[[np.random.Generator, int, int], np.ndarray]] = {
+    "AR(.7)": lambda rng, n, d: chain(rng, n, d, 0.7),
+    "t(4)": lambda rng, n, d: rng.standard_t(4, (n, d)),
+    "cauchy": lambda rng, n, d: rng.standard_cauchy((n, d)),
+    "binary": lambda rng, n, d: (rng.random((n, d)) < 0.3).astype(float),
+    "correlated": lambda rng, n, d: rng.standard_normal((n, d)) + 3.0 * rng.standard_normal((n, 1)),
+    "near": near_copies,
+}
+
+
+def documents(
+    classes: int, n: int = 2000, d: int = 10_000, words: int = 120
+) -> tuple[sp.csr_array, np.ndarray]:
+    """Unit rows of few words, common and rare ones, and the class of each."""
+    rng = np.random.default_rng(0)
+    rows = np.repeat(np.arange(n, dtype=np.int32), words)
+    columns = np.minimum((d ** rng.random(n * words)).astype(np.int32), d - 1)
+    X = unit_rows(sp.csr_array((np.ones(n * words), (rows, columns)), shape=(n, d)))
+    telling = rng.standard_normal((d, classes)) * (rng.random((d, 1)) < 0.02)
+    return X, (X @ telling + 0.02 * rng.standard_normal((n, classes))).argmax(axis=1)
+
+
+def unit_rows(X: sp.csr_array) -> sp.csr_array:
+    """Rows scaled to norm 1; empty ones stay."""
+    norms = np.sqrt(X.multiply(X).sum(axis=1))
+    return sp.csr_array(X.multiply(1 / np.where(norms > 0, norms, 1.0)[:, None]))
+
+
+def music(length: int = 1024) -> np.ndarray:
+    """Pieces of a recording below the folder DATA, one in a row, or of made music; without silence."""
+    from skpursuit.apps.studies.loaders import DataError, find_audio, make_music
+
+    try:
+        pieces = find_audio(DATA, length).pieces
+    except DataError:
+        pieces = make_music(4096, length).pieces
+    return pieces[np.linalg.norm(pieces, axis=1) > 1e-3]
+
+
+# -- rivals: functions without arguments, by name; those that are not installed are missing ----------------
+
+
+def rivals(makers: dict[str, Callable[[], Function]]) -> dict[str, Function]:
+    """The functions of the libraries that are installed."""
+    made = {}
+    for name, make in makers.items():
+        try:
+            made[name] = make()
+        except ImportError as error:
+            print(f"  ({name} is left out: {error}; pip install --group bench)")
+    return made
+
+
+def sklearn_omp(X: np.ndarray, y: np.ndarray, k: int) -> Callable[[], Function]:
+    """scikit-learn's orthogonal_mp."""
+
+    def make() -> Function:
+        from sklearn.linear_model import orthogonal_mp
+
+        return lambda: orthogonal_mp(X, y, n_nonzero_coefs=k)
+
+    return make
+
+
+def spams_omp(X: np.ndarray, Y: np.ndarray, k: int) -> Callable[[], Function]:
+    """OMP of SPAMS, which returns empty codes of float32 data unless eps is given too."""
+
+    def make() -> Function:
+        import spams
+
+        atoms, signals = np.asfortranarray(X), np.asfortranarray(Y.reshape(len(Y), -1))
+        return lambda: spams.omp(signals, atoms, L=k, eps=0.0, numThreads=1)
+
+    return make

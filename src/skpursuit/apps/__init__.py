@@ -1,0 +1,1 @@
+"""Programs: the command line, tables, models of tables, pages, studies. The library imports none of them."""

@@ -1,0 +1,509 @@
+"""``skpursuit fit`` and ``skpursuit predict``.
+
+Both read a table as it comes, with the same options. `fit` says what it took the columns for, fits, tells the
+result, and writes the model before it draws anything. Heavy modules are loaded once the arguments have been
+checked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import functools
+import io
+import json
+import math
+import signal
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from skpursuit._files import FileError
+from skpursuit.apps.cli.program import InputError, Output, check_input, check_outputs, command, write_files
+from skpursuit.apps.cli.progress_bar import ProgressBar
+
+if TYPE_CHECKING:
+    from skpursuit.apps.models.fit_table import FitOptions, FitReport
+    from skpursuit.apps.tables import EncodedTable, EncodingOptions, ReadOptions
+
+TABLE_FORMATS = ("csv", "tsv", "parquet", "xlsx", "npz", "svmlight", "arff")
+DECLARABLE_KINDS = ("number", "category", "yesno", "date", "dmy", "mdy", "ymd", "time", "duration", "drop")
+MAX_ROWS_PRINTED = 30  # features, and columns, of a table on the terminal
+FILE = click.Path(path_type=Path, allow_dash=True)
+COUNT, SHARE = click.IntRange(min=1), click.FloatRange(0.0, 0.9, min_open=True)
+BETWEEN = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
+TASKS = ("auto", "regression", "classification")
+KINDS_HELP = f"What a column is: {', '.join(DECLARABLE_KINDS)}; may be repeated."
+MIN_WORKER_MEMORY = 500 * 10**6  # bytes; a worker that does nothing has some 220 MB
+#: The options for a table that stays on the disk.
+OUT_OF_CORE_OPTIONS = {"memory_limit": "--memory-limit", "workers": "--workers", "scheduler": "--scheduler"}
+#: The options on how a file is read, by the fields of `ReadOptions` that they set.
+READ_OPTIONS = {
+    "format": click.option(
+        "--format", type=click.Choice(TABLE_FORMATS), help="Format, if the name does not tell."
+    ),
+    "text_encoding": click.option(
+        "--encoding", "text_encoding", help="Of characters.  [default: recognised]"
+    ),
+    "header": click.option("--header/--no-header", default=True, help="Is there a line of names?"),
+    "sheet": click.option("--sheet", help="Sheet of a workbook.  [default: the first]"),
+    "skip_bad_rows": click.option("--skip-bad-rows", is_flag=True, help="Leave out rows of another width."),
+    "line_breaks": click.option("--line-breaks", is_flag=True, help="Cells in quotes hold line breaks."),
+    "keep_total": click.option("--keep-total", is_flag=True, help="Keep a last row that is a total."),
+    "transpose": click.option("--transpose", is_flag=True, help="Rows are columns, the first names them."),
+}
+
+
+class RegisteredName(click.ParamType):
+    """A name that the library knows: looked up for the help, and checked when the model is fitted."""
+
+    name = "name"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        from skpursuit.problem.losses import LOSSES
+        from skpursuit.selectors import NAMES
+        from skpursuit.solvers import solver_names
+
+        known = {
+            "solver": ["auto", *solver_names(lambda kind: kind.has_sparsity)],  # a number of features
+            "selector": NAMES,
+            "loss": [name for name, loss in LOSSES.items() if not loss.couples_targets],
+        }
+        return f"[{'|'.join(known[str(param.name)])}]"
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add FILE and the options on how it is read; the command gets these as ``read``."""
+
+    @functools.wraps(command)
+    def run(**given: Any) -> Any:
+        return command(read={name: given.pop(name) for name in READ_OPTIONS}, **given)
+
+    for option in reversed(READ_OPTIONS.values()):
+        option(run)
+    return click.argument("file", type=FILE)(run)
+
+
+@contextlib.contextmanager
+def open_table(
+    file: Path, read: dict[str, Any], out: Output
+) -> Iterator[tuple[Path, ReadOptions, ProgressBar]]:
+    """Yield a path to read from, how, and the meter that shows how far it is."""
+    from skpursuit.apps.tables import ReadOptions
+
+    with _as_file(file, read["format"]) as path, ProgressBar(out) as meter:
+        size, done = max(1, path.stat().st_size), 0
+        name = path.name if path == file else "standard input"
+
+        def progress(bytes_read: int) -> None:
+            nonlocal done
+            done += bytes_read
+            meter("reading", done / size if done <= size else None)  # a file that is packed holds more
+
+        progress(0)
+        told = lambda text: out.echo_error(f"{name}: {text}")  # noqa: E731
+        yield path, ReadOptions(**read, notify=told, progress=progress), meter
+
+
+@contextlib.contextmanager
+def _as_file(file: Path, kind: str | None) -> Iterator[Path]:
+    """Yield a path: standard input is kept in a file for as long as it is needed."""
+    if str(file) != "-":
+        yield file
+        return
+    if kind is None:
+        from skpursuit.apps.tables.errors import CommandFix
+
+        problem = "standard input: it has no name that tells its format; say it"
+        raise InputError(problem, CommandFix("unknown format", ("--format", "csv")))
+    with tempfile.NamedTemporaryFile(suffix=f".{kind}") as kept:
+        kept.write(sys.stdin.buffer.read())
+        kept.flush()
+        try:
+            yield Path(kept.name)
+        except FileError as error:
+            refusal = InputError.of(error)
+            named = [(text.replace(kept.name, "standard input"), advice) for text, advice in refusal.problems]
+            refusal.problems = named
+            raise refusal from None
+
+
+def refuse_nan(ctx: click.Context, option: click.Parameter, value: float) -> float:
+    """Refuse NaN, which lies in any range that click checks."""
+    if math.isnan(value):
+        raise click.BadParameter("nan is not a number in the range 0<x<=0.9.")
+    return value
+
+
+def parse_column_kinds(
+    ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    """Take NAME=KIND apart."""
+    found = {}
+    for value in values:
+        name, equal, kind = value.rpartition("=")
+        if not equal or kind not in DECLARABLE_KINDS:
+            raise click.BadParameter(
+                f"{value!r} is not NAME=KIND with a KIND of {', '.join(DECLARABLE_KINDS)}."
+            )
+        found[name] = kind
+    return found
+
+
+@command(
+    """
+    skpursuit fit houses.csv --target price --out model.json --report model.html
+    skpursuit fit patients.xlsx --target ill -k 20 --column 'birth=dmy' --drop name
+    skpursuit fit documents.svm -k 50 --task classification --selector certified
+    skpursuit fit folder_of_parquet --target y --memory-limit 2GB
+    cat table.tsv | skpursuit fit - --format tsv --target y --json > fit.json
+    """
+)
+@click.option("--target", help="The column to predict; not needed where a file stores a y.")
+@click.option("-k", "k", type=COUNT, help="Features in the model.  [default: cross-validated]")
+@click.option("--max-k", "most", type=COUNT, help="The most that cross-validation tries.")
+@click.option(
+    "--task", type=click.Choice(TASKS), default=TASKS[0], help="auto: texts and two values are classes."
+)
+@click.option("--out", "model_file", type=FILE, help="Write the model here, as JSON.")
+@click.option("--report", "page", type=FILE, help="Write a page for people here, as HTML.")
+@click.option("--png", type=FILE, help="Draw the path here.  [default: beside --out]")
+@click.option(
+    "--column", "kinds", multiple=True, metavar="NAME=KIND", callback=parse_column_kinds, help=KINDS_HELP
+)
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
+@click.option("--categorical", multiple=True, metavar="COLUMN", help="Numbers that are categories.")
+@click.option("--decimal", type=click.Choice((".", ",")), help="Decimal sign.  [default: found out]")
+@click.option("--impute/--no-impute", default=True, help="Fill missing values, or refuse them.")
+@click.option("--schema", type=FILE, help="Take columns for what this file says.")
+@click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
+@click.option(
+    "--loss", type=RegisteredName(), help="What is minimised.  [default: squared; classes: logistic]"
+)
+@click.option(
+    "--solver", type=RegisteredName(), default="auto", help="How the model grows; auto: several ways."
+)
+@click.option("--selector", type=RegisteredName(), default="auto", help="How features are found, by omp.")
+@click.option(
+    "--normalize/--no-normalize", default=None,
+    help="Do features compete as if of one spread?  [default: in dense tables]",
+)  # fmt: skip
+@click.option(
+    "--test-share", type=SHARE, default=0.2, callback=refuse_nan, help="Rows held out for the score."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0)
+@click.option(
+    "--memory-limit", metavar="SIZE",
+    help="Leave a Parquet file or folder on the disk; keep at most so much of it, as 2GB; each of --workers.",
+)  # fmt: skip
+@click.option("--workers", type=COUNT, help="The same by so many processes: a Dask cluster on this machine.")
+@click.option("--scheduler", metavar="ADDRESS", help="The same by a Dask cluster that runs already.")
+@source_options
+def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
+    """Fit a sparse model to a table: CSV, TSV, Parquet, Excel, npz, svmlight or ARFF; - is standard input."""
+    check_input(file)
+    if given["png"] is None and given["model_file"] is not None:
+        given["png"] = given["model_file"].with_suffix(".png")
+    outputs = {"--out": "model_file", "--report": "page", "--png": "png", "--save-schema": "save_schema"}
+    inputs = [file] if given["schema"] is None else [file, given["schema"]]
+    check_outputs(inputs, {option: given[name] for option, name in outputs.items()})
+    with open_table(file, read, out) as (path, options, meter):
+        if any(given[name] is not None for name in OUT_OF_CORE_OPTIONS):
+            table, report = _fit_large(path, options, given, meter)
+            _tell_columns(file, table, out)
+        else:
+            table = _read(path, options, given, meter)
+            _tell_columns(file, table, out)
+            report = _fit(file, table, given, meter)
+    _tell(report, given["k"], out)
+    out.echo_json(_as_json(table, report))
+    _write(file, table, report, given, out)
+
+
+def _read(path: Path, options: ReadOptions, given: dict[str, Any], meter: ProgressBar) -> EncodedTable:
+    from skpursuit.apps.models.model_file import load_schema
+    from skpursuit.apps.tables import fit_encoding, read_columns
+
+    schema = None if given["schema"] is None else load_schema(given["schema"])
+    columns = read_columns(path, options)
+    meter("looking at columns", 0.0)
+    return fit_encoding(columns, _encoding_options(given), schema)
+
+
+def _encoding_options(given: dict[str, Any]) -> EncodingOptions:
+    from skpursuit.apps.tables import EncodingOptions
+
+    kinds = dict.fromkeys(given["categorical"], "category") | given["kinds"]
+    kinds |= dict.fromkeys(given["drop"], "drop")
+    return EncodingOptions(given["target"], kinds, given["impute"], given["decimal"])
+
+
+def _fit(file: Path, table: EncodedTable, given: dict[str, Any], meter: ProgressBar) -> FitReport:
+    from skpursuit.apps.models.fit_table import fit_table
+
+    with _fitting(file), meter.watching():
+        return fit_table(table, _fit_options(given, meter))
+
+
+def _fit_options(given: dict[str, Any], meter: ProgressBar) -> FitOptions:
+    from skpursuit.apps.models.fit_table import FitOptions
+
+    names = ("k", "most", "task", "loss", "solver", "selector", "normalize", "test_share", "seed")
+    reported = given["page"] is not None
+    return FitOptions(
+        **{name: given[name] for name in names},
+        needs_path=given["png"] is not None or reported,
+        needs_report=reported,
+        progress=meter,
+    )
+
+
+@contextlib.contextmanager
+def _fitting(file: Path) -> Iterator[None]:
+    """Turn what estimators refuse into one line."""
+    try:
+        yield
+    except FileError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{file}: no model could be fitted: {' '.join(str(error).split())}") from None
+    except RuntimeError as error:  # a cluster that hangs, for one
+        raise click.ClickException(f"{file}: the fit failed: {' '.join(str(error).split())}") from None
+
+
+def _fit_large(
+    path: Path, read: ReadOptions, given: dict[str, Any], meter: ProgressBar
+) -> tuple[EncodedTable, FitReport]:
+    """Fit a table that stays on the disk."""
+    from skpursuit.apps.models.fit_out_of_core import fit_out_of_core
+    from skpursuit.apps.tables import is_parquet
+    from skpursuit.apps.tables.errors import TableProblem, attach_path
+
+    option = next(name for name in OUT_OF_CORE_OPTIONS if given[name] is not None)
+    with attach_path(path):
+        if not is_parquet(path, read):
+            raise TableProblem("not Parquet", option=OUT_OF_CORE_OPTIONS[option])
+        in_memory = {"kinds": "--column", "categorical": "--categorical", "schema": "--schema"}
+        for name, of_memory in in_memory.items():
+            if given[name]:
+                raise TableProblem("kinds of large tables", option=of_memory)
+    with _fitting(path), meter.watching(), _source(path, given) as source:
+        return fit_out_of_core(path, _encoding_options(given), _fit_options(given, meter), source, read)
+
+
+@contextlib.contextmanager
+def _source(path: Path, given: dict[str, Any]) -> Iterator[Callable[[list[str]], Any]]:
+    """Yield what gives X of some columns: a design that reads files, or a data frame on a Dask cluster."""
+    if given["workers"] is None and given["scheduler"] is None:
+        from skpursuit import as_design
+
+        yield lambda names: as_design(path, memory_limit=given["memory_limit"], columns=names)
+        return
+    import dask.dataframe
+    from distributed import Client, LocalCluster
+
+    from skpursuit.apps.tables.readers import parquet_files
+    from skpursuit.data.options import Options
+    from skpursuit.data.parquet_source import columns_of, footers
+
+    files = list(map(str, parquet_files(path)))
+    with contextlib.ExitStack() as stack:
+        address = given["scheduler"]
+        if address is None:
+            limit = {"memory_limit": _worker_memory(given["memory_limit"])} if given["memory_limit"] else {}
+            alone = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+            # How long Dask tries to reach a worker that died; by default 30 s.
+            stack.enter_context(dask.config.set({"distributed.comm.timeouts.connect": "10s"}))
+            local = LocalCluster(n_workers=given["workers"], **alone, **limit)
+            address = stack.enter_context(local)
+        try:
+            client = stack.enter_context(Client(address, timeout=10))
+        except (OSError, ValueError) as error:
+            words = " ".join(str(error).split())[:200]
+            raise InputError(f"--scheduler {address}: {words}; check the address, and that it runs") from None
+
+        if given["scheduler"] is None:
+            client.run(_ignore_interrupts)
+
+        def frame(names: list[str]) -> Any:
+            columns_of(footers(files), Options(columns=names))  # which refuses files that are not alike
+            return dask.dataframe.read_parquet(files, columns=names)
+
+        yield frame
+
+
+def _ignore_interrupts() -> None:
+    """Have a worker leave Ctrl-C to the program, which ends its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _worker_memory(given: str) -> int:
+    """The bytes of each worker; too few would have Dask start it again and again."""
+    from skpursuit.data.memory import as_bytes
+
+    limit = as_bytes("--memory-limit", given)
+    if limit < MIN_WORKER_MEMORY:
+        least = f"{MIN_WORKER_MEMORY // 10**6}MB"
+        raise InputError(f"--memory-limit {given}: a worker needs {least}; give more, or leave out --workers")
+    return limit
+
+
+def _tell_columns(file: Path, table: EncodedTable, out: Output) -> None:
+    """Say what every column was taken for; of a wide table the ones that are not plain numbers."""
+    columns = table.described()
+    odd = [row for row in columns if len(columns) <= MAX_ROWS_PRINTED or row["taken for"] != "number"]
+    shown = [[row["column"], row["taken for"], row["missing"]] for row in odd[:MAX_ROWS_PRINTED]]
+    rows = table.X.shape[0]
+    out.echo_template(
+        "fit_columns.txt", file=file, rows=rows, dropped=table.dropped, columns=columns, shown=shown
+    )
+
+
+def _tell(report: FitReport, asked: int | None, out: Output) -> None:
+    from skpursuit.apps.pages.render import format_number
+
+    classes = report.model.classes if len(report.model.coef) > 1 else None
+    effects = [
+        [effect.feature, format_number(effect.standardised, 4), format_number(effect.raw[effect.output], 5)]
+        + ([] if classes is None else [str(classes[effect.output])])
+        for effect in report.effects[:MAX_ROWS_PRINTED]
+    ]
+    out.echo_template("fit.txt", report=report, model=report.model, asked=asked, effects=effects, quoted=repr)
+
+
+def _as_json(table: EncodedTable, report: FitReport) -> dict[str, Any]:
+    model = report.model
+    other = "rmse" if report.task == "regression" else "auc"
+    return {
+        "task": report.task,
+        "classes": None if model.classes is None else list(model.classes),
+        "features": dict(zip(model.features, model.coef.T.tolist())),
+        "intercept": model.intercept.tolist(),
+        "baseline": report.baseline,
+        "all_features": report.full_model_score,
+        "path": [
+            {"k": size.k, "score": size.score, other: None if math.isnan(size.other) else size.other}
+            for size in report.sizes
+        ],
+        "effects": [asdict(effect) for effect in report.effects],
+        "columns": table.described(),
+        "rows_without_target": table.dropped,
+        "k_is_the_largest_tried": report.at_limit,
+        **model.info,
+    }
+
+
+def _write(file: Path, table: EncodedTable, report: FitReport, given: dict[str, Any], out: Output) -> None:
+    """Write the model and the schema, and only then draw: no figure can cost anybody the model."""
+    from skpursuit.apps.models.model_file import model_json
+
+    model, page, schema = given["model_file"], given["page"], given["save_schema"]
+    files: dict[str, tuple[Path, str, str | bytes]] = {}
+    if schema is not None:
+        text = json.dumps(table.encoding.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        files[f"Schema: {schema}"] = (schema, "--save-schema", text + "\n")
+    if model is not None:
+        use = f"Model: {model}. Use it: skpursuit predict {model} NEW_FILE"
+        files[use] = (model, "--out", model_json(report.model))
+    write_files(files.values())
+    drawn: dict[str, tuple[Path, str, str | bytes]] = {}
+    if given["png"] is not None and report.path is not None and (picture := _picture(report, out)):
+        drawn[f"Path: {given['png']}"] = (given["png"], "--png", picture)
+    if page is not None:
+        from skpursuit.apps.models.model_page import model_page
+
+        drawn[f"Page: {page}"] = (page, "--report", model_page(file.name, table, report, model))
+    write_files(drawn.values())
+    for line in drawn | files:
+        out.echo(line)
+
+
+def _picture(report: FitReport, out: Output) -> bytes:
+    """Return the path as a PNG; nothing where it cannot be drawn."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        out.echo_error("No picture: matplotlib is not installed; run: pip install 'skpursuit[cli]'")
+        return b""
+    from skpursuit import PathDisplay
+
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    axes = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    PathDisplay.from_estimator(report.path, feature_names=report.features, ax=axes)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    return buffer.getvalue()
+
+
+@command(
+    """
+    skpursuit predict model.json new_houses.csv
+    skpursuit predict model.json new_houses.csv --id address --out predictions.csv
+    skpursuit predict model.json new.tsv --json
+    """
+)
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--out", "predictions", type=FILE, help="Write a CSV file instead of printing.")
+@click.option("--id", "ids", multiple=True, metavar="COLUMN", help="Put a column beside the predictions.")
+@click.option("--interval", type=BETWEEN, default=0.9, help="Share of rows that intervals should hold.")
+@source_options
+def predict(
+    model: Path, file: Path, read: dict[str, Any], predictions: Path | None, out: Output, **given: Any
+) -> None:
+    """Predict the rows of FILE by a MODEL that `skpursuit fit` wrote.
+
+    Beside each prediction stand its interval, from cross-validated residuals, or the chances of all classes.
+    """
+    check_input(model)
+    check_input(file)
+    check_outputs([model, file], {"--out": predictions})
+    with open_table(file, read, out) as (path, options, _):
+        text, kept, count = io.StringIO(), list[dict[str, Any]](), 0
+        writer = csv.writer(text, lineterminator="\n")
+        for heads, rows in _predicted(model, path, options, **given):
+            if not count:
+                writer.writerow(heads)
+            count += len(rows)
+            writer.writerows([repr(v) if isinstance(v, float) else v for v in row] for row in rows)
+            kept += [dict(zip(heads, row)) for row in rows] if out.as_json and predictions is None else []
+    if predictions is None:
+        out.echo_json(kept)
+        out.echo(text.getvalue().rstrip("\n"))
+        return
+    write_files([(predictions, "--out", text.getvalue())])
+    out.echo_json({"predictions": str(predictions), "rows": count})
+    out.echo(f"{count} predictions: {predictions}")
+
+
+def _predicted(
+    model: Path, path: Path, options: ReadOptions, ids: tuple[str, ...], interval: float
+) -> Iterator[tuple[list[str], list[tuple[Any, ...]]]]:
+    """Read a file piece by piece and yield the heads and rows of its predictions."""
+    from skpursuit.apps.models.model_file import load_model
+    from skpursuit.apps.tables import stream_columns
+    from skpursuit.apps.tables.errors import attach_path, raise_problems
+
+    fitted = load_model(model)
+    met: Counter[tuple[str, str]] = Counter()
+    for columns in stream_columns(path, replace(options, only=frozenset((*fitted.encoding.used, *ids)))):
+        with attach_path(path):
+            raise_problems(columns.unknown(name, "id") for name in ids if name not in columns.raw)
+        table = fitted.encoding.apply(columns)
+        for name, found in table.found.items():
+            met[name, "hold categories that are rare or new to the model"] += found.unseen
+            met[name, "hold no usable value and are treated as missing ones were in the fit"] += (
+                found.missing + found.strays
+            )
+        beside = [columns.raw[name].to_pylist() for name in ids]
+        with attach_path(path):
+            predictions = fitted.predictions(table, interval)
+        yield [*ids, *predictions], list(zip(*beside, *predictions.values()))
+    for (name, words), count in met.items():
+        if count:
+            options.notify(f"{count} rows of column {name!r} {words}")

@@ -1,0 +1,114 @@
+"""``skpursuit info`` and ``skpursuit completion``, and what a run was made with."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import get_completion_class
+
+from skpursuit import __version__
+from skpursuit.apps.cli.program import Output, command
+
+EXTRAS = {
+    **dict.fromkeys(
+        ("click", "rich", "jinja2", "matplotlib", "pyarrow", "python-calamine", "msgspec"), "cli"
+    ),
+    "soundfile": "audio",
+}
+PACKAGES = ("skpursuit", "numpy", "scipy", "numba", "scikit-learn", "threadpoolctl")
+
+
+def machine_info() -> dict[str, Any]:
+    """Describe this machine and the libraries in use."""
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    from skpursuit.kernels.products import BEST
+
+    np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS, so that it can be named
+    blas = {f"{b['internal_api']} {b['version']}" for b in threadpool_info() if b["user_api"] == "blas"}
+    size = total_memory()
+    return {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory": "unknown" if size is None else f"{size / 2**30:.0f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        **{name: installed_version(name) or "unknown" for name in PACKAGES},
+        "blas": ", ".join(sorted(blas)) or "unknown",
+        "products": f"{BEST} (of bytes, by certified selection)",
+    }
+
+
+def installed_version(package: str) -> str | None:
+    """The version of a package, None if it is not there."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    found = None
+    with contextlib.suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        found = re.search(r"^model name\s*:\s*(.+)$", text, re.M)
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+def total_memory() -> int | None:
+    """The bytes of memory of this machine, None if the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+@command(
+    """
+    skpursuit info
+    skpursuit info --json
+    """
+)
+def info(out: Output) -> None:
+    """Show versions, machine, optional packages, solvers, selectors and losses: what a bug report needs."""
+    from skpursuit.problem.losses import LOSSES
+    from skpursuit.selectors import NAMES
+    from skpursuit.solvers import SOLVERS
+
+    extras = {
+        name: installed_version(name) or f"missing, pip install 'skpursuit[{extra}]'"
+        for name, extra in EXTRAS.items()
+    }
+    facts: dict[str, Any] = {**machine_info(), **extras}
+    for kind, names in (("solvers", SOLVERS), ("selectors", NAMES), ("losses", LOSSES)):
+        facts[kind] = ", ".join(names)
+    facts["skpursuit"] = __version__
+    for name, value in facts.items():
+        out.echo(f"{name:<16}{value}")
+    out.echo_json(facts)
+
+
+@command(
+    """
+    skpursuit completion bash >> ~/.bashrc
+    skpursuit completion zsh >> ~/.zshrc
+    skpursuit completion fish > ~/.config/fish/completions/skpursuit.fish
+    """,
+    printing=False,
+)
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print what makes a shell complete commands and options."""
+    kind = get_completion_class(shell)
+    assert kind is not None
+    command = ctx.find_root().command
+    click.echo(kind(command, {}, "skpursuit", "_SKPURSUIT_COMPLETE").source())

@@ -1,0 +1,128 @@
+"""``skpursuit reproduce`` and ``skpursuit report``.
+
+`reproduce` runs studies one after the other and keeps every finished cell in a folder, so that the same
+command goes on where it was stopped; `report` makes a page of such a folder and computes nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import click
+
+from skpursuit._files import FileError
+from skpursuit.apps.cli import info
+from skpursuit.apps.cli.program import InputError, Output, check_outputs, command, write_files
+from skpursuit.apps.cli.progress_bar import ProgressBar
+
+STUDY_ORDER = ("omp", "race", "cosamp", "budget", "scaling", "fw", "audio", "text")
+FOLDER, FULL_FOLDER = Path("results"), Path("results-full")
+IN_FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Take FILE.py:NAME apart."""
+    found = {}
+    for value in values:
+        path, colon, name = value.rpartition(":")
+        if not colon or not name.isidentifier() or not Path(path).is_file():
+            raise click.BadParameter(f"{value!r} is not FILE.py:NAME with a file that is there.")
+        found[name] = f"{Path(path).resolve()}:{name}"
+    return found
+
+
+@command(
+    """
+    skpursuit reproduce all
+    skpursuit reproduce omp --trials 5 --out mine
+    skpursuit reproduce text audio --data ~/collections
+    skpursuit reproduce omp --selector examples/lucb.py:LUCB --methods exact,halving,LUCB
+    skpursuit reproduce fw --full            (stop with Ctrl-C, run again to go on)
+    """
+)
+@click.argument("studies", nargs=-1, required=True, type=click.Choice((*STUDY_ORDER, "all")))
+@click.option("--full", is_flag=True, help="The sizes of the paper: hours instead of minutes.")
+@click.option("--trials", type=click.IntRange(min=1), help="Repetitions.  [default: 3, with --full 20]")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Processes at a time.")
+@click.option("--data", type=IN_FOLDER, help="Folder with text/ and audio/; without it, generated stand-ins.")
+@click.option(
+    "--selector", "user_selectors", multiple=True, metavar="FILE.py:NAME", callback=own_selectors,
+    help="Add a selector of your own; may be repeated.",
+)  # fmt: skip
+@click.option("--methods", default="", help="Compare these alone, as exact,halving,NAME.")
+@click.option(
+    "--out", "folder", type=IN_FOLDER,
+    help="Folder of the results.  [default: results, with --full results-full]",
+)  # fmt: skip
+def reproduce(
+    studies: tuple[str, ...], jobs: int, methods: str, folder: Path | None, out: Output, **more: Any
+) -> None:
+    """Run experiments of the paper; what is finished is kept, so that a stopped run goes on.
+
+    STUDIES: omp (with the race), cosamp, budget, scaling, fw, audio, text, or all.
+    """
+    from skpursuit.apps.studies.methods import METHODS, load_selector
+    from skpursuit.apps.studies.studies import StudyOptions
+
+    chosen = tuple(filter(None, map(str.strip, methods.split(","))))
+    options = StudyOptions(methods=chosen, **more)
+    for place in options.user_selectors.values():
+        load_selector(place)  # or refuse it before anything is run
+    known = (*METHODS, *options.user_selectors)
+    unknown = [name for name in options.methods if name not in known]
+    if unknown:
+        raise InputError(f"--methods: {unknown[0]!r} is not known; use some of {', '.join(known)}")
+    folder = folder or (FULL_FOLDER if options.full else FOLDER)
+    wanted = {*studies, "race"} if "omp" in studies else set(studies)
+    names = [name for name in STUDY_ORDER if name in wanted or "all" in wanted]
+    out.echo_json({name: str(_run(name, options, folder, jobs, out)) for name in names})
+    out.echo(f"Results: {folder}/*.jsonl and, as tables, *.csv. A page of them: skpursuit report {folder}")
+
+
+def _run(name: str, options: Any, folder: Path, jobs: int, out: Output) -> Path:
+    from skpursuit.apps.studies import grid
+    from skpursuit.apps.studies.studies import STUDIES as known
+
+    experiment = known[name](options)
+    about = {**info.machine_info(), "jobs": jobs, "threads": 1, "measured": str(date.today())}
+    if name in ("audio", "text") and options.data is None:
+        out.echo_error(f"{name}: no --data, so generated stand-ins are used; they are not real {name}")
+    try:
+        with ProgressBar(out) as meter:
+            tell = lambda done, of, share: meter(f"{name}: cell {done} of {of}", share)  # noqa: E731
+            return grid.run_experiment(experiment, folder, jobs=jobs, progress=tell, about=about)
+    except grid.CellError as error:
+        if isinstance(error.__cause__, FileError):
+            raise error.__cause__ from None
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}; give another folder (--out)") from None
+    except KeyboardInterrupt:
+        message = f"{name}: stopped; what is finished is kept, the same command goes on"
+        raise KeyboardInterrupt(message) from None
+
+
+@command(
+    """
+    skpursuit report results
+    skpursuit report results-full --out study.html
+    """
+)
+@click.argument("folder", type=IN_FOLDER)
+@click.option(
+    "--out", "page", type=click.Path(path_type=Path, dir_okay=False),
+    help="The page.  [default: FOLDER/report.html]",
+)  # fmt: skip
+def report(folder: Path, page: Path | None, out: Output) -> None:
+    """Make one self-contained HTML page of the results in FOLDER."""
+    from skpursuit.apps.studies.report import render_page
+
+    page = page or folder / "report.html"
+    if folder.is_dir():
+        results = [folder / f"{name}.{end}" for name in STUDY_ORDER for end in ("jsonl", "csv")]
+        check_outputs(results, {"--out": page})
+    write_files([(page, "--out", render_page(folder))])
+    out.echo_json({"page": str(page)})
+    out.echo(f"Page: {page}")

@@ -1,0 +1,174 @@
+"""A sparse model of Parquet files that need not fit in memory.
+
+X stays where it is, in files that are read tile by tile or on the workers of a Dask cluster, and columns must
+be numbers without gaps. In memory are vectors of one number per row: the target, the weights of rows (those
+that are held out, or have no target, have none), and predictions, which are made piece by piece as by
+`skpursuit predict`. What takes many fits, bootstrap intervals and a model of all features, is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import accuracy_score, r2_score
+
+from skpursuit.apps.models.fit_table import (
+    FeatureEffect,
+    FitOptions,
+    FitReport,
+    describe_search,
+    fit_estimator,
+    model_info,
+    resolve_options,
+    split_rows,
+)
+from skpursuit.apps.models.model_file import LinearModel, linear_model
+from skpursuit.apps.tables import (
+    EncodedTable,
+    EncodingOptions,
+    RawTable,
+    ReadOptions,
+    TableEncoding,
+    read_columns,
+    stream_columns,
+)
+from skpursuit.apps.tables.column_kinds import ColumnKind, Number, YesNo
+from skpursuit.apps.tables.encoding import extract_target, unknown_names
+from skpursuit.apps.tables.errors import TableProblem, attach_path, raise_problems
+from skpursuit.apps.tables.infer_kinds import infer_kinds
+from skpursuit.apps.tables.readers import columns_with_nulls, parquet_types
+from skpursuit.data.parquet_source import is_numeric
+
+MIN_FEATURES_TRIED = 50  # features that are tried at least, if there are as many
+
+
+def fit_out_of_core(
+    path: Path,
+    said: EncodingOptions,
+    options: FitOptions,
+    source: Callable[[list[str]], Any],
+    read: ReadOptions,
+) -> tuple[EncodedTable, FitReport]:
+    """Fit a model to a Parquet file or a folder of them; the table that is returned holds no X.
+
+    ``source`` gives X of some columns as estimators take it: a design, or a collection of Dask.
+    """
+    table, keep = _read_target(path, said, read)
+    y = np.asarray(table.y)
+    with attach_path(path):
+        options, d = resolve_options(y[keep], len(table.features), options), len(table.features)
+        if options.solver == "auto":
+            most = options.most or min(d, max(MIN_FEATURES_TRIED, d // 10), max(1, int(keep.sum()) // 2))
+            options = replace(options, solver="omp", most=most)
+        train, test = (np.flatnonzero(keep)[rows] for rows in split_rows(y[keep], options))
+    options.progress("fitting", None)
+    names, weights = [kind.name for kind in table.encoding.columns], np.zeros(len(y))
+    weights[train] = 1.0
+    try:
+        X = source(names)
+        trial = fit_estimator(X, y, options, weights)
+        final = fit_estimator(X, y, options, None if keep.all() else keep.astype(float))
+    except ValueError as error:  # of a column that X knows by its number
+        said_better = re.sub(r"column (\d+)", lambda found: f"column {names[int(found[1])]!r}", str(error))
+        raise ValueError(said_better) from None
+    options.progress("judging", None)
+    classes = None if options.task == "regression" else final.classes_
+    guesses, _ = _predict_streaming(
+        path, linear_model(table, trial.coef_, trial.intercept_, classes), read, keep
+    )
+    _, moments = _predict_streaming(
+        path, linear_model(table, final.coef_, final.intercept_, classes), read, keep
+    )
+    said_classes = guesses[test] if classes is None else classes[np.argmax(guesses[test], axis=1)]
+    constant = (DummyRegressor() if classes is None else DummyClassifier()).fit(y[train, None], y[train])
+    score = r2_score if classes is None else accuracy_score
+    info = model_info(final, options, y[test], guesses[test])
+    info |= {"rows": int(keep.sum()), "held_out_rows": len(test), "rare_classes": {}}
+    info["held_out_score"] = float(score(y[test], said_classes))
+    filled = tuple(
+        replace(kind, fill=moments.get(kind.name, (None,))[0]) if isinstance(kind, Number) else kind
+        for kind in table.encoding.columns
+    )
+    table = replace(table, encoding=replace(table.encoding, columns=filled), dropped=int((~keep).sum()))
+    model = linear_model(table, final.coef_, final.intercept_, classes, info)
+    report = FitReport(
+        model=model,
+        task=options.task,
+        score=info["held_out_score"],
+        baseline=float(score(y[test], constant.predict(y[test, None]))),
+        full_model_score=None,
+        sizes=[],
+        search_text=describe_search(info),
+        effects=_effects(model, moments),
+        path=final if options.k is None else None,
+        features=table.features,
+        actual=y[test],
+        predicted=guesses[test],
+        evaluated_by="rows held out",
+        chosen=options.k is None,
+        at_limit=options.k is None and info["k"] == int(final.path_sizes_.max()) < d,
+    )
+    return table, report
+
+
+def _read_target(path: Path, said: EncodingOptions, read: ReadOptions) -> tuple[EncodedTable, np.ndarray]:
+    """Return a table with all rows of the target but no X, and which rows have one."""
+    target = str(said.target)
+    with attach_path(path):
+        types = parquet_types(path)
+        names_alone = RawTable.of(path, types, [pyarrow.nulls(1, pyarrow.string())] * len(types))
+        raise_problems(unknown_names(names_alone, said))
+        left_out = {target, *(name for name, kind in said.kinds.items() if kind == "drop")}
+        types = {name: kind for name, kind in types.items() if name not in left_out}
+        words, nulls = {n for n, kind in types.items() if not is_numeric(kind)}, columns_with_nulls(path)
+        for problem, found in (("not numeric", words), ("nulls on the disk", nulls)):
+            if bad := [name for name in types if name in found]:
+                raise TableProblem(problem, *(part for name in bad for part in ("--drop", name)), names=bad)
+        kinds: list[ColumnKind] = [
+            YesNo(n, "true") if str(t) == "bool" else Number(n) for n, t in types.items()
+        ]
+        columns = read_columns(path, replace(read, only=frozenset([target])))
+        kind = infer_kinds(columns.raw, said)[target]
+        y, keep = extract_target(columns, target, kind, target in said.kinds)
+    encoding = TableEncoding(target, tuple(kinds), kind)
+    y = np.where(keep, y, y[keep][0])  # a row of no weight may have any target, but none that is missing
+    return EncodedTable(np.empty((len(y), 0)), y, encoding.features, encoding, path=str(path)), keep
+
+
+def _predict_streaming(
+    path: Path, model: LinearModel, read: ReadOptions, keep: np.ndarray
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return predictions (of classes: chances) of all rows, and mean and spread of the model's columns.
+
+    Only rows that are kept count in the latter.
+    """
+    guesses: list[np.ndarray] = []
+    shift, sums, rows = np.zeros(0), np.zeros((2, len(model.encoding.features))), 0
+    for columns in stream_columns(path, replace(read, only=frozenset(model.encoding.used))):
+        table = model.encoding.apply(columns)
+        with attach_path(path):
+            guesses.append(model.predict(table) if model.classes is None else model.probabilities(table))
+        shift = shift if rows else table.X.mean(axis=0)
+        centred = (table.X - shift)[keep[rows : rows + columns.n_rows]]
+        sums += np.array([centred.sum(axis=0), (centred**2).sum(axis=0)])
+        rows += columns.n_rows
+    means, squares = sums / keep.sum()
+    spreads = np.sqrt(np.maximum(0.0, squares - means**2))
+    moments = zip((shift + means).tolist(), spreads.tolist())
+    return np.concatenate(guesses), dict(zip(model.encoding.used, moments))
+
+
+def _effects(model: LinearModel, moments: dict[str, Any]) -> list[FeatureEffect]:
+    spreads = {feature: moments[k.name][1] for k in model.encoding.columns for feature in k.features}
+    found = []
+    for feature, raw in zip(model.features, model.coef.T.tolist()):
+        output = int(np.argmax(np.abs(raw)))
+        found.append(FeatureEffect(feature, tuple(raw), spreads[feature] * raw[output], output))
+    return sorted(found, key=lambda effect: -abs(effect.standardised))

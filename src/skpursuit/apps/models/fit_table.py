@@ -1,0 +1,441 @@
+"""A sparse model of a table: the task, the number of features, and how far each can be trusted.
+
+The model, and how many features it has, is chosen by cross-validation on all rows (`_Recording`), which also
+keeps what was predicted for rows that a model had not seen: that gives scores in units people know, the
+residuals that intervals are made of, and the pictures of a report. The same procedure on a part of the rows
+gives one honest score on the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import resample
+
+import skpursuit
+from skpursuit.apps.models.model_file import LinearModel, linear_model
+from skpursuit.apps.tables import EncodedTable
+from skpursuit.apps.tables.errors import TableProblem, attach_path
+from skpursuit.apps.tables.parsing import BOOLEAN_WORDS
+from skpursuit.problem.losses import LOSSES
+from skpursuit.selectors import NAMES
+from skpursuit.solvers import solver_names
+
+MIN_ROWS = 10
+MIN_CLASS_ROWS = 4
+RARE_ROWS = 0.05  # share of the rows up to which those of rarer classes are left out
+MIN_HELD_OUT = 2  # R2 of one row is not defined
+FOLDS = 5
+MAX_TARGET = 1e75  # the spread of squared errors takes fourth powers, which overflow beyond
+QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995)  # of residuals, kept
+BOOTSTRAPS = 50
+ALL_FEATURES_CELLS = 2e7  # of X, up to which a model of all features is fitted to compare with
+#: What was done to the features of a model, by the family that the estimator names.
+FAMILIES = {
+    "boost": "added in many small steps (boosting), which keeps effects small",
+    "mean": "those of two models, one boosted in small steps and one of few features; this is their mean",
+    "greedy": "added one at a time",
+    "swap": "added one at a time, and exchanged where another one did better",
+    "relaxed": "added one at a time, and exchanged where another one did better",
+}
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Choices of a fit."""
+
+    k: int | None = None  # features in the model; None chooses by cross-validation
+    most: int | None = None  # the largest number that cross-validation tries
+    task: str = "auto"  # what the target is
+    loss: str | None = None  # what is minimised; None: that of the task
+    solver: str = "auto"  # see `PursuitRegressorCV`, as for the next; where k is given, "auto" is "omp"
+    selector: str = "auto"
+    #: whether features compete as if all had the same spread; None: where X is dense
+    normalize: bool | None = None
+    ridge: float | None = None  # where k is chosen; None tries several, on folds that are drawn twice
+    test_share: float = 0.2  # share of the rows that are held out for the score
+    seed: int = 0  # seed of the splits and of randomised selectors
+    #: whether scores of all sizes are needed though k is given, because somebody draws them
+    needs_path: bool = True
+    needs_report: bool = False  # whether bootstrap intervals and a model of all features are needed
+    #: told what is being done, as (words, share done); None: whatever the estimator counts
+    progress: Callable[[str, float | None], None] = lambda words, share: None
+
+
+@dataclass(frozen=True)
+class PathScore:
+    """A number of features and how good it is in cross-validation: R2 and RMSE, or accuracy and AUC."""
+
+    k: int
+    score: float
+    other: float
+
+
+@dataclass(frozen=True)
+class FeatureEffect:
+    """What one feature does."""
+
+    feature: str  # its name
+    raw: tuple[float, ...]  # the coefficient, one per output: what one unit more changes
+    #: the coefficient times the standard deviation of the feature, of the output where it is largest
+    standardised: float
+    output: int = 0  # that output
+    low: float | None = None  # the 5th percentile of `standardised` over bootstrap refits
+    high: float | None = None  # the 95th percentile
+    chosen: float | None = None  # share of the refits that chose the feature
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """A fitted table."""
+
+    model: LinearModel  # fitted on all rows
+    task: str  # "regression" or "classification"
+    score: float  # R2 or accuracy on held-out rows, of a model of the other rows
+    baseline: float  # that of the best constant
+    full_model_score: float | None  # that of a model of all features; None where none was fitted
+    #: numbers of features that were tried, with their cross-validated scores; empty where k was given
+    sizes: Sequence[PathScore]
+    search_text: str  # how the features were found, in words
+    effects: list[FeatureEffect]  # the features of the model, the most important first
+    path: Any  # the estimator whose path can be drawn
+    features: tuple[str, ...]  # names of all columns of the path's X
+    actual: np.ndarray  # targets
+    predicted: np.ndarray  # by models that did not see them; of classes a table of chances
+    evaluated_by: str = "cross-validation"  # what made these predictions, and those of `sizes`
+    chosen: bool = True  # whether the number of features was chosen, not given
+    at_limit: bool = False  # whether the largest number of features that was tried is the best
+
+
+def task_of(y: np.ndarray) -> str:
+    """Texts and two different numbers are classes; other numbers are quantities."""
+    return "classification" if y.dtype.kind not in "fiub" or len(np.unique(y)) == 2 else "regression"
+
+
+def drop_rare_classes(table: EncodedTable, options: FitOptions) -> tuple[EncodedTable, dict[str, int]]:
+    """Leave out rows of classes that are too rare to learn, where they are few; tell how many of each."""
+    y = np.asarray(table.y)
+    if (task_of(y) if options.task == "auto" else options.task) == "regression":
+        return table, {}
+    labels, places, counts = np.unique(y, return_inverse=True, return_counts=True)
+    few = counts < MIN_CLASS_ROWS
+    if not few.any() or counts[few].sum() > RARE_ROWS * len(y) or (~few).sum() < 2:
+        return table, {}
+    keep = ~few[places]
+    rare = dict(zip(map(str, labels[few].tolist()), counts[few].tolist()))
+    return replace(table, X=take_rows(table.X, np.flatnonzero(keep)), y=y[keep]), rare
+
+
+def losses_of(task: str) -> list[str]:
+    """The losses that can fit a task, its own first: classes need one that gives their probabilities."""
+    classes = task == "classification"
+    alone = {name: loss for name, loss in LOSSES.items() if not loss.couples_targets}
+    return [name for name, loss in alone.items() if loss.gives_probability == classes]
+
+
+def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
+    """Fit a sparse model to a table and judge it; TableError if it has too few rows, or a class has."""
+    table, rare = drop_rare_classes(table, options)
+    y = np.asarray(table.y)
+    with attach_path(table.path):
+        options = resolve_options(y, table.X.shape[1], options)
+        train, test = split_rows(y, options)
+    regression, labels = options.task == "regression", np.unique(y)
+    if not regression and len(labels) == 2 and BOOLEAN_WORDS.get(str(labels[0]).casefold()):
+        labels = labels[::-1]  # effects are those on yes, whatever the order of letters
+        y = (y == labels[1]).astype(int)
+    X_train, X_test = take_rows(table.X, train), take_rows(table.X, test)
+    options.progress(f"fitting to {1 - options.test_share:.0%} of the rows", None)
+    score = fit_estimator(X_train, y[train], options).score(X_test, y[test])
+    if not np.isfinite(score):
+        with attach_path(table.path):
+            raise TableProblem("huge numbers")
+    constant = DummyRegressor() if regression else DummyClassifier()
+    baseline = constant.fit(X_train[:, :1], y[train]).score(X_test[:, :1], y[test])
+    everything = _everything(X_train, y[train], X_test, y[test], options) if options.needs_report else None
+    judged = _judge(table.X, y, options)
+    final = judged.path if options.k is None else fit_estimator(table.X, y, options)
+    actual, predicted = judged.at(judged.chosen)
+    info = model_info(final, options, actual, predicted) | {"rows": len(y), "held_out_rows": len(test)}
+    info |= {"held_out_score": float(score), "rare_classes": rare}
+    classes = None if regression else final.classes_
+    return FitReport(
+        model=linear_model(
+            table, final.coef_, final.intercept_, None if regression else labels.tolist(), info
+        ),
+        task=options.task,
+        score=float(score),
+        baseline=float(baseline),
+        full_model_score=everything,
+        sizes=judged.sizes(classes),
+        search_text=describe_search(info),
+        effects=_effects(table, y, final.coef_, replace(options, ridge=info["ridge"] or None)),
+        path=judged.path,
+        features=table.features,
+        actual=labels[actual] if y.dtype.kind == "i" else actual,
+        predicted=predicted,
+        chosen=options.k is None,
+        at_limit=judged.at_limit,
+    )
+
+
+def model_info(final: Any, options: FitOptions, actual: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
+    """Return what a model's file keeps of a fit: how it was made, and quantiles of residuals."""
+    choice: Any = {"family": options.solver, "ridge": 0.0} if options.k else final.choice_
+    info: dict[str, Any] = {
+        "k": options.k or final.n_nonzero_coefs_,
+        "loss": options.loss,
+        "solver": options.solver,
+        "selector": options.selector,
+        "family": choice["family"],
+        "ridge": choice["ridge"],
+        "score": "R2" if options.task == "regression" else "accuracy",
+    }
+    if options.task == "regression":
+        left = np.quantile(actual - predicted, QUANTILES)
+        info["residuals"] = {str(place): value for place, value in zip(QUANTILES, left.tolist())}
+        info["rmse"] = float(root_mean_squared_error(actual, predicted))
+    return info
+
+
+def describe_search(info: dict[str, Any]) -> str:
+    """Say how the features of a model were found, and how much a ridge shrinks what they do."""
+    found = FAMILIES.get(info["family"], f"found by the solver {info['family']}")
+    if not info["ridge"] or info["family"] in ("relaxed", "mean"):
+        return found
+    much = "hardly" if info["ridge"] < 0.01 else "a little" if info["ridge"] < 0.2 else "clearly"
+    return f"{found}; their effects are {much} shrunk towards zero"
+
+
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Return some rows, column after column in memory if X is so: solvers gather columns."""
+    fortran = isinstance(X, np.ndarray) and X.flags.f_contiguous and not X.flags.c_contiguous
+    return np.take(X.T, rows, axis=1).T if fortran else X[rows]
+
+
+def resolve_options(y: np.ndarray, features: int, options: FitOptions) -> FitOptions:
+    """Return options with what the target decides; refuse what no model can be fitted to."""
+    task = task_of(y) if options.task == "auto" else options.task
+    k = options.k and min(options.k, features)
+    options = replace(options, task=task, loss=options.loss or losses_of(task)[0], k=k)
+    able = ["auto", *solver_names(lambda kind: kind.has_sparsity)]
+    for option, names in (("selector", NAMES), ("solver", able), ("loss", losses_of(options.task))):
+        if (given := getattr(options, option)) not in names:
+            raise TableProblem(f"unknown {option}", given=given, names=", ".join(names))
+    if len(y) < MIN_ROWS:
+        raise TableProblem("few rows", rows=len(y), least=MIN_ROWS)
+    numbers = y.dtype.kind in "fiub"
+    labels, counts = np.unique(y, return_counts=True)
+    if options.task == "regression":
+        if not numbers:
+            raise TableProblem("texts")
+        if len(labels) == 1:
+            raise TableProblem("constant target")
+        if np.abs(y).max() > MAX_TARGET:
+            raise TableProblem("huge target", most=MAX_TARGET)
+    elif len(labels) < 2:
+        raise TableProblem("one class")
+    elif len(labels) > len(y) // 2:
+        raise TableProblem("a quantity" if numbers else "many classes", classes=len(labels), rows=len(y))
+    elif counts.min() < MIN_CLASS_ROWS:
+        rare = str(labels[int(np.argmin(counts))])
+        raise TableProblem("rare class", label=rare, count=counts.min(), least=MIN_CLASS_ROWS)
+    return options
+
+
+def split_rows(y: np.ndarray, options: FitOptions) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows to fit and those held out, of every class as large a share."""
+    classes = None if options.task == "regression" else np.unique(y, return_inverse=True)[1]
+    fewest, kept = (MIN_HELD_OUT, FOLDS) if classes is None else (classes.max() + 1, 2 * classes.max() + 2)
+    n, held = len(y), math.ceil(options.test_share * len(y))
+    if held < fewest or n - held < kept:
+        low, high = math.ceil(100 * fewest / n) / 100, min(0.9, math.floor(100 * (n - kept) / n) / 100)
+        ends = {"low": low, "high": high, "between": (low + high) / 2}
+        raise TableProblem("test share", rows=n, held=held, fewest=fewest, kept=kept, **ends)
+    train, test = train_test_split(
+        np.arange(n), test_size=options.test_share, random_state=options.seed, stratify=classes
+    )
+    if classes is not None and np.bincount(classes[train], minlength=fewest).min() < 2:
+        raise TableProblem("small share")
+    return np.sort(train), np.sort(test)
+
+
+class KeepsFoldPredictions:
+    """A cross-validated estimator that keeps what the models of the chosen path predict on the folds."""
+
+    recorded: Sequence[tuple[np.ndarray, list[np.ndarray]]] = ()  # for each fold the targets, and predictions
+    chosen = 0  # the place of the chosen model among the predictions
+
+    def _after_choice(self, place: int, held_out: Callable[[], Any]) -> None:
+        self.chosen, self.recorded = place, held_out()
+
+
+@dataclass
+class CrossValidation:
+    """Predictions for rows that the models had not seen, and the estimator that made them."""
+
+    folds: Sequence[tuple[np.ndarray, list[np.ndarray]]]  # targets, and predictions by all models of a path
+    chosen: int = 0  # the place of the chosen model on the path
+    path: Any = None
+    at_limit: bool = False  # whether the chosen model is the largest that was tried
+
+    def at(self, place: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return targets and predictions of all folds; a path that ended early repeats its last model."""
+        actual = np.concatenate([one for one, _ in self.folds])
+        return actual, np.concatenate([models[min(place, len(models) - 1)] for _, models in self.folds])
+
+    def sizes(self, classes: np.ndarray | None) -> list[PathScore]:
+        """Return every size with its scores: R2 and RMSE, or accuracy and (for two classes) AUC.
+
+        Of several models of one size the chosen one counts, or the last.
+        """
+        found: dict[int, PathScore] = {}
+        places = [] if self.path is None else list(range(min(len(models) for _, models in self.folds)))
+        for place in places and [*places, min(self.chosen, places[-1])]:
+            actual, predicted = self.at(place)
+            k = int(self.path.path_sizes_[place]) if len(places) > 1 else self.path.n_nonzero_coefs_
+            if classes is None:
+                scores = r2_score(actual, predicted), root_mean_squared_error(actual, predicted)
+            else:
+                right = classes[np.argmax(predicted, axis=1)] == actual
+                two = len(classes) == 2
+                area = roc_auc_score(actual == classes[1], predicted[:, 1]) if two else math.nan
+                scores = np.mean(right), area
+            found[k] = PathScore(k, *map(float, scores))
+        return sorted(found.values(), key=lambda size: size.k)
+
+
+def _judge(X: Any, y: np.ndarray, options: FitOptions) -> CrossValidation:
+    """Cross-validate models up to a limit; only that of k features where it is given and nothing is drawn."""
+    options.progress("cross-validation on all rows", None)
+    if options.k is not None and not options.needs_path:
+        method = "predict_proba" if options.task == "classification" else "predict"
+        with ignore_warnings():
+            guess = cross_val_predict(
+                fixed_size_estimator(options), X, y, cv=_folds(y, options), method=method
+            )
+        return CrossValidation([(y, [guess])])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", RuntimeWarning)
+        path = search_estimator(y, options, recording=True).fit(X, y)
+    at_limit = options.k is None and any("largest that was tried" in str(one.message) for one in told)
+    chosen = path.chosen if options.k is None else options.k - 1
+    once = path.recorded[: _folds(y, options).n_splits]  # of few rows folds are drawn twice
+    return CrossValidation(once, chosen, path, at_limit)
+
+
+def _folds(y: np.ndarray, options: FitOptions) -> Any:
+    fewest = FOLDS if options.task == "regression" else int(np.unique(y, return_counts=True)[1].min())
+    kind = KFold if options.task == "regression" else StratifiedKFold
+    return kind(max(2, min(FOLDS, fewest)), shuffle=True, random_state=options.seed)
+
+
+def search_estimator(y: np.ndarray, options: FitOptions, recording: bool = False) -> Any:
+    """The estimator that chooses among models of up to `most` features, or of k where that is given."""
+    regression, folds, common = options.task == "regression", _folds(y, options), _common(options)
+    kind: Any = skpursuit.PursuitRegressorCV if regression else skpursuit.PursuitClassifierCV
+    drawn = common["solver"] == "auto" and options.ridge is None  # by the estimator, twice for few rows
+    return (type(kind.__name__, (KeepsFoldPredictions, kind), {}) if recording else kind)(
+        **common,
+        scale="auto" if options.normalize is None else "column" if options.normalize else "none",
+        max_nonzero_coefs=options.k or options.most,
+        cv=folds.n_splits if drawn else folds,
+        ridges="auto" if options.ridge is None else options.ridge,
+    )
+
+
+def fixed_size_estimator(options: FitOptions) -> Any:
+    """The estimator of k features."""
+    kind = skpursuit.PursuitRegressor if options.task == "regression" else skpursuit.PursuitClassifier
+    return kind(
+        n_nonzero_coefs=options.k,
+        scale="none" if options.normalize is False else "column",
+        **_common(options),
+    )
+
+
+def _common(options: FitOptions) -> dict[str, Any]:
+    plain = options.k is not None or options.selector != "auto"  # the contest of "auto" asks no selector
+    solver = "omp" if options.solver == "auto" and plain else options.solver
+    common = {"selector": options.selector, "loss": options.loss, "random_state": options.seed}
+    return {"solver": solver, **common}
+
+
+def fit_estimator(X: Any, y: np.ndarray, options: FitOptions, weights: np.ndarray | None = None) -> Any:
+    """A model of k features, or one whose number of features is chosen."""
+    with ignore_warnings():
+        known = y if weights is None else y[weights > 0]
+        model = fixed_size_estimator(options) if options.k is not None else search_estimator(known, options)
+        return model.fit(X, y, sample_weight=weights)
+
+
+@contextlib.contextmanager
+def ignore_warnings(kind: type[Warning] = RuntimeWarning) -> Iterator[None]:
+    """Hide warnings: that columns depend on each other is usual in tables (indicators) and no news."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", kind)
+        yield
+
+
+def _everything(X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, options: FitOptions) -> float | None:
+    """The score of a model of all features, lightly ridged; None where X is large."""
+    if X.shape[0] * X.shape[1] > ALL_FEATURES_CELLS:
+        return None
+    regression = options.task == "regression"
+    model = RidgeCV(np.logspace(-3, 3, 7)) if regression else LogisticRegression(max_iter=300)
+    whole = make_pipeline(StandardScaler(with_mean=not isinstance(X, csr_array)), model)
+    with ignore_warnings(Warning):  # that it has not converged to the last digit does not matter here
+        return float(whole.fit(X, y).score(X_test, y_test))
+
+
+def _effects(
+    table: EncodedTable, y: np.ndarray, coef: np.ndarray, options: FitOptions
+) -> list[FeatureEffect]:
+    """Return the features of a model, the most important first, with bootstrap intervals where wanted."""
+    coef = np.atleast_2d(coef)
+    every = _bootstrap(table, y, options) if options.needs_report and coef.any() else None
+    found = []
+    for j in np.flatnonzero(np.any(coef != 0, axis=0)).tolist():
+        column = table.X[:, [j]]
+        scale = float((column.toarray() if isinstance(column, csr_array) else column).std())
+        output = int(np.argmax(np.abs(coef[:, j])))
+        band: dict[str, Any] = {}
+        if every is not None:
+            low, high = np.percentile(every[:, output, j] * scale, [5, 95])
+            chosen = float(np.mean(np.any(every[:, :, j] != 0, axis=1)))
+            band = {"low": float(low), "high": float(high), "chosen": chosen}
+        raw = tuple(coef[:, j].tolist())
+        found.append(FeatureEffect(table.features[j], raw, scale * raw[output], output, **band))
+    return sorted(found, key=lambda effect: -abs(effect.standardised))
+
+
+def _bootstrap(table: EncodedTable, y: np.ndarray, options: FitOptions) -> np.ndarray:
+    """Return the coefficients of models of drawn rows, each with its features selected anew.
+
+    A row counts as often as it is drawn, in one fold only, so that no model is judged on rows it has seen.
+    The ridge stays that of the model, which saves most of the time.
+    """
+    classes = y if options.task == "classification" else np.zeros(len(y))  # drawn as often as they are in y
+    drawing = np.random.RandomState(options.seed)
+    found: list[np.ndarray] = []
+    while len(found) < BOOTSTRAPS:
+        done = len(found)
+        options.progress(f"refit {done + 1} of {BOOTSTRAPS} to rows drawn anew", done / BOOTSTRAPS)
+        rows = resample(np.arange(len(y)), stratify=classes, random_state=drawing)
+        if np.unique(classes[np.unique(rows)], return_counts=True)[1].min() > 1:  # to learn from and to test
+            weights = np.bincount(rows, minlength=len(y)).astype(float)
+            found.append(np.atleast_2d(fit_estimator(table.X, y, options, weights).coef_))
+    return np.array(found)

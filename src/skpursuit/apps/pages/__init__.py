@@ -1,0 +1,1 @@
+"""HTML pages and texts of the terminal, from templates."""

@@ -1,0 +1,124 @@
+"""Self-contained pages, without script or network: Jinja2 templates, and figures by matplotlib as inline SVG.
+
+Figures are drawn in a few stand-in colours, which become variables of the style sheet, so that one figure
+serves light and dark screens and paper. The templates of what is printed on a terminal are here too.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from importlib.resources import files
+from typing import Any
+
+INK, SOFT, RULE, CARD, ACCENT, GOOD, BAD = (
+    "#010203", "#040506", "#070809", "#0a0b0c", "#0d0e0f", "#101112", "#131415",
+)  # fmt: skip
+#: Stand-ins of the colours of lines; style sheets call them --c0, --c1, ...
+COLOURS = tuple(f"#20{i:02x}30" for i in range(24))
+_NAMES = ("ink", "soft", "rule", "card", "accent", "good", "bad")
+_VARIABLES = dict(zip((INK, SOFT, RULE, CARD, ACCENT, GOOD, BAD), _NAMES))
+_VARIABLES |= {colour: f"c{i}" for i, colour in enumerate(COLOURS)}
+_RC_PARAMS: Any = {
+    "text.color": INK, "axes.labelcolor": SOFT, "xtick.color": SOFT, "ytick.color": SOFT,
+    "axes.edgecolor": SOFT, "axes.facecolor": "none", "figure.facecolor": "none", "grid.color": RULE,
+    "font.size": 10, "axes.grid": True, "axes.grid.axis": "y", "axes.spines.top": False,
+    "axes.spines.right": False, "axes.spines.left": False, "ytick.left": False, "axes.axisbelow": True,
+}  # fmt: skip
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill in a template of this package; whatever is filled in is escaped, but for figures."""
+    css = files(__package__).joinpath("templates/page.css").read_text(encoding="utf-8")
+    return render_text(template, css=as_markup(css), **values)
+
+
+def render_text(template: str, **values: Any) -> str:
+    """Fill in a template; only in HTML is anything escaped."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__),
+        autoescape=template.endswith(".html"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {"number": format_number, "percent": format_percent, "inline_code": inline_code}
+    return environment.get_template(template).render(values) + "\n"
+
+
+def as_markup(html: str) -> Any:
+    """Mark a text as HTML that needs no escaping."""
+    from markupsafe import Markup
+
+    return Markup(html)
+
+
+def inline_code(text: str) -> Any:
+    """Escape a text; what stands between backticks is code."""
+    from markupsafe import escape
+
+    return as_markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
+    """Return a figure of some inches and its axes, in the looks of the page."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_RC_PARAMS):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        return figure, figure.subplots(1, panels, squeeze=False)[0]
+
+
+def to_svg(figure: Any, name: str, described: str) -> Any:
+    """Return a figure as an inline SVG element with a title; ids are salted with the name."""
+    import matplotlib
+    from markupsafe import escape
+
+    buffer = io.StringIO()
+    how: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif"}
+    with matplotlib.rc_context(how):
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    text = buffer.getvalue()
+    head, _, rest = text[text.index("<svg") :].partition(">")
+    view = re.search(r'viewBox="[^"]*"', head)
+    rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.S).replace("xlink:href", "href")
+    rest = re.sub(r"<[^>]*>", lambda tag: _restyled(tag[0], name), rest)  # and no text between tags
+    return as_markup(f'<svg role="img" aria-label="{escape(described)}" {view[0] if view else ""}>{rest}')
+
+
+def _restyled(tag: str, name: str) -> str:
+    """Return a tag of SVG with salted ids, the font of the page and its colours."""
+    tag = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", tag)
+    tag = re.sub(r"font: [^;\"]*?(\d+)px[^;\"]*", r"font-size: \1px", tag)
+    for colour, variable in _VARIABLES.items():
+        tag = tag.replace(colour, f"var(--{variable})")
+    return tag
+
+
+def format_number(value: Any, digits: int = 3) -> str:
+    """Spell a number for people: a few digits, a dash for nothing."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    size = abs(value)
+    if isinstance(value, int) and size < 1e7:
+        text = f"{value:,}"
+    elif size >= 10**digits and size < 1e9:
+        text = f"{value:,.0f}"
+    elif 1e-3 <= size < 10**digits:
+        text = f"{value:#.{digits}g}".rstrip(".")
+    else:
+        text = f"{value:.{digits - 1}g}" if value else "0"
+    return text.replace(",", "\u202f").replace("-", "\u2212")
+
+
+def format_percent(share: float) -> str:
+    """Spell a share as percent; what is nearly all is not all."""
+    return f"{100 * share:.3g}\u202f%" if not 0.9995 <= share < 1 else ">\u202f99.9\u202f%"

@@ -1,0 +1,86 @@
+"""Sparse codes of sound: CoSaMP with k = 10 on pieces of a recording over learned atoms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import skpursuit
+from skpursuit.metrics import relative_error, support_overlap
+
+from .grid import Cell
+from .loaders import AudioRecording, find_audio, make_music
+from .methods import NO_USER_SELECTORS, FixedIterationCoSaMP, make_selector, timed_fit
+
+MEASURED = ("error", "error_square", "seconds", "share_read", "entries_read", "iterations", "same_atoms")
+K = 10
+EPOCHS = 4
+SEED = 5
+STAND_IN_PIECES = 512
+
+
+@lru_cache(maxsize=1)
+def recording(data: str | Path | None) -> AudioRecording:
+    """The recordings of a folder, or generated notes."""
+    return make_music(STAND_IN_PIECES, random_state=3) if data is None else find_audio(data)
+
+
+@lru_cache(maxsize=1)
+def learned(data: str | Path | None, atoms: int) -> np.ndarray:
+    """Learn a dictionary, one atom a row; the same data give the same atoms."""
+    learner = skpursuit.DictionaryLearner(atoms, K, max_iter=EPOCHS, random_state=SEED)
+    return learner.fit(recording(data).pieces).components_
+
+
+def audio_solver(method: str) -> Any:
+    """A fixed number of iterations: k, or 3k for the second stochastic method."""
+    if method.startswith("stoch"):
+        return skpursuit.StoGradMP(n_nonzero_coefs=K, max_iter=3 * K if method == "stoch-3k" else K)
+    return FixedIterationCoSaMP(n_nonzero_coefs=K, max_iter=K)
+
+
+def run_audio(
+    cell: Cell,
+    data: str | Path | None,
+    methods: tuple[str, ...],
+    user_selectors: Mapping[str, str] = NO_USER_SELECTORS,
+) -> list[dict[str, Any]]:
+    """Code some pieces by every method, one after the other on each piece, exact first."""
+    dictionary = learned(data, cell["atoms"])
+    X = skpursuit.as_design(np.ascontiguousarray(dictionary.T))
+    pieces = recording(data).pieces[cell["first"] : cell["first"] + cell["count"]]
+    pieces = pieces[pieces.any(axis=1)]  # silence has no code
+    measured: dict[str, list[list[float]]] = {method: [] for method in methods if method != "coder"}
+    for i, y in enumerate(pieces):
+        exact: np.ndarray | None = None
+        for method, numbers in measured.items():
+            selector = make_selector(method, user_selectors=user_selectors)
+            result, seconds = timed_fit(X, y, audio_solver(method), selector, seed=cell["first"] + i)
+            exact = result.support if exact is None else exact
+            error = relative_error(y, result.coef[result.support] @ dictionary[result.support])
+            share = result.bytes_read / (max(1, result.n_iter) * dictionary.nbytes)
+            same = support_overlap(exact, result.support)
+            numbers.append([error, error**2, seconds, share, result.entries_read, result.n_iter, same])
+    rows = [
+        {"method": method, "count": len(pieces), **dict(zip(MEASURED, np.mean(numbers, axis=0).tolist()))}
+        for method, numbers in measured.items()
+        if numbers
+    ]
+    return rows + ([_code_together(dictionary, pieces)] if "coder" in methods and len(pieces) else [])
+
+
+def _code_together(dictionary: np.ndarray, pieces: np.ndarray) -> dict[str, Any]:
+    """All pieces at once, which is what the coder is for."""
+    coder = skpursuit.PursuitCoder(dictionary, n_nonzero_coefs=K, solver="cosamp")
+    coder.transform(pieces[:1])  # compiles
+    began = time.process_time()
+    codes = coder.transform(pieces)
+    seconds = (time.process_time() - began) / len(pieces)
+    errors = [relative_error(y, z) for y, z in zip(pieces, codes @ dictionary)]
+    means = {"error": float(np.mean(errors)), "error_square": float(np.mean(np.square(errors)))}
+    return {"method": "coder", "count": len(pieces), "seconds": seconds, **means}

@@ -1,0 +1,136 @@
+"""The ways of finding the top entries that the experiments compare; ``studies.toml`` declares them.
+
+A method is a selector with its settings and the label that readers see. The paper's are declared as data;
+one's own comes from a file (``mine.py:LUCB``), whose digest the settings of a study keep, and then stands
+beside them in the grid, on the page and in the race.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+import skpursuit
+from skpursuit._files import FileError
+from skpursuit.numerics.estimate import Estimate
+from skpursuit.selectors import Query, Selection, Selector, as_selector
+from skpursuit.selectors.base import Bound
+from skpursuit.selectors.greedy import empty_sums
+from skpursuit.selectors.query import Expect
+from skpursuit.selectors.settle import settle
+
+DECLARED = tomllib.loads(files(__package__).joinpath("studies.toml").read_text(encoding="utf-8"))
+METHODS: dict[str, dict[str, Any]] = DECLARED["methods"]
+RESULT_COLUMNS: dict[str, dict[str, str]] = DECLARED["columns"]
+NO_USER_SELECTORS: Mapping[str, str] = {}  # selectors of one's own
+
+
+class MethodError(FileError):
+    """A file that holds no selector."""
+
+
+@dataclass(frozen=True)
+class RowExact(Selector):
+    """X^T r as the paper's own baseline computes it: row after row. Rows with r_i = 0 are left out."""
+
+    def bind(self, design: Any, expect: Expect) -> Bound:
+        design.prepare("rows")
+        return Bound(self, design)
+
+    def find(self, design: Any, query: Query) -> Selection:
+        sums = empty_sums(design, query.r)
+        rows = np.flatnonzero(query.r if query.r.ndim == 1 else query.r.any(axis=1))
+        design.add_rows(rows, query.r[rows], sums)
+        return settle(design, query, Estimate(sums, design.rounding(query.r, any_order=True)))
+
+
+class FixedIterationCoSaMP(skpursuit.CoSaMP):
+    """CoSaMP that makes all its iterations, also once it has settled: the protocol of the paper."""
+
+    def step(self, problem: Any, state: Any, select: Any, rng: np.random.Generator) -> Any:
+        memory = {**state.memory, "seen": np.empty(0, dtype=np.int64)}
+        return super().step(problem, replace(state, memory=memory), select, rng)
+
+
+def label(method: str) -> str:
+    """What a reader sees; a method that is not known is called by its name."""
+    return METHODS[method]["label"] if method in METHODS else method
+
+
+def settings_of(method: str) -> list[str]:
+    """Which of ``stability`` and ``budget`` a method takes."""
+    return METHODS[method].get("takes", []) if method in METHODS else []
+
+
+def make_selector(
+    method: str,
+    stability: float = 0.02,
+    budget: float = 0.2,
+    user_selectors: Mapping[str, str] = NO_USER_SELECTORS,
+) -> Selector:
+    """The selector of a method, with N_s of the stability rule and the budget of the bandits.
+
+    ``user_selectors`` says where selectors of one's own are, by the name of the method.
+    """
+    if method in user_selectors:
+        return load_selector(user_selectors[method])
+    one = METHODS[method]
+    made: Any = RowExact() if one["selector"] == "rows" else as_selector(one["selector"])
+    if "error_bound" in one:
+        made = replace(made, stop=skpursuit.ErrorBound(one["error_bound"]))
+    if "stability" in settings_of(method):
+        made = replace(made, stop=skpursuit.Stability(stability))
+    if "budget" in settings_of(method):
+        made = replace(made, budget=budget)
+    return replace(made, **one.get("given", {}))
+
+
+def load_selector(place: str) -> Selector:
+    """Return the selector of ``FILE.py:NAME``: an instance, or a class that needs no arguments.
+
+    MethodError if the file cannot be run, or holds no such selector.
+    """
+    path, _, name = place.rpartition(":")
+    try:
+        spec = importlib.util.spec_from_file_location(f"own_{name}", path)
+        if spec is None or spec.loader is None:
+            raise ImportError("this is no Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # dataclasses look their module up
+        spec.loader.exec_module(module)
+        found = getattr(module, name)
+        made = found() if isinstance(found, type) else found
+    except Exception as error:  # whatever the user's file raises
+        words = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        problem = f"no selector {name!r} could be made of it ({words})"
+        raise MethodError(path or place, problem, "correct it") from None
+    if not isinstance(made, Selector):
+        raise MethodError(path, f"{name!r} is no Selector", "derive it from skpursuit.selectors.Selector")
+    return made
+
+
+_WARM: set[tuple[str, str, str]] = set()
+
+
+def timed_fit(
+    X: Any, y: np.ndarray, solver: Any, selector: Any, loss: str = "squared", seed: int = 0
+) -> tuple[Any, float]:
+    """Return the result of a run and its processor seconds, preparations included.
+
+    The first run of its kind in a process makes one iteration before, which compiles.
+    """
+    key = (type(solver).__name__, repr(selector), loss)
+    if key not in _WARM:
+        skpursuit.minimize(X, y, solver, selector, loss, random_state=0, callback=lambda record: True)
+        _WARM.add(key)
+    began = time.process_time()
+    result = skpursuit.minimize(X, y, solver, selector, loss, random_state=seed)
+    return result, time.process_time() - began

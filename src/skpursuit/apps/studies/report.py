@@ -1,0 +1,231 @@
+"""The HTML page of the results in a folder.
+
+The template study.html says what is on the page and in which order. Its numbers come from `statistics`; its
+figures are made here, as inline SVG: a method has the same colour and marker in every panel, and the name of
+each line stands at its right end.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from skpursuit._text import write
+from skpursuit.apps.pages.render import (
+    ACCENT,
+    CARD,
+    COLOURS,
+    GOOD,
+    RULE,
+    SOFT,
+    format_number,
+    new_figure,
+    render,
+    to_svg,
+)
+
+from . import statistics
+from .loaders import DataError
+from .methods import DECLARED, METHODS, label
+from .results import Results, ResultsError, check_result_rows, read_results
+from .statistics import Curve, ResultRows, curves, methods_of, where
+from .studies import STUDIES, result_columns
+
+RACE_LABELS = {"winner": "exact winner", "second": "second", "third": "third", "others": "best of the others"}
+MARKERS = "osD^vP*Xphd<>8sD^vP*Xo"
+CLOSEST = 9.5  # points between the names of two lines
+COLOUR_OF = {"exact winner": GOOD, "second": ACCENT, "third": COLOURS[5], "best of the others": SOFT}
+VARIABLES = {GOOD: "good", ACCENT: "accent", SOFT: "soft", **{c: f"c{i}" for i, c in enumerate(COLOURS)}}
+
+
+def read_folder(folder: Path) -> dict[str, Results]:
+    """Read and check the results of all studies in a folder; FileError if a page cannot show them."""
+    remedy = "run `skpursuit reproduce` first, or name its folder"
+    if not folder.is_dir():
+        raise DataError(folder, "there is no such folder", remedy)
+    found = {}
+    for name in STUDIES:
+        results, path = read_results(folder, name), folder / f"{name}.jsonl"
+        if results is None or not results.cells:
+            continue
+        if results.columns != tuple(result_columns(name)):
+            other = "delete the file, or name another folder"
+            raise ResultsError(path, "these are not results of this study", other)
+        for key, example in DECLARED[name].get("needs", {}).items():
+            if not isinstance(results.settings.get(key), type(example)):
+                problem = f"its settings do not say {key!r}"
+                raise ResultsError(path, problem, "use another folder, or delete the file")
+        check_result_rows(path, results.rows, result_columns(name))
+        found[name] = results
+    if not found:
+        raise DataError(folder, "there are no results in it", remedy)
+    return found
+
+
+def render_page(folder: str | Path) -> str:
+    """Return the page of the results in a folder as one HTML document."""
+    results = read_folder(Path(folder))
+    sizes = {str(one.settings["sizes"]) for one in results.values() if "sizes" in one.settings}
+    found = {name: one.rows for name, one in results.items()}
+    runs = [dict(run) for one in results.values() for run in one.about]
+    days = sorted({day for run in runs if (day := run.pop("measured", None))})
+    return render(
+        "study.html",
+        title="Sparse selection by reading a fraction of the data",
+        sizes=sizes.pop() if len(sizes) == 1 else "mixed",
+        results=results,
+        claims=statistics.graded_claims(found),
+        machines=list({str(run): run for run in runs}.values()),
+        days=list(dict.fromkeys([*days[:1], *days[-1:]])),
+        statistics=statistics,
+        draw_panel=draw_panel,
+        legend=legend,
+        label=label,
+        measures=measures,
+        settings_panels=settings_panels,
+        race_panels=race_panels,
+    )
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot: lines over a common axis; ``y_shown`` are values that the vertical axis shows anyway."""
+
+    title: str
+    x_label: str
+    lines: Sequence[Curve]
+    x_log: bool = False
+    y_log: bool = False
+    y_shown: Sequence[float] = ()
+
+    @property
+    def places(self) -> list[float]:
+        """The values of x that occur, ascending."""
+        return sorted({x for line in self.lines for x in line.x})
+
+    def points(self, line: Curve) -> list[int]:
+        """Return which points of a line can be drawn."""
+        pairs = list(enumerate(zip(line.x, line.y)))
+        finite = [i for i, (x, y) in pairs if math.isfinite(x) and math.isfinite(y)]
+        return [i for i in finite if (line.x[i] > 0 or not self.x_log) and (line.y[i] > 0 or not self.y_log)]
+
+
+def measures(rows: ResultRows, x: str, x_label: str, x_log: bool = False) -> list[Panel]:
+    """Recovery, time and reading against x."""
+    return [
+        Panel("Recovery (F-measure)", x_label, curves(rows, x, "f_measure"), x_log, y_shown=(0, 1)),
+        Panel("Time (seconds)", x_label, curves(rows, x, "seconds"), x_log, y_log=True),
+        Panel("X read in an iteration (%)", x_label, curves(rows, x, "share_read", 100), x_log, y_shown=(0,)),
+    ]
+
+
+def settings_panels(rows: ResultRows) -> list[Panel]:
+    """Frank-Wolfe against the setting of its selection; methods with one setting alone are drawn level."""
+    placed = []
+    for method in methods_of(rows):
+        own = where(rows, method=method)
+        places = [row["stability"] if row["budget"] is None else 100 * row["budget"] for row in own]
+        level = len(set(places)) == 1
+        placed += [{**row, "setting": None if level else place} for row, place in zip(own, places)]
+    drawn = [row for row in placed if row["method"] != "reject"]
+    return measures(drawn, "setting", "N_s in rows; the budget is N_s / 100 of n d", x_log=True)
+
+
+def race_panels(rows: ResultRows) -> list[Panel]:
+    """A panel for every selector: the estimates of the exact winner and its rivals as rows are read."""
+    panels = []
+    for method in methods_of(rows):
+        own = where(rows, method=method)
+        found = "finds the winner" if own[0]["rank"] == 1 else f"takes number {own[0]['rank']} for it"
+        title = f"{label(method)}: {found}, reads {own[0]['read']:.0%} of X"
+        runners = []
+        for column, name in RACE_LABELS.items():
+            known = [(row["rows_read"], row[column]) for row in own if row[column] is not None]
+            runners.append(Curve(name, [x for x, _ in known], [y for _, y in known]))
+        panels.append(Panel(title, "rows read", runners, x_log=True, y_shown=(1,)))
+    return panels
+
+
+def line_style(name: str) -> tuple[str, str]:
+    """Return the colour and the marker of a line; names that are not known get theirs from their letters."""
+    if name in COLOUR_OF:
+        return COLOUR_OF[name], ""
+    if name in METHODS:
+        at = list(METHODS).index(name)
+        return COLOURS[at], MARKERS[at]
+    at = zlib.crc32(name.encode())
+    return COLOURS[len(METHODS) + at % 2], MARKERS[at % len(MARKERS)]
+
+
+def draw_panel(panel: Panel, key: str) -> Any:
+    """Return a panel as an SVG element."""
+    from matplotlib.ticker import LogLocator
+
+    figure, (axes,) = new_figure(4.6, 3.3)
+    axes.set_xscale("log" if panel.x_log else "linear")
+    axes.set_yscale("log" if panel.y_log else "linear")
+    ends = []
+    for line in panel.lines:
+        at, (colour, marker) = panel.points(line), line_style(line.name)
+        if not at:
+            continue
+        xs, ys = [line.x[i] for i in at], [line.y[i] for i in at]
+        style = {"marker": marker, "markersize": 5, "markeredgecolor": CARD, "markeredgewidth": 0.5}
+        axes.plot(xs, ys, color=colour, linewidth=1.6, **style)
+        if line.low:
+            low, high = [line.low[i] for i in at], [line.high[i] for i in at]
+            axes.fill_between(xs, low, high, color=colour, alpha=0.09, linewidth=0)
+        ends.append((ys[-1], line.name, colour))
+    for value in panel.y_shown:
+        axes.axhline(value, color=RULE, linewidth=0.8)
+    axes.grid(True, axis="y", color=RULE)
+    for axis in [axis for axis, log in ((axes.xaxis, panel.x_log), (axes.yaxis, panel.y_log)) if log]:
+        low, high = axis.get_view_interval()
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,), numticks=9))
+        axis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
+    axes.tick_params(labelsize=8)
+    if 0 < len(panel.places) <= 8:
+        axes.set_xticks(panel.places, [f"{x:g}" for x in panel.places])
+    axes.set_xlabel(panel.x_label)
+    axes.margins(x=0.04)
+    if ends:
+        _name_ends(figure, axes, ends, panel.places[-1])
+    return to_svg(figure, key, f"{panel.title} against {panel.x_label}. {describe(panel)}")
+
+
+def _name_ends(figure: Any, axes: Any, ends: Sequence[tuple[float, str, str]], right: float) -> None:
+    """Write the names of lines at their right ends, pushed apart where they would touch."""
+    figure.draw_without_rendering()
+    scale = 72 / figure.dpi
+    ends = sorted(ends)
+    heights = [float(axes.transData.transform((right, y))[1]) * scale for y, _, _ in ends]
+    places = list(heights)
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + CLOSEST)
+    places.append(float(axes.bbox.y1) * scale + 4 + CLOSEST)
+    for i in reversed(range(len(ends))):
+        places[i] = min(places[i], places[i + 1] - CLOSEST)
+    for (y, name, colour), height, place in zip(ends, heights, places):
+        look: Any = {"textcoords": "offset points", "va": "center", "fontsize": 8, "annotation_clip": False}
+        write(axes.annotate("", (right, y), (7, place - height), color=colour, **look), name)
+
+
+def describe(panel: Panel) -> str:
+    """Say in words what the lines do: where each begins and ends."""
+    sentences = []
+    for line in panel.lines:
+        ends = [f"{format_number(line.y[i])} at {format_number(line.x[i])}" for i in panel.points(line)]
+        if ends:
+            sentences.append(f"{label(line.name)}: {', '.join(dict.fromkeys((ends[0], ends[-1])))}.")
+    return " ".join(sentences) or "No data."
+
+
+def legend(panels: Sequence[Panel]) -> list[tuple[str, str, str]]:
+    """Return the lines of a figure: short name, full name, colour."""
+    names = dict.fromkeys(line.name for panel in panels for line in panel.lines)
+    return [(name, label(name), f"--{VARIABLES[line_style(name)[0]]}") for name in names]

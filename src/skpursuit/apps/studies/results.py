@@ -1,0 +1,293 @@
+"""Results as JSON Lines: one cell one line, so that a file survives being killed at any moment.
+
+The first line holds the settings, which results of other settings are never mixed with; lines that begin with
+"about" name the machines that worked on it. A kill can leave half a line at the end, which is cut off when
+the file is opened again; anything else that is no line of results is damage, and refused.
+
+A `Store` appends to such a file, one process at a time, the line of a cell by one write that is synced. When
+a study is finished, its rows are also written as a plain CSV file beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..._files import FileError, write_atomically
+from .methods import settings_of
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+Row = dict[str, Any]
+MAX_VALUE = 1e300  # of the numbers that a page can show: whatever is larger was not measured
+OTHER_FOLDER = "use another folder (--out), or delete the file"
+
+VALUE_KINDS = {
+    "name": "a name",
+    "number": "a number of at least 0",
+    "number?": "a number of at least 0",
+    "share": "a number from 0 to 1",
+    "whole": "a whole number of at least 0",
+    "count": "a whole number of at least 1",
+}
+
+
+class ResultsError(FileError):
+    """Results that cannot be continued, or shown."""
+
+
+@dataclass
+class Results:
+    """What a results file holds: settings, columns, machines, and the rows of each cell."""
+
+    settings: dict[str, Any]
+    columns: tuple[str, ...]
+    about: list[dict[str, Any]] = field(default_factory=list)
+    cells: dict[str, list[Row]] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of all cells."""
+        return [row for rows in self.cells.values() for row in rows]
+
+    def filled(self, row: Mapping[str, Any]) -> Row:
+        """Return a row with all columns, None where it has no value."""
+        return {name: row.get(name) for name in self.columns}
+
+    def lines(self) -> bytes:
+        """Return the whole file."""
+        head = {
+            "settings": self.settings,
+            "fingerprint": settings_digest(self.settings),
+            "columns": self.columns,
+        }
+        lines: list[Any] = [head, *({"about": one} for one in self.about)]
+        lines += [{"cell": cell, "rows": list(map(without_none, rows))} for cell, rows in self.cells.items()]
+        return b"".join(map(json_line, lines))
+
+    def table(self) -> str:
+        """Return the rows as CSV."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([row.get(name) for name in self.columns] for row in self.rows)
+        return text.getvalue()
+
+
+def settings_digest(value: Any) -> str:
+    """Return a short fingerprint of a JSON value; the order of keys does not count."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def without_none(row: Row) -> Row:
+    """Return the values of a row that are there."""
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def json_line(entry: Any) -> bytes:
+    """Return a line of a results file."""
+    return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+
+
+def read_results(folder: Path, name: str) -> Results | None:
+    """Read the finished cells of a study; None if there are none yet.
+
+    ResultsError if a file is damaged, and not just cut off by a kill, or is not of a study.
+    """
+    path = folder / f"{name}.jsonl"
+    try:
+        if path.is_file():
+            return parse_results(path, path.read_bytes())[0]
+        _refuse_lone_table(path)
+        return None
+    except OSError as error:
+        raise ResultsError(path, f"it cannot be read ({error.strerror})", "name another folder") from None
+
+
+def parse_results(path: Path, content: bytes) -> tuple[Results | None, int]:
+    """Return what a file holds and where its last whole line ends; refuse more than a kill can leave."""
+    *lines, rest = content.split(b"\n")
+    results: Results | None = None
+    for number, line in enumerate(lines, start=1):
+        try:
+            entry = json.loads(line)
+            if results is None:
+                results = _begun(entry)
+            else:
+                _add(results, entry)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            if results is None:
+                raise _foreign(path) from None
+            remedy = "delete that line and run `skpursuit reproduce` again"
+            raise ResultsError(path, f"it is damaged at line {number}, not just cut off", remedy) from None
+    if results is None and rest.strip(b"\0") and not rest.startswith(b"{"):
+        raise _foreign(path)
+    return results, len(content) - len(rest)
+
+
+def _refuse_lone_table(path: Path) -> None:
+    """Refuse a CSV file without the results it was made from, before a study writes its own over it."""
+    table = path.with_suffix(".csv")
+    if table.exists() and not path.exists():
+        raise ResultsError(table, f"{path.name}, which results are read from, is not beside it", OTHER_FOLDER)
+
+
+def _foreign(path: Path) -> ResultsError:
+    return ResultsError(path, "these are not results of `skpursuit reproduce`", OTHER_FOLDER)
+
+
+def _begun(entry: Any) -> Results:
+    """Return the results that a first line begins; any exception if it is none."""
+    if entry["fingerprint"] != settings_digest(entry["settings"]):
+        raise ValueError("the settings were changed")
+    return Results(dict(entry["settings"]), tuple(map(str, entry["columns"])))
+
+
+def _add(results: Results, entry: Any) -> None:
+    """Add a line about a machine or a cell; any exception if it is neither."""
+    if "about" in entry:
+        results.about.append(dict(entry["about"]))
+        return
+    unknown = {name for row in entry["rows"] for name in row} - set(results.columns)
+    if unknown or not entry["rows"] or entry["cell"] in results.cells:
+        raise ValueError("no line of these results")
+    results.cells[str(entry["cell"])] = [results.filled(row) for row in entry["rows"]]
+
+
+def check_result_rows(path: Path, rows: Sequence[Row], kinds: Mapping[str, str]) -> None:
+    """Refuse rows that a page cannot show: with columns that hold something else than their kinds."""
+    for number, row in enumerate(rows, start=1):
+        for column, kind in kinds.items():
+            empty = row[column] is None and kind == "number?" and column not in settings_of(row["method"])
+            if kind != "any" and not empty and not _fits(row[column], kind):
+                found = "empty" if row[column] in (None, "") else repr(row[column])[:40]
+                remedy = "delete the line of that cell and run `skpursuit reproduce` again"
+                raise ResultsError(
+                    path, f"row {number}: {column} is {found}, not {VALUE_KINDS[kind]}", remedy
+                )
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if kind == "name":
+        return isinstance(value, str) and bool(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MAX_VALUE:
+        return False
+    if kind in ("whole", "count"):
+        return isinstance(value, int) and value >= (kind == "count")
+    return kind != "share" or value <= 1
+
+
+class ResultsFile:
+    """The results of one experiment, open for appending; a context manager.
+
+    The file ``NAME.jsonl`` is created if it is not there. Results depend on their cells and on the
+    ``settings`` (texts, numbers, yes or no), which must be those of the file; ``about`` (machine, versions
+    and day) is recorded but not compared.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        columns: Sequence[str],
+        settings: dict[str, Any],
+        about: dict[str, Any] | None = None,
+    ):
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        wanted = Results(dict(settings), tuple(columns))
+        _refuse_lone_table(path)
+        self._file = _open_locked(path)
+        try:
+            found, self._size = parse_results(path, self._file.read())
+            self._file.truncate(self._size)
+            self.results = found or wanted
+            if found is None:
+                self._write(wanted.lines())
+            self._check(self.results, wanted)
+            if about and about not in self.results.about:
+                self._write(json_line({"about": about}))
+                self.results.about.append(about)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _check(self, found: Results, wanted: Results) -> None:
+        """Refuse rows of other settings or columns."""
+        if settings_digest(old := found.settings) != settings_digest(new := wanted.settings):
+            changed = ", ".join(sorted(k for k in {*old, *new} if old.get(k) != new.get(k)))
+            raise ResultsError(self.path, f"it holds results of other settings ({changed})", OTHER_FOLDER)
+        if found.columns != wanted.columns:
+            raise ResultsError(self.path, "its columns are not those of this experiment", OTHER_FOLDER)
+
+    def __enter__(self) -> ResultsFile:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._file.close()
+
+    @property
+    def done(self) -> frozenset[str]:
+        """The cells whose rows are all here."""
+        return frozenset(self.results.cells)
+
+    def append(self, cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add all rows of one cell at once."""
+        if cell in self.results.cells or not rows:
+            raise ValueError(f"cell {cell} is there already, or has no rows")
+        unknown = {name for row in rows for name in row} - set(self.results.columns)
+        if unknown:
+            raise ValueError(f"columns that were not declared: {sorted(unknown)}")
+        plain = [
+            without_none({k: v.item() if hasattr(v, "item") else v for k, v in row.items()}) for row in rows
+        ]
+        self._write(json_line({"cell": cell, "rows": plain}))
+        self.results.cells[cell] = list(map(self.results.filled, plain))
+
+    def finish(self, order: Sequence[str]) -> None:
+        """Put the cells into the given order, any others after them, and write the CSV file."""
+        ranks = {cell: i for i, cell in enumerate(order)}
+        cells = sorted(self.results.cells, key=lambda cell: ranks.get(cell, len(ranks)))
+        if cells != list(self.results.cells):
+            self.results.cells = {cell: self.results.cells[cell] for cell in cells}
+            write_atomically(self.path, self.results.lines())
+        table = self.path.with_suffix(".csv")
+        if not table.exists() or table.read_text(encoding="utf-8") != self.results.table():
+            write_atomically(table, self.results.table())
+
+    def _write(self, block: bytes) -> None:
+        written = os.write(self._file.fileno(), block)
+        if written != len(block):  # a full disk may take a part; leave none of it
+            self._file.truncate(self._size)
+            raise ResultsError(self.path, "the disk is full", "make room and run again to resume")
+        os.fsync(self._file.fileno())
+        self._size += written
+
+
+def _open_locked(path: Path) -> io.FileIO:
+    """Open for reading and appending; refuse if another process has it open so."""
+    while True:
+        file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666), "r+")
+        try:
+            if fcntl is not None:  # some systems have no such locks
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            remedy = "wait for it, or use another folder (--out)"
+            raise ResultsError(path, "another run is writing to it", remedy) from None
+        # The file may have been replaced (`Store.finish`) between opening and locking.
+        with contextlib.suppress(FileNotFoundError):
+            if os.fstat(file.fileno()).st_ino == path.stat().st_ino:
+                return file
+        file.close()

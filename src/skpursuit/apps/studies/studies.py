@@ -1,0 +1,154 @@
+"""The studies, in one table: what each computes, small in a minute or at the paper's own sizes.
+
+The grids are data, in ``studies.toml``. Those of sound and text also depend on the data that are found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import audio as sound
+from . import synthetic
+from . import text as words
+from .grid import Cell, Experiment
+from .loaders import DataError
+from .methods import DECLARED as GRIDS
+from .methods import RESULT_COLUMNS, load_selector, settings_of
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """What a user may choose."""
+
+    full: bool = False  # the paper's sizes
+    trials: int | None = None  # repetitions; by default 3 for small and 20 for full runs
+    data: str | Path | None = None  # folder with text collections and recordings; None generates stand-ins
+    methods: tuple[str, ...] = ()  # the methods to compare; empty for those of the study, and one's own
+    user_selectors: Mapping[str, str] = field(
+        default_factory=dict
+    )  # selectors of one's own: name and FILE.py:NAME
+
+    @property
+    def repetitions(self) -> int:
+        """The number of trials."""
+        return self.trials or (20 if self.full else 3)
+
+    def choose(self, methods: Sequence[str]) -> tuple[str, ...]:
+        """Return the methods of a study that are wanted, exact always first, and one's own."""
+        wanted = self.methods or (*methods, *self.user_selectors)
+        return tuple(
+            dict.fromkeys(("exact", *(m for m in wanted if m in methods or m in self.user_selectors)))
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What results depend on beside their cells: the sizes, and digests of one's own selectors."""
+        digests = {}
+        for name, place in self.user_selectors.items():
+            content = Path(place.rpartition(":")[0]).read_bytes()
+            digests[f"selector {name}"] = hashlib.sha256(content).hexdigest()[:12]
+        return {"sizes": "full" if self.full else "small", **digests}
+
+
+def toy_cells(grid: Mapping[str, Any], methods: Sequence[str], trials: int) -> Iterator[dict[str, Any]]:
+    """Yield the cells of a grid, each with the settings that its method takes and no others."""
+    axes = [[np.atleast_1d(one[name]).tolist() for name in ("n", "d", "k")] for one in grid["problems"]]
+    problems = [problem for one in axes for problem in product(*one)]
+    limits = grid.get("reject", {})
+    for trial, (n, d, k), setting in product(range(trials), problems, grid["settings"]):
+        place = {"n": n, "d": d, "k": k, "trial": trial}
+        for method in methods:
+            first = setting is grid["settings"][0]
+            beyond = any(place[name] > limits[name] for name in place if name in limits)
+            if (first or method in grid.get("swept", ())) and not (method == "reject" and beyond):
+                given = {**setting, **limits} if method == "reject" else setting
+                takes = {name: given[name] for name in settings_of(method)}
+                yield {**place, "method": method, **takes, **grid.get("given", {})}
+
+
+def toy_study(name: str, options: StudyOptions) -> Experiment:
+    """A study on toy signals."""
+    grid = {**GRIDS[name], **GRIDS[name]["full" if options.full else "small"]}
+    cells = list(toy_cells(grid, options.choose(grid["methods"]), options.repetitions))
+    run = partial(getattr(synthetic, f"run_{grid['solver']}"), user_selectors=dict(options.user_selectors))
+    return Experiment(name, cells, run, tuple(RESULT_COLUMNS["toy"]), options.settings, _cost)
+
+
+def _cost(cell: Cell) -> float:
+    """Passes over X, roughly: for the estimate of the time left."""
+    steps = cell.get("iteration_limit") or (cell["k"] if cell["method"].endswith("-k") else 10)
+    dear = {"reject": 50.0, "bound": 1.5, "gram": 0.1}.get(cell["method"], 1.0)
+    return dear * cell["n"] * cell["d"] * steps
+
+
+def race_study(options: StudyOptions) -> Experiment:
+    """One selection by every selector that records its rounds, one's own included."""
+    own = [name for name, place in options.user_selectors.items() if load_selector(place).rounds is not None]
+    racing = [*GRIDS["race"]["methods"], *own]
+    methods = [method for method in options.choose(GRIDS["race"]["methods"]) if method in racing]
+    cells = [{**GRIDS["race"]["problem"], "method": method} for method in methods]
+    run = partial(synthetic.run_race, user_selectors=dict(options.user_selectors))
+    return Experiment("race", cells, run, tuple(RESULT_COLUMNS["race"]), options.settings)
+
+
+def audio_study(options: StudyOptions) -> Experiment:
+    """CoSaMP codes of pieces of sound; the trials are the pieces."""
+    grid = GRIDS["audio"]["full" if options.full else "small"]
+    recording, count = sound.recording(options.data), grid["count"]
+    pieces = min(len(recording.pieces), count * grid.get("cells", len(recording.pieces)))
+    # In a random order, so that what a long run has finished is a sample of the whole recording.
+    starts = np.random.default_rng(0).permutation(np.arange(0, pieces, count)).tolist()
+    cells = [
+        {"first": first, "count": min(count, pieces - first), "atoms": grid["atoms"]}
+        for first in starts
+        if recording.pieces[first : first + count].any()  # silence has no code
+    ]
+    if not cells:
+        raise DataError(options.data or "", f"its first {pieces} pieces are silence", "give other recordings")
+    chosen = options.choose(GRIDS["audio"]["methods"])
+    run = partial(
+        sound.run_audio, data=options.data, methods=chosen, user_selectors=dict(options.user_selectors)
+    )
+    settings = {**options.settings, "recording": recording.name}
+    if options.methods:
+        settings["methods"] = ", ".join(chosen)
+    return Experiment("audio", cells, run, tuple(RESULT_COLUMNS["audio"]), settings)
+
+
+def text_study(options: StudyOptions) -> Experiment:
+    """CoSaMP classifiers of text; the trials are splits."""
+    found, grid = words.collections(options.data), GRIDS["text"]
+    cells = [
+        {"collection": name, "split": split, "method": method}
+        for late in (False, True)
+        for split in range(options.repetitions)
+        for name in found
+        for method in options.choose(grid["methods"])
+        if (method in grid["slow"]) is late
+    ]
+    digests = {name: value for name, value in options.settings.items() if name != "sizes"}
+    settings = {"generated": any(one.generated for one in found.values()), **digests}
+    run = partial(words.run_text, data=options.data, user_selectors=dict(options.user_selectors))
+    cost = lambda cell: found[cell["collection"]].X.nnz  # noqa: E731
+    return Experiment("text", cells, run, tuple(RESULT_COLUMNS["text"]), settings, cost)
+
+
+STUDIES: dict[str, Callable[[StudyOptions], Experiment]] = {
+    "race": race_study,
+    **{name: partial(toy_study, name) for name in ("omp", "cosamp", "fw", "budget", "scaling")},
+    "audio": audio_study,
+    "text": text_study,
+}
+
+
+def result_columns(name: str) -> dict[str, str]:
+    """The columns of the results of a study, and what they hold."""
+    return RESULT_COLUMNS.get(name, RESULT_COLUMNS["toy"])

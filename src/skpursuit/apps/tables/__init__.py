@@ -1,0 +1,122 @@
+"""Tables from files, as people have them, to a matrix with named columns.
+
+`read_columns` gives the columns as the file has them (`delimited`, `readers`), `guessing`
+finds out what each is, and `Encoding` turns them into numbers, the same way for every later file.
+
+>>> table = read_table("houses.csv", EncodingOptions(target="price"))  # doctest: +SKIP
+>>> later = apply_encoding("new.csv", table.encoding)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from ...data.file_source import is_folder_of
+from ...data.parquet_source import ENDINGS
+from .columns import RawColumn, RawTable, ReadOptions
+from .delimited import read_delimited, stream_delimited
+from .encoding import EncodedTable, TableEncoding, fit_encoding
+from .errors import TableError, TableProblem, attach_path
+from .infer_kinds import EncodingOptions
+from .readers import read_arff, read_excel, read_npz, read_parquet, read_svmlight, stream_parquet
+from .text_files import check_readable, uncompressed_name
+
+__all__ = [
+    "EncodedTable",
+    "EncodingOptions",
+    "RawColumn",
+    "RawTable",
+    "ReadOptions",
+    "TableEncoding",
+    "TableError",
+    "apply_encoding",
+    "fit_encoding",
+    "read_columns",
+    "read_table",
+    "stream_columns",
+]
+
+#: Readers by the name of the format.
+READERS: dict[str, Callable[[Path, ReadOptions], RawTable]] = {
+    "csv": read_delimited,
+    "tsv": partial(read_delimited, delimiter="\t"),
+    "parquet": read_parquet,
+    "xlsx": read_excel,
+    "npz": read_npz,
+    "svmlight": read_svmlight,
+    "arff": read_arff,
+}
+#: Those that read pieces of rows.
+STREAMS: dict[str, Callable[[Path, ReadOptions], Iterator[RawTable]]] = {
+    "csv": stream_delimited,
+    "tsv": partial(stream_delimited, delimiter="\t"),
+    "parquet": stream_parquet,
+}
+_EXTENSIONS = {
+    "tab": "tsv", "txt": "csv", "dat": "csv", "data": "csv",
+    "pq": "parquet", "svm": "svmlight", "libsvm": "svmlight", "svml": "svmlight",
+    "xlsm": "xlsx", "xlsb": "xlsx", "xls": "xlsx", "ods": "xlsx",
+}  # fmt: skip
+
+
+def _format_of(path: Path, options: ReadOptions) -> str:
+    if is_folder_of(path, *ENDINGS):
+        return "parquet"
+    check_readable(path)
+    extension = uncompressed_name(path).suffix.lower().lstrip(".")
+    name = options.format or _EXTENSIONS.get(extension, extension)
+    if name not in READERS:
+        raise TableProblem(
+            "unknown format" if name else "no extension", format=name, known=", ".join(READERS)
+        )
+    return name
+
+
+def is_parquet(path: Path, options: ReadOptions) -> bool:
+    """Whether a path is a Parquet file, or a folder of them."""
+    return _format_of(path, options) == "parquet"
+
+
+def read_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> RawTable:
+    """Read the columns of a file as they are, without choosing a target or encoding anything."""
+    options, path = options or ReadOptions(), Path(path)
+    with attach_path(path):
+        read = READERS[_format_of(path, options)]
+        if not options.transpose:
+            return read(path, options)
+        columns = read(path, replace(options, only=None))
+        if len(columns.raw) < 2 or not next(iter(columns.raw.values())).is_text:
+            raise TableProblem("no transpose")
+        return columns.transposed()
+
+
+def stream_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Iterator[RawTable]:
+    """Read a file in pieces of rows: CSV, TSV and Parquet files, all others in one piece."""
+    options, path = options or ReadOptions(), Path(path)
+    with attach_path(path):
+        stream = STREAMS.get(_format_of(path, options))
+        if stream is not None and not options.transpose:
+            yield from stream(path, options)
+            return
+    yield read_columns(path, options)
+
+
+def read_table(
+    path: str | os.PathLike[str], encoding: EncodingOptions | None = None, read: ReadOptions | None = None
+) -> EncodedTable:
+    """Read a file, learn its encoding and return matrix and target.
+
+    TableError has one line for each problem that names the file, the problem and the remedy.
+    """
+    return fit_encoding(read_columns(path, read), encoding or EncodingOptions())
+
+
+def apply_encoding(
+    path: str | os.PathLike[str], encoding: TableEncoding, read: ReadOptions | None = None
+) -> EncodedTable:
+    """Read a new file and encode it as the training file was; ``y`` is None."""
+    return encoding.apply(read_columns(path, replace(read or ReadOptions(), only=frozenset(encoding.used))))

@@ -1,0 +1,429 @@
+"""CSV and TSV files, by pyarrow: every column as text, so that what a column is gets decided elsewhere.
+
+pyarrow refuses rows of another width than the first, but accepts a quote that is never closed and counts
+rows, not lines. So a row that no file holds is put after the end: if it does not come back as the last one,
+some quote swallowed it. Where rows are bad, a second and slow pass finds the lines they are on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from .columns import (
+    MAX_TOTALS,
+    RawTable,
+    ReadOptions,
+    is_total_row,
+    may_have_totals,
+    trailing_totals,
+    unique_names,
+)
+from .errors import TableProblem, quote, quote_list, raise_problems
+from .parsing import MISSING, UNAMBIGUOUS
+from .text_files import MIXED, BlockStream, TextFile, inspect_text
+
+SNIFFED = 2**18  # characters of whole lines that are looked at, or more where these are long
+SNIFFED_ROWS = 100  # rows among them that are looked at for the separator
+CSV_BLOCK_BYTES = 2**22  # bytes that pyarrow reads at a time: a row must fit in, and of long ones several,
+MAX_BLOCK_BYTES = 2**26  # up to so much
+SENTINEL = "\x1eend\x1e"  # of the row after the last; \x1e separates records in formats that nobody uses
+SENTINEL_NUMBER = "-9.876543210123e-299"  # the same where numbers are read
+PLAIN_NUMBER_BYTES = 2**23  # bytes from which columns that look like plain numbers are read as such at once
+COMMA = re.compile(f"^(?:{UNAMBIGUOUS[',']})$", re.M)
+PLAIN = re.compile(r"^[+-]?\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?$", re.M)  # a decimal point beyond doubt
+NUMBERS = re.compile(r"(?:(?:[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)?(?:\n|$))*")  # or nothing, one a line
+PREAMBLE = 10  # lines above the header, at most
+HEADED = 21  # lines, the header first, that tell whether it goes on in the next one
+MAX_BREAKS = 5  # rows with line breaks in cells that are told; of more somebody should know
+MAX_LINE_SHOWN = 20  # characters of a bad line that are shown
+MOST_AFTER = MAX_TOTALS + 1  # rows at the end that are not data: totals, and the one that is put there
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a delimited file is laid out: its separator, its columns, and where their rows begin and end."""
+
+    file: TextFile
+    delimiter: str
+    names: tuple[str, ...]
+    rows: tuple[list[str], ...]  # the first of them
+    start: int  # bytes of UTF-8 before the first row of data
+    skipped: int  # records before it that are not blank
+    floats: frozenset[str] = frozenset()  # columns that pyarrow may read as numbers itself
+
+    @property
+    def last(self) -> list[str]:
+        """The row after the last."""
+        return [SENTINEL_NUMBER if name in self.floats else SENTINEL for name in self.names]
+
+    @property
+    def after(self) -> str:
+        """The same as a line."""
+        return "\n" + self.delimiter.join(self.last) + "\n"
+
+
+class _NotNumeric(Exception):
+    """A column that looked like plain numbers holds something else."""
+
+
+def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> RawTable:
+    """Read a CSV or TSV file; without a delimiter it is found out."""
+    layout = find_layout(path, options, delimiter)
+    if path.stat().st_size >= PLAIN_NUMBER_BYTES:
+        layout = replace(layout, floats=_plain_numbers(layout))
+    try:
+        table = _parsed(layout, options, pyarrow.csv.read_csv)
+    except _NotNumeric:  # among the numbers: all columns as text, then
+        table = _parsed(replace(layout, floats=frozenset()), options, pyarrow.csv.read_csv)
+    _check_breaks(layout, options, table.num_rows)
+    return RawTable.of(path, *_rows(layout, options, table, ended=True))
+
+
+def stream_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> Iterator[RawTable]:
+    """Read a CSV or TSV file in pieces that fit in memory."""
+    layout = find_layout(path, options, delimiter, whole=False)
+    batches = iter(_parsed(layout, options, pyarrow.csv.open_csv))
+    some, waiting, rows = False, None, 0
+    while True:
+        batch = _translate_errors(layout, partial(next, batches, None))
+        piece = None if batch is None else pyarrow.Table.from_batches([batch])
+        rows += 0 if batch is None else batch.num_rows
+        if waiting is None or (piece is not None and piece.num_rows <= MOST_AFTER):
+            waiting = piece if waiting is None else pyarrow.concat_tables([waiting, piece])
+            continue
+        if piece is None:
+            _check_breaks(layout, options, rows)
+        names, arrays = _rows(layout, options, waiting, ended=piece is None)
+        if len(arrays[0]) or (piece is None and not some):
+            some = True
+            yield RawTable.of(path, names, arrays)
+        if piece is None:
+            return
+        waiting = piece
+
+
+def _check_breaks(layout: Layout, options: ReadOptions, rows: int) -> None:
+    """Tell which cells hold line breaks, and refuse many: stray quotes make such cells of the rows between.
+
+    Where there are as many rows as lines, none does; else a second and slow pass looks for them.
+    """
+    if options.line_breaks or not layout.file.quotes or rows - 1 == layout.file.n_lines - layout.skipped:
+        return
+    reader, found, line = csv.reader(layout.file.lines(), delimiter=layout.delimiter), [], 0
+    with contextlib.suppress(csv.Error):  # a quote that is never closed, which is told elsewhere
+        for _ in reader:
+            if reader.line_num > line + 1:
+                found.append(f"lines {line + 1} to {reader.line_num}")
+            line = reader.line_num
+    if len(found) > MAX_BREAKS:
+        raise TableProblem("line breaks", count=len(found), first=", ".join(found[:3]))
+    if found:
+        words = "are one row, with line breaks in quotes: check that no quote is missing or stray"
+        options.notify(f"{', '.join(found)} {words}")
+
+
+def _rows(layout: Layout, options: ReadOptions, table: Any, ended: bool) -> tuple[list[str], list[Any]]:
+    """Return the names and columns that are wanted, without blank rows and without what ends the table."""
+    if ended:
+        if not table.num_rows or table.column(0)[-1].as_py() not in (SENTINEL, float(SENTINEL_NUMBER)):
+            raise TableProblem("open quote")
+        table = table.slice(0, table.num_rows - 1)
+    if layout.file.blanks:
+        table = _without(table, dict.fromkeys(table.column_names, ""))
+    table = _without(table, {name: name for name in table.column_names})  # files that were put together
+    if ended:
+        last = [list(row.values()) for row in table.slice(max(0, table.num_rows - MAX_TOTALS)).to_pylist()]
+        table = table.slice(0, table.num_rows - trailing_totals(layout.rows, last, options))
+    wanted = _wanted(layout, options)
+    return wanted, table.select(wanted).columns
+
+
+def _wanted(layout: Layout, options: ReadOptions) -> list[str]:
+    wanted = [name for name in layout.names if options.only is None or name in options.only]
+    return wanted or list(layout.names[:1])
+
+
+def _without(table: Any, cells: dict[str, str]) -> Any:
+    """Return a table without the rows that hold these cells, and no others."""
+    kept = None
+    for name, cell in cells.items():
+        column = table.column(name)
+        if pyarrow.types.is_string(column.type):
+            other = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(column), cell), bool(cell))
+        elif cell:
+            return table  # no number is a text
+        else:
+            other = pc.is_valid(column)
+        kept = other if kept is None else pc.or_(kept, other)
+        if pc.all(kept).as_py():
+            return table
+    return table.filter(kept)
+
+
+def _plain_numbers(layout: Layout) -> frozenset[str]:
+    """Return the columns whose first cells are numbers with a decimal point; none if some have a comma."""
+    rows = [row for row in layout.rows if len(row) == len(layout.names)]
+    columns = dict(zip(layout.names, map("\n".join, zip(*rows))))  # one search for a column, of very many
+    if any(COMMA.search(cells) for cells in columns.values()):
+        return frozenset()
+    return frozenset(
+        name for name, cells in columns.items() if PLAIN.search(cells) and NUMBERS.fullmatch(cells)
+    )
+
+
+def find_layout(
+    path: Path, options: ReadOptions, delimiter: str | None = None, whole: bool = True, spaced: bool = False
+) -> Layout:
+    """Find separator, header, columns and totals from the beginning and the end of a file."""
+    file = replace(inspect_text(path, options, whole), whitespace_separated=spaced)
+    lines = _first_lines(file)
+    said = re.match(r"sep=(.)\r?\n", lines[0]) if lines else None  # Excel's own way to say it
+    begin = len(lines.pop(0)) if said else 0
+    delimiter = delimiter or (said[1] if said else None)
+    ways = {sign: _records(lines, sign) for sign in (delimiter or "\t;|,")}
+    delimiter = max(ways, key=lambda sign: _shape(record for record, _ in ways[sign]))
+    records = ways[delimiter]
+    if not spaced and not file.quotes and len(ways) > 1 and _are_spaced([row for row, _ in records]):
+        return find_layout(path, options, "\t", whole, spaced=True)
+    if not records:
+        raise TableProblem("empty file")
+    rows = tuple(record for record, _ in records)
+    names, skipped = split_header(rows, options)
+    if file.mixed and options.text_encoding is None:
+        cells = dict(zip(names, _records([file.mixed], delimiter)[0][0]))
+        name, cell = next(((n, c) for n, c in cells.items() if MIXED.search(c)), ("", file.mixed))
+        words = f"column {quote(name)} holds {quote(cell)}; save the file in one encoding"
+        options.notify(f"some lines are UTF-8 and others Windows-1252, as which all are read: {words}")
+    above = "".join(lines[: records[skipped - 1][1]]) if skipped else ""
+    start = begin + len(above.encode())
+    return Layout(file, delimiter, tuple(unique_names(names)), rows[skipped:], start, skipped)
+
+
+def _first_lines(file: TextFile) -> list[str]:
+    """Return whole lines from the beginning, as many as tell the layout of the widest table."""
+    lines, length = list[str](), 0
+    with contextlib.closing(file.lines()) as every:
+        for line in every:
+            if length > SNIFFED and len(lines) > HEADED:
+                break
+            lines.append(line)
+            length += len(line)
+    return lines
+
+
+def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[str], int]:
+    """Return the names of columns, and how many of the first rows hold no data."""
+    if not options.header:
+        return [f"c{j + 1}" for j in range(len(rows[0]))], 0
+    header, above = _find_header(rows)
+    for top in (above - 1, above):
+        if top >= 0 and (both := _two_lines(rows[top : top + HEADED])):
+            options.notify(f"the header has two lines, read as {quote_list(both, 4)}")
+            return both, top + 2
+    if _is_data(header):
+        raise TableProblem("no header", width=len(header))
+    if above:
+        title = " ".join(filter(None, rows[0]))
+        options.notify(f"what stands above the header is left out: {quote(title)}")
+    if _are_units(rows[above + 1 : above + HEADED]):
+        options.notify(f"the line below the header is left out: {quote(' '.join(rows[above + 1]))}")
+        return header, above + 2
+    return header, above + 1
+
+
+def _two_lines(rows: Sequence[list[str]]) -> list[str]:
+    """Return the names of a header of two lines, of groups and of columns; nothing if it is none.
+
+    A group is named above its first column alone; a column without a group has an empty cell, or the same
+    name again, in the second line, where all rows below have a value.
+    """
+    upper, lower = ([cell.strip() for cell in row] for row in (*rows[:2], [], [])[:2])
+    gaps = [j for j in range(1, len(upper)) if not upper[j]]
+    rest = [row for row in rows[2:] if len(row) == len(upper)]
+    if (
+        len(upper) != len(lower)
+        or len(upper) - len(gaps) < 2
+        or len(rest) < 3
+        or not all(lower[j] for j in gaps)
+    ):
+        return []
+    named = [cell for cell in lower if cell and not re.fullmatch(r"[-+]?[\d.,]+", cell)]
+    years = [cell for cell in lower if re.fullmatch(r"(19|20)\d\d", cell)]
+    if not named and not years:  # a row of numbers below a header with an empty name
+        return []
+    alone = [j for j, name in enumerate(upper) if name and lower[j] in ("", name)]
+    if not gaps or not any(all(row[j].strip() for row in rest) for j in alone):
+        return []
+    groups: list[str] = []
+    for name in upper:
+        groups.append(name or (groups or [""])[-1])
+    return [" ".join(dict.fromkeys(filter(None, pair))) for pair in zip(groups, lower)]
+
+
+def _are_units(rows: Sequence[list[str]]) -> bool:
+    """Whether the first of some rows has words where all others have digits, and nothing else, or dashes."""
+    units = {j: cell.strip().lower() for j, cell in enumerate(rows[0]) if cell.strip()} if rows[3:] else {}
+    below = [row[j] for row in rows[1:] for j in units if j < len(row) and row[j].strip()]
+    if units and all(re.fullmatch("[-=:+]{2,}", cell) for cell in units.values()):
+        return True
+    words = [cell for cell in units.values() if cell not in MISSING and not re.search(r"\d", cell)]
+    return len(words) > 1 and len(words) == len(units) and all(re.search(r"\d", cell) for cell in below)
+
+
+def _find_header(records: Sequence[list[str]]) -> tuple[list[str], int]:
+    """Return the header and how many records are above it, such as titles in the first cells."""
+    width = _shape(records)[1]
+    wide = [i for i, record in enumerate(records) if len(record) == width]
+    above = next((i for i in wide if 2 * sum(bool(cell.strip()) for cell in records[i]) > width), wide[0])
+    if above == 1 and width == len(records[0]) + 1:
+        if not any(records[i][-1].strip() for i in wide):  # a separator at the end of every row
+            return [*records[0], ""], 0
+        return ["row", *records[0]], 0  # R leaves out the name of its row names
+    above = above if above <= PREAMBLE else 0
+    return records[above], above
+
+
+def _is_data(names: list[str]) -> bool:
+    """Whether names are all numbers, or one of them has decimals, as no name has."""
+    known = [name.strip() for name in names if name.strip()]
+    whole = bool(known) and all(re.fullmatch(r"[\d.,+-]+", name) for name in known)
+    return whole or any(re.fullmatch(r"[+-]?\d+[.,]\d+", name) for name in known)
+
+
+def _are_spaced(rows: Sequence[list[str]]) -> bool:
+    """Whether rows of one cell each are mostly as many words, most of them numbers."""
+    words = [row[0].split() for row in rows if len(row) == 1]
+    numbers = [re.search(r"\d", word) for line in words[1:] for word in line]
+    alike = len(words) == len(rows) > 3 and _shape(words)[0] > 0.9
+    return alike and sum(map(bool, numbers)) > 0.5 * len(numbers)
+
+
+def _records(lines: Iterable[str], delimiter: str) -> list[tuple[list[str], int]]:
+    """Return the first records that are not blank, with the number of lines up to their end."""
+    reader = csv.reader(lines, delimiter=delimiter)
+    found: list[tuple[list[str], int]] = []
+    with contextlib.suppress(csv.Error):
+        for record in itertools.takewhile(lambda _: len(found) < SNIFFED_ROWS, reader):
+            if record:
+                found.append((record, reader.line_num))
+    return found
+
+
+def _shape(records: Iterable[list[str]]) -> tuple[float, int]:
+    """Return the share of records that have the usual number of fields (0 if it is one), and that number."""
+    counts = Counter(map(len, records))
+    width = max(counts, key=lambda width: (counts[width], width), default=1)
+    return (counts[width] / counts.total() if width > 1 else 0.0), width
+
+
+def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) -> Any:
+    """Have pyarrow read the rows below the header, all at once (`read_csv`) or in pieces (`open_csv`)."""
+    whole = itertools.chain(
+        _behind(layout.file.blocks(options.progress), layout.start), [layout.after.encode()]
+    )
+    told: list[Any] = []
+    totals = _short_totals(layout, options)
+
+    def bad_row(row: Any) -> str:
+        if row.text.strip("\r\n") in totals:
+            options.notify(f"a total or note with another number of fields is left out: {quote(row.text)}")
+            return "skip"
+        if options.skip_bad_rows and not told:
+            told.append(row)
+            options.notify(f"rows with another number of fields are left out, such as {quote(row.text)}")
+        return "skip" if options.skip_bad_rows else "error"
+
+    needed = {layout.names[0], *_wanted(layout, options)}  # the first tells a total
+    longest = 4 * layout.file.longest  # bytes of UTF-8
+    block = max(CSV_BLOCK_BYTES, min(MAX_BLOCK_BYTES, 16 * longest), longest)
+    types = {name: pyarrow.float64() if name in layout.floats else pyarrow.string() for name in layout.names}
+    return _translate_errors(
+        layout,
+        lambda: reader(
+            BufferedReader(BlockStream(whole), 2**20),
+            read_options=pyarrow.csv.ReadOptions(column_names=layout.names, block_size=block),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=layout.delimiter, newlines_in_values=layout.file.quotes, invalid_row_handler=bad_row
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=types,
+                null_values=["", "NA", "N/A", "NaN", "nan", "NULL", "null"],
+                include_columns=[name for name in layout.names if layout.file.blanks or name in needed],
+            ),
+        ),
+    )
+
+
+def _behind(blocks: Iterable[bytes], start: int) -> Iterator[bytes]:
+    """Yield the blocks without their first bytes."""
+    for block in blocks:
+        yield block[start:]
+        start = max(0, start - len(block))
+
+
+def _short_totals(layout: Layout, options: ReadOptions) -> set[str]:
+    """Return those of the last lines that are totals of another width than the rest, or notes below it."""
+    if not may_have_totals(layout.rows, options):
+        return set()
+    every = layout.file.tail.replace("\r", "").split("\n")
+    lines = [line for line in every if line.strip(f'"{layout.delimiter} ')][-MAX_TOTALS:]
+    found = {line: record for line in lines for record, _ in _records([line], layout.delimiter)}
+    totals = {line for line, record in found.items() if is_total_row(record)}
+    notes = {line for line, record in found.items() if len(record) == 1 and _is_note(record[0])}
+    # A row that was cut off has no line break behind it.
+    return totals | (notes if len(layout.names) > 2 and not every[-1] else set())
+
+
+def _is_note(text: str) -> bool:
+    """Whether a text is a sentence, or marked as a note."""
+    return text.startswith(("*", "#", "(")) or len(re.findall(r"[^\W\d_]{2,}", text)) > 1
+
+
+def _translate_errors(layout: Layout, read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except pyarrow.ArrowException as error:
+        if "conversion error to double" in str(error):
+            raise _NotNumeric from None
+        raise_problems(_bad_rows(layout))
+        raise TableProblem("no table", words=" ".join(str(error).split())[:120]) from None
+
+
+def _bad_rows(layout: Layout) -> Iterator[TableProblem]:
+    """Find the lines that do not have as many fields as there are columns."""
+    width = len(layout.names)
+    reader = csv.reader(
+        itertools.chain(layout.file.lines(), ["\n", layout.after[1:]]), delimiter=layout.delimiter
+    )
+    last: list[str] = []
+    line = 0
+    try:
+        for record in itertools.islice(filter(None, reader), layout.skipped, None):
+            if line and len(last) != width:
+                cut = record == layout.last and len(last) < width
+                text = quote(layout.delimiter.join(last), MAX_LINE_SHOWN)
+                yield TableProblem(
+                    "cut off" if cut else "bad row", line=line, fields=len(last), width=width, text=text
+                )
+            last, line = record, reader.line_num
+            if any(SENTINEL in cell or SENTINEL_NUMBER in cell for cell in record) and record != layout.last:
+                break
+    except csv.Error:
+        yield TableProblem("bad quotes", line=reader.line_num)
+        return
+    if last != layout.last:
+        yield TableProblem("open quote")

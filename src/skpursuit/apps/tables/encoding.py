@@ -1,0 +1,280 @@
+"""From columns to a matrix of features, the same way for new files as for the one it was learned from.
+
+`learn` guesses the kinds of the columns of a training file, applies them and takes the target out. What was
+guessed is an `Encoding`, a plain value that a model keeps, and that reads new files by the names of columns.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+from scipy.sparse import csr_array, hstack
+
+from .column_kinds import CellCounts, ColumnKind, Date, DroppedColumn, Number, YesNo, kind_from_dict
+from .columns import Matrix, RawColumn, RawTable
+from .errors import TableProblem, attach_path, quote, quote_list, raise_problems
+from .infer_kinds import EncodingOptions, infer_kinds
+from .parsing import BOOLEAN_WORDS
+
+#: More cells than this are held as a sparse matrix (a dense one would need more than 1 GiB).
+DENSE_CELLS = 2**27
+MAX_FEATURE = 1e100  # that a feature may have
+
+
+@dataclass(frozen=True)
+class EncodedTable:
+    """A table ready for a solver."""
+
+    X: Matrix  # one row per row of the file, one column per feature
+    y: np.ndarray | None  # the target: numbers, or strings where the column held categories
+    features: tuple[str, ...]  # names of the columns of X; an indicator is called ``column=category``
+    encoding: TableEncoding  # what was done, to be done again to new files
+    #: what was met in each column: missing cells, texts among numbers, unknown categories
+    found: dict[str, CellCounts] = field(default_factory=dict)
+    dropped: int = 0  # rows without a target, which are left out
+    path: str = ""  # the file
+
+    def described(self) -> list[dict[str, str]]:
+        """Say what each column was taken for, and what became of its missing cells, in words."""
+        rows = []
+        for kind in self.encoding.columns:
+            met = self.found.get(kind.name, CellCounts())
+            count = met.missing + met.strays
+            words = [f"{count} cell{'s' * (count > 1)}", *kind.describe_missing()] if count else []
+            words += [f"row {met.row} holds {met.cell[:20]!r}"] if met.strays else []
+            row = {"column": kind.name, "kind": kind.kind, "taken for": kind.describe()}
+            rows.append({**row, "missing": ", ".join(words)})
+        return rows
+
+
+@dataclass(frozen=True)
+class TableEncoding:
+    """How columns become features: a plain value, stored with a model."""
+
+    target: str | None  # name of the target column; it is never a feature
+    columns: tuple[ColumnKind, ...]  # what the other columns are, in the order of their features
+    target_kind: ColumnKind | None = None  # what the target is
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return tuple(feature for column in self.columns for feature in column.features)
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of the columns that have features."""
+        return tuple(column.name for column in self.columns if column.features)
+
+    def apply(self, columns: RawTable) -> EncodedTable:
+        """Encode columns, found by name in any order; columns the encoding does not know are ignored."""
+        known, found = set(columns.all_names), dict[str, CellCounts]()
+        with attach_path(columns.path):
+            absent = [] if columns.absent_is_zero else [name for name in self.used if name not in known]
+            if absent:
+                raise columns.transposed_name(absent[0]) or TableProblem("columns missing", names=absent)
+            parts = list(self._parts(columns, found))
+            met = [(kind, found.get(kind.name, CellCounts())) for kind in self.columns]
+            raise_problems(problem for one in met for problem in _problems(*one))
+        return EncodedTable(_join(parts, columns.n_rows), None, self.features, self, found, path=columns.path)
+
+    def _parts(self, columns: RawTable, found: dict[str, CellCounts]) -> Iterator[Matrix]:
+        """Yield the features of all columns; those that a sparse matrix holds come together."""
+
+        def inside(kind: ColumnKind) -> bool:
+            plain = isinstance(kind, Number) and not kind.flag
+            return columns.matrix is not None and plain and kind.name not in columns.raw
+
+        for together, kinds in itertools.groupby(self.columns, inside):
+            if together:
+                yield _block(columns, list(kinds), found)
+                continue
+            for kind in filter(lambda kind: kind.features, kinds):
+                encoded, found[kind.name] = kind.encode(columns.column(kind.name))
+                yield encoded
+
+    def restrict(self, features: Iterable[str]) -> TableEncoding:
+        """Return the part that some features need, so that a sparse model asks for its own columns only."""
+        wanted = set(features)
+        return replace(self, columns=tuple(c for c in self.columns if wanted & set(c.features)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        kind = None if self.target_kind is None else self.target_kind.to_dict()
+        return {"target": self.target, "target_kind": kind, "columns": [c.to_dict() for c in self.columns]}
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> TableEncoding:
+        """Undo `to_dict`; KeyError, TypeError or ValueError if parts are missing or wrong."""
+        target = msgspec.convert(stored["target"], str | None)
+        kind = None if stored["target_kind"] is None else kind_from_dict(stored["target_kind"])
+        made = cls(target, tuple(map(kind_from_dict, stored["columns"])), kind)
+        if len({column.name for column in made.columns}) < len(made.columns):
+            raise ValueError("a column is there twice")
+        return made
+
+
+def _block(columns: RawTable, wanted: list[ColumnKind], found: dict[str, CellCounts]) -> csr_array:
+    """Return some columns of the file's matrix, with what is missing filled."""
+    matrix: Any = columns.matrix
+    place = {name: j for j, name in enumerate(columns.names)}
+    pairs = [(place[kind.name], new) for new, kind in enumerate(wanted) if kind.name in place]
+    chosen = csr_array((np.ones(len(pairs)), tuple(zip(*pairs)) or ([], [])), (len(place), len(wanted)))
+    block = csr_array(matrix @ chosen)
+    bad = np.flatnonzero(~np.isfinite(block.data))
+    rows, cols = np.searchsorted(block.indptr, bad, side="right") - 1, block.indices[bad]
+    for j in np.unique(cols).tolist():
+        at = rows[cols == j]
+        found[wanted[j].name] = CellCounts(missing=len(at), first_missing=int(at.min()) + 1)
+    fills = np.array([getattr(kind, "fill", None) for kind in wanted], dtype=float)  # None becomes NaN
+    block.data[bad] = fills[cols]
+    return block
+
+
+def _problems(kind: ColumnKind, met: CellCounts) -> Iterator[TableProblem]:
+    """Yield what makes an encoded column useless."""
+    refuses = getattr(kind, "fill", "") is None
+    if met.missing and refuses:
+        yield TableProblem("missing value", name=kind.name, row=met.first_missing)
+    elif met.strays and refuses:
+        yield TableProblem("stray value", name=kind.name, row=met.row, cell=met.cell)
+    if met.strays and not met.matched:
+        what = "dates" if isinstance(kind, Date) else kind.describe().replace("number", "numbers")
+        yield TableProblem("other kind", name=kind.name, row=met.row, cell=met.cell, what=what)
+    if met.unseen > 1 and not met.matched:
+        levels = quote_list(getattr(kind, "levels", ("yes", "no")), 3)
+        yield TableProblem("other categories", name=kind.name, levels=levels)
+
+
+def fit_encoding(
+    columns: RawTable, options: EncodingOptions, given: TableEncoding | None = None
+) -> EncodedTable:
+    """Learn an encoding from columns (or take a given one), apply it to them, and take the target out."""
+    target = options.target or "y"
+    with attach_path(columns.path):
+        raise_problems(unknown_names(columns, options))
+        # A column of the sparse matrix is looked at only if it is the target, or if something is said of it.
+        alone = [name for name in columns.names if name in options.kinds or name == target]
+        known = {**{name: columns.column(name) for name in alone}, **columns.raw}
+        if columns.has_target and target != "y":
+            del known["y"]
+        kinds = infer_kinds(known, replace(options, target=target))
+        target_kind = kinds.pop(target)
+        numbers = [kind.name for kind in (target_kind, *kinds.values()) if isinstance(kind, Number)]
+        _tell_lost_digits(columns.path, {name: known[name] for name in numbers})
+        y, keep = extract_target(columns, target, target_kind, target in options.kinds)
+        if given is None:
+            block = [kind for kind in _block_kinds(columns, options.impute) if kind.name not in alone]
+            given = TableEncoding(target, (*block, *kinds.values()), target_kind)
+        else:
+            given = replace(given, target=target, target_kind=target_kind)
+        if not given.features:
+            told = "; ".join(f"{column.name} is {column.describe()}" for column in given.columns[:5])
+            raise TableProblem("no features", told=told or "there is no other than the target")
+    table = given.apply(columns)
+    with attach_path(columns.path):
+        _check_range(table)
+    if keep.all():
+        return replace(table, y=y)
+    return replace(table, X=table.X[keep], y=y[keep], dropped=int((~keep).sum()))
+
+
+def _tell_lost_digits(path: str, numbers: Mapping[str, RawColumn]) -> None:
+    """Warn of whole numbers that float64 rounds, as long identifiers are."""
+    lost = {name: cell for name, column in numbers.items() if (cell := column.lost_digits)}
+    if lost:
+        name, cell = next(iter(lost.items()))
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        told = f"{path}: column {quote(name)}{more}: whole numbers beyond 2^53 lose digits, such as {cell}"
+        warnings.warn(f"{told}; if they are names, call the column a category", UserWarning, stacklevel=3)
+
+
+def _check_range(table: EncodedTable) -> None:
+    """Refuse features whose squares are beyond what a computer can add."""
+    ends = [
+        np.asarray(end.todense() if isinstance(table.X, csr_array) else end).ravel()
+        for end in (table.X.max(axis=0), -table.X.min(axis=0))
+    ]
+    huge = np.flatnonzero(np.maximum(*ends) > MAX_FEATURE)
+    if huge.size:
+        raise TableProblem("huge feature", name=table.features[huge[0]], most=MAX_FEATURE)
+
+
+def unknown_names(columns: RawTable, options: EncodingOptions) -> Iterator[TableProblem]:
+    """Yield the problems of names that no column has."""
+    names, target = columns.all_names, options.target
+    if target is None and not columns.has_target:
+        yield TableProblem("no target", names=names, last=names[-1])
+    elif target is not None and target not in names:
+        yield columns.transposed_name(target) or columns.unknown(target, "target")
+    for name, kind in options.kinds.items():
+        if name not in names and not columns.absent_is_zero:
+            drop = kind == "drop"
+            yield columns.unknown(name, "drop" if drop else "column", "" if drop else f"={kind}")
+
+
+def extract_target(
+    columns: RawTable, name: str, kind: ColumnKind, forced: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of the target, and which rows have one."""
+    column = columns.column(name)
+    if isinstance(kind, Date):
+        raise TableProblem("target of dates", name=name)
+    if isinstance(kind, Number):
+        values, met = kind.values(column)
+        if met.strays and not forced and column.is_text:
+            raise TableProblem("target with texts", name=name, row=met.row, cell=met.cell, count=met.strays)
+        keep = np.isfinite(values)
+    else:
+        codes, labels = column.factorized
+        if isinstance(kind, YesNo):
+            labels = _one_spelling(column.counts, labels)
+        values, keep = np.array([*labels, ""], dtype=np.str_)[codes], codes >= 0
+    if not keep.any():
+        raise TableProblem("empty target", name=name)
+    return values, keep
+
+
+def _one_spelling(counts: np.ndarray, labels: list[str]) -> list[str]:
+    """Return labels where all that mean yes are spelled as most of them are, and so for no."""
+    best: dict[int, str] = {}
+    for truth in (True, False):
+        own = [i for i, label in enumerate(labels) if BOOLEAN_WORDS.get(label.casefold()) is truth]
+        best |= dict.fromkeys(own, labels[max(own, key=lambda i: counts[i])] if own else "")
+    return [best.get(i, label) for i, label in enumerate(labels)]
+
+
+def _block_kinds(columns: RawTable, impute: bool) -> list[ColumnKind]:
+    """Return the columns of a file's matrix as numbers, each with its median for what is missing."""
+    if columns.matrix is None:
+        return []
+    matrix = columns.matrix.tocsc()
+    medians = np.zeros(matrix.shape[1])
+    half = np.diff(matrix.indptr) * 2 >= matrix.shape[0]  # of fewer entries the median is zero
+    half[np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))[np.isnan(matrix.data)]] = True
+    for j in np.flatnonzero(half):
+        values = matrix[:, [j]].toarray()
+        medians[j] = np.nan if np.isnan(values).all() else np.nanmedian(values)
+    return [
+        DroppedColumn(name, "empty") if np.isnan(median) else Number(name, median if impute else None)
+        for name, median in zip(columns.names, medians.tolist())
+    ]
+
+
+def _join(parts: list[Matrix], rows: int) -> Matrix:
+    """Join parts side by side: dense where that fits in memory, unless a large part is sparse."""
+    width = sum(part.shape[1] for part in parts)
+    stored = sum(part.nnz if isinstance(part, csr_array) else part.size for part in parts)
+    sparse = any(isinstance(part, csr_array) for part in parts)
+    if sparse and rows * width > min(DENSE_CELLS, 20 * stored):
+        return csr_array(hstack([csr_array(part) for part in parts], format="csr"))
+    if len(parts) == 1 and not sparse:
+        return parts[0]
+    dense = [part.toarray() if isinstance(part, csr_array) else part for part in parts]
+    whole = np.empty((rows, width), order="F")  # solvers gather columns
+    return np.concatenate([whole[:, :0], *dense], axis=1, out=whole)

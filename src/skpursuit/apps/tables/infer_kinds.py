@@ -1,0 +1,352 @@
+"""Finding out what columns are, from their values, their names, and how the rest of the file is written.
+
+First the file as a whole is asked for its decimal sign and for the order of day and month (`_style`). Then a
+column is tried as a date, as yes and no, as a number, and else is a category or is left out (`_Guess.kind`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow
+
+from .column_kinds import (
+    MISSING_LEVEL,
+    OTHER_LEVEL,
+    PARTS,
+    Category,
+    ColumnKind,
+    Date,
+    DroppedColumn,
+    MeasuredKind,
+    Number,
+    YesNo,
+)
+from .columns import RawColumn
+from .errors import quote
+from .parsing import (
+    BOOLEAN_WORDS,
+    BOOLEAN_WORDS_OR_DIGITS,
+    GAPS_ABOVE,
+    GAPS_BELOW,
+    ORDERS,
+    TWO_SPANS,
+    calendar_part,
+    date_shares,
+    decimal_signs,
+)
+
+MIN_PARSED_SHARE = 0.95  # share of cells that must be of a kind; the others count as missing
+FEW_STRAYS = 3  # different texts in a column of numbers that are taken for marks of missing values
+MANY_MISSING = 0.05  # share of rows from which that a value is missing may tell something
+SMALL_CATEGORY = 20  # levels that are all kept
+MAX_LEVELS = 50
+MIN_LEVEL_SHARE = 0.005  # share of rows that a level of a larger category must have, and at least
+MIN_LEVEL_ROWS = 4  # rows
+MIN_MISSING_CODES = 3  # rows with a number that stands for a missing value, which is this many times
+MISSING_CODE_RATIO = 5  # as large as any other number
+MIN_UNIQUE_SHARE = 0.8  # share of different texts from which a column names its rows
+MEDIAN_ROWS = 20_000  # of a column without missing values that give the median for later files
+MIN_PROSE_LENGTH = 40  # characters on average, from which texts are prose
+MAX_DATE_TEXTS = 500  # different texts that are tried as dates, if one has fewer than
+MAX_DATE_LENGTH = 50  # characters
+MAX_DECIMAL_COLUMNS = 200  # columns that decide about the decimal sign, by
+MAX_DECIMAL_ROWS = 20_000
+
+_IDENTIFIER = re.compile(
+    r"(?:^|[\W_])(?:id|nr|no|n°|number|nummer|num[ée]ro|número|key|uuid|guid|index|idx|row|zeile|ref|serial|phone|tel|telefon|fax|iban"
+    r"|isbn|ssn|mls)(?:[\W_]|$)|nr\.?$|nummer$|\bunnamed: \d+|^column 1$|^row$|[a-z]I[Dd]$",
+    re.I,
+)
+_CODE = re.compile(
+    r"(?:^|[\W_])(?:zip|zipcode|zip_code|postal|postcode|plz|postleitzahl|cep|fips|area_code|sic|naics|icd)(?:[\W_]|$)",
+    re.I,
+)
+_DATE_NAME = re.compile(r"date|datum|dat\b|day|tag|fecha|jour|time|zeit|am$", re.I)
+
+
+@dataclass(frozen=True)
+class EncodingOptions:
+    """Choices made when columns are turned into features."""
+
+    target: str | None = None  # the target column; None takes the ``y`` stored as such
+    kinds: Mapping[str, str] = field(default_factory=dict)  # what a user says of columns
+    impute: bool = True  # whether missing values are filled; else a column with any is a problem
+    decimal: str | None = None  # the decimal sign of the file; None finds it out
+
+
+def infer_kinds(raw: Mapping[str, RawColumn], options: EncodingOptions) -> dict[str, ColumnKind]:
+    """Return the kind of every column."""
+    shares = {name: _shares(name, column) for name, column in raw.items()}
+    decimal, day_first = _infer_locale(raw, shares, options)
+    guesses = {
+        name: ColumnInference(name, column, shares[name], decimal, day_first, options)
+        for name, column in raw.items()
+    }
+    return {
+        name: guess.target() if name == options.target else guess.kind() for name, guess in guesses.items()
+    }
+
+
+def _shares(name: str, column: RawColumn) -> dict[str, float]:
+    """Return the share of a column that each order of day, month and year can read."""
+    none = dict.fromkeys(ORDERS, 0.0)
+    if not column.is_text or (column.plain_numbers is not None and not _DATE_NAME.search(name)):
+        return none
+    if not any(re.search(r"\d", text) and len(text) < MAX_DATE_LENGTH for text in column.head(50) or "0"):
+        return none
+    labels = column.factorized[1]
+    return date_shares(labels[:: max(1, len(labels) // MAX_DATE_TEXTS)]) if labels else none
+
+
+def _infer_locale(
+    raw: Mapping[str, RawColumn], shares: Mapping[str, dict[str, float]], options: EncodingOptions
+) -> tuple[str, bool]:
+    """Return the decimal sign of a file, and whether its dates begin with the day.
+
+    Columns that can be read with one sign only vote. Where they do not tell, dates that begin with the day
+    are taken for a sign of the decimal comma, and the other way round.
+    """
+    guessed = {name: share for name, share in shares.items() if name not in options.kinds}
+    european = any(
+        share["dmy"] >= MIN_PARSED_SHARE > max(share["mdy"], share["ymd"]) for share in guessed.values()
+    )
+    voters = [
+        column
+        for name, column in raw.items()
+        if column.is_text and (name in options.kinds or max(shares[name].values()) < 0.5)
+    ]
+    count = {".": 0, ",": 0}
+    for column in voters[:: 1 + len(voters) // MAX_DECIMAL_COLUMNS]:
+        if column.plain_numbers is None or (column.plain_numbers % 1).any():
+            for sign in decimal_signs(RawColumn(column.values.slice(0, MAX_DECIMAL_ROWS)).texts):
+                count[sign] += 1
+    comma = count[","] > count["."] or (count[","] == count["."] and european)
+    decimal = options.decimal or ("," if comma else ".")
+    return decimal, european or decimal == ","
+
+
+@dataclass
+class ColumnInference:
+    """One column and all that helps to say what it is."""
+
+    name: str
+    column: RawColumn
+    shares: dict[str, float]
+    decimal: str
+    day_first: bool
+    options: EncodingOptions
+
+    def kind(self) -> ColumnKind:
+        said = self.options.kinds.get(self.name)
+        if said == "drop":
+            return DroppedColumn(self.name, "as asked")
+        if said is not None:
+            return self._said(said)
+        if not (self.column.is_text and self.column.plain_numbers is not None) and self.column.n_known == 0:
+            return DroppedColumn(self.name, "empty")
+        if not self.column.is_text:
+            return self._typed()
+        return self._date() or self._yes_no() or self._number() or self._category()
+
+    def target(self) -> ColumnKind:
+        """What a target is: a number, yes or no, or classes; never left out."""
+        found = self.kind()
+        if isinstance(found, DroppedColumn | Date):
+            number = (self._number() if self.column.is_text else None) or Number(self.name)
+            readable = isinstance(number, Number) and number.values(self.column)[1].matched
+            found = number if readable else found
+        return replace(found, fill=None, flag=False) if isinstance(found, Number) else found
+
+    def _said(self, said: str) -> ColumnKind:
+        if said == "number":
+            unit = next((unit for unit in self.column.units(self.decimal) if unit), "")
+            return self._measured(Number(self.name, decimal=self.decimal, unit=unit), forced=True)
+        if said == "category":
+            return self._category(forced=True)
+        if said == "yesno":
+            return self._yes_no(forced=True) or YesNo(self.name)
+        order = self._order(_shares(f"{self.name} date", self.column)) if said == "date" else said
+        return self._measured(Date(self.name, order=order), forced=True)
+
+    def _typed(self) -> ColumnKind:
+        if pyarrow.types.is_timestamp(self.column.type):
+            return self._measured(Date(self.name), forced=True)
+        if pyarrow.types.is_boolean(self.column.type):
+            return self._yes_no(forced=True) or YesNo(self.name)
+        return self._measured(Number(self.name))
+
+    # -- numbers
+
+    def _number(self) -> ColumnKind | None:
+        column = self.column
+        if self._is_code():
+            return None
+        if column.plain_numbers is not None and (self.decimal == "." or not (column.plain_numbers % 1).any()):
+            return self._measured(Number(self.name, decimal=self.decimal))
+        other = "." if self.decimal == "," else ","  # only if nothing else can be read
+        for decimal in (self.decimal, other):
+            strays = {unit: column.numbers(decimal, unit)[1] for unit in ("", *column.units(decimal)[:2])}
+            unit = min(strays, key=lambda unit: strays[unit].sum())
+            if self._nearly(strays[unit]):
+                return self._measured(Number(self.name, decimal=decimal, unit=unit))
+        return None
+
+    def _nearly(self, strays: np.ndarray) -> bool:
+        """Whether a column is numbers but for slips of the pen, or for a few marks that mean missing."""
+        known = self.column.n_known
+        good = known - int(strays.sum())
+        if good >= MIN_PARSED_SHARE * known:
+            return good > 0
+        codes, labels = self.column.factorized
+        odd = len(np.unique(codes[strays]))
+        return odd <= FEW_STRAYS and good >= 0.5 * known and len(labels) - odd > SMALL_CATEGORY
+
+    def _is_code(self) -> bool:
+        """Whether digits are names: postal codes, or anything of a fixed length that may begin with 0."""
+        if _CODE.search(self.name):
+            return True
+        given = filter(None, self.column.values.slice(0, 2000).to_pylist())
+        if not re.search(r"^\s*0\w", "\n".join(given), re.M):
+            return False
+        first = self.column.head(2000)
+        same = len({len(text) for text in first}) == 1 and all(text.isalnum() for text in first)
+        return same and len(first[0]) > 1 and any(text[0] == "0" for text in first)
+
+    def _measured(self, kind: MeasuredKind, forced: bool = False) -> ColumnKind:
+        """Return a column of numbers or dates with what fills its gaps; left out if it tells nothing."""
+        values, found = kind.values(self.column)
+        known = values[~np.isnan(values)]
+        if isinstance(kind, Number) and known.size:
+            whole = kind.decimal == "," and bool(np.all(known % 1 == 0))
+            gaps = () if forced else _gaps(known)
+            kind = replace(kind, whole=whole, gaps=gaps) if whole or gaps else kind
+            if gaps:
+                values, found = kind.values(self.column)
+                known = values[~np.isnan(values)]
+        missing = found.missing + found.strays
+        if not known.size:
+            what = "date" if isinstance(kind, Date) else "number"
+            return DroppedColumn(self.name, f"no cell is a {what}" if forced else "empty")
+        if isinstance(kind, Date):
+            kind = self._with_parts(kind, known)
+            if not kind.parts:
+                return DroppedColumn(self.name, "the same date in every row")
+        elif not forced and self.name != self.options.target and (reason := self._useless(known, missing)):
+            return DroppedColumn(self.name, reason)
+        if not self.options.impute:
+            return kind
+        sample = known if missing else known[:MEDIAN_ROWS]
+        many = missing >= max(MANY_MISSING * len(self.column), MIN_LEVEL_ROWS + 1)
+        low, high = (sample.size - 1) // 2, sample.size // 2
+        median = np.partition(sample, (low, high))[[low, high]].sum() / 2  # np.median is slow for few rows
+        return replace(kind, fill=float(median), flag=many)
+
+    def _useless(self, known: np.ndarray, missing: int) -> str:
+        if np.all(known == known[0]):
+            few = missing < MANY_MISSING * len(self.column)
+            return f"the same value in every row, {known[0]:g}" if few else ""
+        if missing or len(known) <= 2 * MIN_LEVEL_ROWS or not np.all(known[:100] % 1 == 0):
+            return ""
+        named = self.name != "column 1" and _IDENTIFIER.search(self.name) and np.all(known % 1 == 0)
+        counts_rows = self.name == "column 1" and np.all(np.diff(known) == 1)
+        if (named and len(np.unique(known)) == len(known)) or counts_rows:
+            return "an identifier: another number in every row"
+        return ""
+
+    # -- dates
+
+    def _order(self, shares: dict[str, float]) -> str:
+        """The order that reads most; where day and month look alike, that of the rest of the file."""
+        preferred = ("ymd", "dmy", "mdy") if self.day_first else ("ymd", "mdy", "dmy")
+        return max((*preferred, *ORDERS), key=lambda order: shares[order])
+
+    def _date(self) -> ColumnKind | None:
+        order = self._order(self.shares)
+        if self.shares[order] < MIN_PARSED_SHARE or (order == "compact" and not _DATE_NAME.search(self.name)):
+            return None
+        if order == "duration" and not any(map(TWO_SPANS.search, self.column.factorized[1])):
+            return None
+        return self._measured(Date(self.name, order=order), forced=True)
+
+    def _with_parts(self, kind: Date, known: np.ndarray) -> Date:
+        """Return a kind of dates with its first day, and the parts that are not the same in every row."""
+        alone = {"time": ["hour"], "duration": ["hours"]}.get(kind.order)
+        first = 0.0 if alone else float(np.floor(known.min()))
+        monthly = bool((known.astype("M8[D]") == known.astype("M8[D]").astype("M8[M]")).all())
+        parts = alone or [part for part in PARTS[:4] if part != "weekday" or not monthly]
+        varying = [part for part in parts if len(np.unique(calendar_part(part, known, first))) > 1]
+        return replace(kind, first=first, parts=tuple(varying))
+
+    # -- categories
+
+    def _yes_no(self, forced: bool = False) -> ColumnKind | None:
+        if not forced and self.column.plain_numbers is not None:
+            return None
+        codes, labels = self.column.factorized
+        words = BOOLEAN_WORDS_OR_DIGITS if forced else BOOLEAN_WORDS
+        truths = [words.get(label.casefold()) for label in labels]
+        yes, no = [label for label, truth in zip(labels, truths) if truth], False in truths
+        gaps = int((codes < 0).sum())
+        if not yes or (None in truths and not forced):
+            return None
+        if not no and gaps < MANY_MISSING * len(codes):
+            return DroppedColumn(self.name, f"the same value in every row, {quote(yes[0])}")
+        spelled = max(yes, key=lambda label: self.column.counts[labels.index(label)])
+        own = bool(gaps and no and self.options.impute)
+        return YesNo(self.name, spelled, own, "" if self.options.impute else None)
+
+    def _category(self, forced: bool = False) -> ColumnKind:
+        codes, labels = self.column.factorized
+        counts = self.column.counts
+        gaps = len(codes) - int(counts.sum())
+        if len(labels) == 1 and gaps < MANY_MISSING * len(codes):
+            return DroppedColumn(self.name, f"the same value in every row, {quote(labels[0])}")
+        if not forced and (reason := self._names_rows(labels, int(counts.sum()))):
+            return DroppedColumn(self.name, reason)
+        levels = shown = sorted(labels)
+        if len(labels) > SMALL_CATEGORY:
+            least = max(MIN_LEVEL_ROWS, MIN_LEVEL_SHARE * len(codes))
+            by_count = sorted(range(len(labels)), key=lambda i: (-counts[i], labels[i]))[:MAX_LEVELS]
+            levels = sorted(labels[i] for i in by_count if counts[i] >= least)
+            if not levels:
+                return DroppedColumn(
+                    self.name, f"{len(labels)} different texts, none of them in {least:.0f} rows"
+                )
+            shown = [*levels, OTHER_LEVEL] if len(levels) < len(labels) else levels
+        elif len(labels) == 2 and not gaps:
+            shown = levels[1:]
+        own = [MISSING_LEVEL] if gaps and self.options.impute and len(labels) > 1 else []
+        fill = None if not self.options.impute else MISSING_LEVEL if own else ""
+        return Category(self.name, tuple(levels), (*shown, *own), fill)
+
+    def _names_rows(self, labels: list[str], known: int) -> str:
+        """Why a column of texts says nothing about other rows; empty if it may."""
+        length = float(np.mean([len(label) for label in labels[:1000]]))
+        if len(labels) > max(MIN_UNIQUE_SHARE * known, 2 * MIN_LEVEL_ROWS) or (
+            length > MIN_PROSE_LENGTH and len(labels) > 0.5 * known
+        ):
+            prose = length > MIN_PROSE_LENGTH or np.mean([label.count(" ") for label in labels[:1000]]) > 3
+            what = "free text" if prose else "an identifier"
+            return f"{what}: {len(labels)} different texts in {known} rows"
+        return ""
+
+
+def _gaps(known: np.ndarray) -> tuple[float, ...]:
+    """Return the numbers that stand for missing values, as statistics programs write them."""
+    gaps: tuple[float, ...] = ()
+    if known.min() in GAPS_BELOW:
+        below = known[known < 0]
+        if MIN_MISSING_CODES <= below.size < 0.5 * known.size and np.isin(below, GAPS_BELOW).all():
+            gaps = tuple(np.unique(below).tolist())
+    if (top := known.max()) in GAPS_ABOVE:
+        rest = known[known < top]
+        if (
+            MIN_MISSING_CODES <= known.size - rest.size < 0.5 * known.size
+            and MISSING_CODE_RATIO * rest.max() < top
+        ):
+            gaps += (float(top),)
+    return gaps

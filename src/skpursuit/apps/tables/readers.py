@@ -1,0 +1,501 @@
+"""All formats but delimited text: Parquet by pyarrow, Excel by calamine, npz, svmlight, and ARFF.
+
+Columns keep the types that the file gives them. Sparse files give a sparse matrix of their numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import functools
+import re
+import sys
+import zipfile
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from scipy.sparse import csr_array
+from sklearn.datasets import load_svmlight_file
+
+from ...data.file_source import pieces
+from ...data.parquet_source import ENDINGS, row_indexes
+from .columns import RawColumn, RawTable, ReadOptions, trailing_totals, unique_names
+from .delimited import split_header
+from .errors import TableProblem, quote, quote_list
+from .parsing import parse_number
+from .text_files import TextFile, inspect_text, open_bytes
+
+MIDNIGHT = datetime.time()
+PARQUET_BATCH_ROWS = 2**16  # rows of a Parquet file that are read at a time
+CELL = 40  # bytes of a cell of a sheet, at least
+HEAD = 50  # rows of a sheet that are looked at for the header
+_CSR = ("data", "indices", "indptr", "shape")
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+|inf|nan)(?:e[+-]?\d+)?"
+_SVMLIGHT = re.compile(rf"{_NUMBER}(?:\s+qid:\S+)?(?:\s+\d+:{_NUMBER})*", re.I | re.A)
+_ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(.+)""", re.I | re.S)
+_TOKEN = re.compile(r"""((?:[^,'"\\]|\\.|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*)(,|$)""", re.S)
+_SPARSE_ITEM = re.compile(r"\s*(\d+)\s+(.+)", re.S)
+_NUMBERS = ("numeric", "real", "integer")
+
+
+# -- Parquet and Excel
+
+
+def read_parquet(path: Path, options: ReadOptions) -> RawTable:
+    """Read a Parquet file, or a folder of them: numbers, truth values, times and texts."""
+    with _refusing_parquet():
+        footers = list(map(pyarrow.parquet.read_metadata, parquet_files(path)))
+        options.check_room(sum(footer.num_rows * _row_bytes(footer, options) for footer in footers))
+        tables = list(_parquet_tables(path, options))
+    alike = all(table.schema.equals(tables[0].schema) for table in tables)
+    try:  # columns are joined by name, and a file that lacks one has nothing there
+        table = pyarrow.concat_tables(tables, promote_options="none" if alike else "permissive")
+    except pyarrow.ArrowException as error:
+        raise TableProblem("parquet pieces", words=str(error).splitlines()[0]) from None
+    return _parquet_columns(path, table, options)
+
+
+def _row_bytes(footer: Any, options: ReadOptions) -> float:
+    """Return the bytes that a row takes at least, of the columns that are read."""
+    schema = footer.schema.to_arrow_schema()
+    wanted = [field.type for field in schema if options.only is None or field.name in options.only]
+    types = pyarrow.types
+    return sum(
+        kind.bit_width / 8 if types.is_primitive(kind) and not types.is_null(kind) else 4 for kind in wanted
+    )
+
+
+def stream_parquet(path: Path, options: ReadOptions) -> Iterator[RawTable]:
+    """Read a Parquet file, or a folder of them, in pieces that fit in memory."""
+    tables = _parquet_tables(path, options)
+    while True:
+        with _refusing_parquet():
+            table = next(tables, None)
+        if table is None:
+            return
+        if table.num_rows:
+            yield _parquet_columns(path, table, options)
+            options = replace(options, notify=lambda sentence: None)  # once is enough
+
+
+def parquet_types(path: Path) -> dict[str, Any]:
+    """Return the columns of a Parquet file, or of the first of a folder, with their types."""
+    with _refusing_parquet():
+        schema = pyarrow.parquet.read_schema(parquet_files(path)[0])
+    indexes = row_indexes(schema)
+    return {field.name: field.type for field in schema if field.name not in indexes}
+
+
+def columns_with_nulls(path: Path) -> set[str]:
+    """Return the columns of Parquet files that have empty cells, as their footers count them."""
+    with _refusing_parquet():
+        footers = [pyarrow.parquet.read_metadata(file) for file in parquet_files(path)]
+    groups = [footer.row_group(k) for footer in footers for k in range(footer.num_row_groups)]
+    parts = (group.column(j) for group in groups for j in range(group.num_columns))
+    return {part.path_in_schema for part in parts if part.statistics and part.statistics.null_count}
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """Return the file itself, or those of a folder."""
+    return list(map(Path, pieces(path, *ENDINGS))) if path.is_dir() else [path]
+
+
+@contextlib.contextmanager
+def _refusing_parquet() -> Iterator[None]:
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, MemoryError) as error:
+        raise TableProblem("parquet text" if "UTF8" in str(error) else "parquet") from None
+
+
+def _parquet_tables(path: Path, options: ReadOptions) -> Iterator[Any]:
+    """Yield the columns that are wanted, some rows at a time; at least one table for each file."""
+    for file in parquet_files(path):
+        with pyarrow.parquet.ParquetFile(file, page_checksum_verification=True) as source:
+            every, names = source.schema_arrow, None
+            if options.only is not None and len(set(every.names)) == len(every.names):
+                names = [name for name in every.names if name in options.only] or every.names[:1]
+            yield every.empty_table().select(names or range(len(every)))
+            for batch in source.iter_batches(PARQUET_BATCH_ROWS, columns=names):
+                batch.validate(full=True)
+                yield pyarrow.Table.from_batches([batch])
+
+
+def _parquet_columns(path: Path, table: Any, options: ReadOptions) -> RawTable:
+    """Return the columns of a table; what is nested is left out."""
+    pairs, indexes = zip(table.column_names, table.columns), row_indexes(table.schema)
+    given = [(name, _plain(column)) for name, column in pairs if name not in indexes]
+    plain = [(name, column) for name, column in given if column is not None]
+    strange = [name for name, column in given if column is None]
+    if strange:
+        options.notify(
+            f"columns that hold neither numbers, texts nor times are left out: {quote_list(strange)}"
+        )
+    if not plain:
+        raise TableProblem("parquet columns")
+    return RawTable.of(path, *zip(*plain))
+
+
+def _plain(column: Any) -> Any:
+    """Return a column as texts, numbers, truth values or times; None if it is none of them."""
+    types, kind = pyarrow.types, column.type
+    if types.is_dictionary(kind):
+        return _plain(column.cast(kind.value_type))
+    if types.is_decimal(kind):
+        return column.cast(pyarrow.float64(), safe=False)
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return column.cast(pyarrow.timestamp("us"), safe=False)
+    as_text = (types.is_string, types.is_large_string, types.is_string_view, types.is_time, types.is_null)
+    if any(is_it(kind) for is_it in as_text):
+        return column.cast(pyarrow.string())
+    return column if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) else None
+
+
+def read_excel(path: Path, options: ReadOptions) -> RawTable:
+    """Read one sheet of a workbook; a column of cells of one type keeps that type, any other is text."""
+    rows = [row for row in _sheet(path, options) if any(cell != "" for cell in row)]
+    heads, above = split_header([list(map(str, row)) for row in rows[:HEAD]], options) if rows else ([], 0)
+    data = rows[above:]
+    if not data:
+        raise TableProblem("empty sheet")
+    totals = trailing_totals(data, data[1:], options)
+    return RawTable.of(path, heads, map(_typed, zip(*data[: len(data) - totals])))
+
+
+def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
+    """Return the cells of a sheet, "" where they are empty."""
+    try:
+        import python_calamine
+    except ImportError:
+        raise TableProblem("no calamine") from None
+    options.check_room(CELL * _sheet_cells(path))
+    try:
+        book = python_calamine.CalamineWorkbook.from_path(str(path))
+        names = book.sheet_names
+        sheet = options.sheet or names[0]
+        rows = _unmerged(book.get_sheet_by_name(sheet)) if sheet in names else None
+    except Exception:  # calamine raises whatever the bytes lead to
+        raise TableProblem("workbook") from None
+    if rows is None:
+        raise TableProblem("no sheet", sheet=sheet, sheets=names)
+    if len(names) > 1 and options.sheet is None:
+        options.notify(f"the first of {len(names)} sheets is read, {quote(names[0])}; --sheet names another")
+    return rows
+
+
+def _sheet_cells(path: Path) -> int:
+    """Return how many cells the largest sheet of a workbook has up to its last one.
+
+    calamine asks for memory for all of them, and ends the process where it gets none; in the formats that
+    are not looked at here it has limits of its own.
+    """
+    most = 0
+    with contextlib.suppress(Exception), zipfile.ZipFile(path) as archive:  # what is damaged, calamine says
+        for name in {"content.xml"} & set(archive.namelist()):  # .ods; lines and cells may be repeated
+            repeats = re.findall(rb"number-\w+-repeated=\"(\d{8,})\"", archive.read(name))
+            most = max([most, *(2**14 * int(number) for number in repeats)])
+        for name in filter(re.compile(r"xl/worksheets/[^/]+\.(xml|bin)").fullmatch, archive.namelist()):
+            rows, columns, rest = 1, {b"A"}, b""
+            with archive.open(name) as file:
+                while block := file.read(2**22):
+                    text = rest + block
+                    rows = max(rows, *map(int, re.findall(rb"\br=[\"'][A-Z]*(\d+)[\"']", text)), 0)
+                    columns |= set(re.findall(rb"\br=[\"']([A-Z]{1,3})\d", text))
+                    rest = text[-32:]
+                    if size := re.match(rb".{,64}?\x94\x01\x10(.{16})", text, re.S):  # .xlsb tells its range
+                        _, last, _, right = np.frombuffer(size[1], "<u4").tolist()
+                        most = max(most, (last + 1) * (right + 1))
+            width = max(functools.reduce(lambda n, letter: 26 * n + letter - 64, name, 0) for name in columns)
+            most = max(most, rows * width)
+    return most
+
+
+def _unmerged(sheet: Any) -> list[list[Any]]:
+    """Return the cells of a sheet; what is merged over several rows of a column stands in each of them.
+
+    A line with several names, some of them over several columns, is a header that goes on in the next line.
+    """
+    rows: list[list[Any]] = sheet.to_python(skip_empty_area=False)
+    upper = set()
+    for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
+        names = [cell for cell in rows[top] if cell != ""]
+        if top == bottom and len(names) > 1 and all(isinstance(cell, str) for cell in names):
+            upper.add(top)
+        if left == right or top in upper:
+            for row in rows[top : bottom + 1]:
+                row[left : right + 1] = [rows[top][left]] * (right + 1 - left)
+    for top in sorted(upper)[:1]:
+        pairs = zip(rows.pop(top), rows[top])
+        rows[top] = [" ".join(dict.fromkeys(str(cell) for cell in pair if cell != "")) for pair in pairs]
+    used = [j for j, column in enumerate(zip(*rows)) if any(cell != "" for cell in column)]
+    return [row[used[0] : used[-1] + 1] for row in rows] if used else []
+
+
+def _typed(cells: tuple[Any, ...]) -> Any:
+    values = [None if cell == "" else cell for cell in cells]
+    values = [datetime.datetime.combine(v, MIDNIGHT) if type(v) is datetime.date else v for v in values]
+    with contextlib.suppress(pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+        column = pyarrow.array(values)
+        if pyarrow.types.is_integer(column.type):
+            column = column.cast(pyarrow.float64(), safe=False)
+        if (plain := _plain(column)) is not None and not pyarrow.types.is_time(column.type):
+            return plain
+    whole = [int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 2**53 else v for v in values]
+    return pyarrow.array([None if v is None else str(v) for v in whole], pyarrow.string())
+
+
+# -- npz and svmlight
+
+
+def read_npz(path: Path, options: ReadOptions) -> RawTable:
+    """Read X (dense) or data, indices, indptr, shape (CSR), with y and feature_names where they are there."""
+    arrays = _load_npz(path, options)
+    sparse = "indptr" in arrays
+    matrix = _csr(arrays) if sparse else _dense(arrays)
+    n, d = matrix.shape
+    target = {}
+    if "y" in arrays:
+        target = {"y": RawColumn.of(_readable("y", arrays["y"], n, "row"))}
+    if sparse and "feature_names" not in arrays:
+        return _used_columns(path, matrix, target)
+    names = _readable("feature_names", arrays.get("feature_names", np.arange(d)), d, "column")
+    unlike = tuple(unique_names([*target, *names])[len(target) :])
+    if sparse:
+        return RawTable(str(path), target, unlike, matrix, bool(target))
+    columns = {name: RawColumn.of(values.astype(np.float64)) for name, values in zip(unlike, matrix.T)}
+    return RawTable(str(path), {**columns, **target}, has_target=bool(target))
+
+
+def _readable(name: str, values: np.ndarray, size: int, of: str) -> np.ndarray:
+    """Return an array of numbers as it is and one of texts as such; refuse any other, dates for one."""
+    if values.shape != (size,):
+        raise TableProblem("npz shape", name=name, shape=values.shape, size=size, of=of)
+    if values.dtype.kind not in "biufUS":
+        raise TableProblem("npz type", name=name, type=values.dtype)
+    if values.dtype.kind == "U" and values.size:
+        codes = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="))).view(np.uint32)
+        if codes.max(initial=0) > sys.maxunicode:
+            raise TableProblem("npz bytes", name=name)
+    try:
+        return np.strings.decode(values, "utf-8") if values.dtype.kind == "S" else values
+    except UnicodeDecodeError:
+        raise TableProblem("npz bytes", name=name) from None
+
+
+def _load_npz(path: Path, options: ReadOptions) -> dict[str, np.ndarray]:
+    try:
+        # Opened here, because numpy leaves the file open when it is not a whole archive.
+        with open(path, "rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if not isinstance(stored, np.ndarray):
+                options.check_room(sum(member.file_size for member in stored.zip.infolist()))
+                arrays = {name: stored[name] for name in stored.files}
+                if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+                    raise TableProblem("npz")
+                return arrays
+    except TableProblem:
+        raise
+    except Exception as error:  # zipfile, zlib and numpy raise whatever the bytes lead to
+        if "allow_pickle" in str(error) and zipfile.is_zipfile(path):
+            problem = "it holds Python objects, which are not loaded"
+            raise TableProblem("npz content", problem=problem) from None
+        raise TableProblem("npz") from None
+    raise TableProblem("npz content", problem="this is a single array, not an npz file")
+
+
+def _dense(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    X = arrays.get("X")
+    if X is None:
+        raise TableProblem(
+            "npz content", problem=f"there is no X among the arrays ({quote_list(tuple(arrays))})"
+        )
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        problem = f"X is {X.ndim}-dimensional {X.dtype}, not a table of numbers"
+        raise TableProblem("npz content", problem=problem)
+    return X
+
+
+def _csr(arrays: dict[str, np.ndarray]) -> csr_array:
+    missing = [name for name in _CSR if name not in arrays]
+    if missing:
+        raise TableProblem(
+            "npz content", problem=f"parts of the sparse matrix are missing: {quote_list(missing)}"
+        )
+    if arrays.get("format", np.array(b"csr")).tolist() not in (b"csr", "csr"):
+        raise TableProblem("no CSR")
+    try:
+        data, indices, indptr, shape = (arrays[name] for name in _CSR)
+        matrix = csr_array((data.astype(np.float64), indices, indptr), shape=tuple(map(int, shape)))
+        # scipy's constructor accepts column 999 of 10; code below may then read out of bounds.
+        matrix.check_format(full_check=True)
+        matrix.sum_duplicates()
+    except (ValueError, TypeError, IndexError, OverflowError, MemoryError):
+        raise TableProblem("bad CSR") from None
+    return matrix
+
+
+def _used_columns(path: Path, X: Any, target: dict[str, RawColumn]) -> RawTable:
+    """Leave out columns that no row mentions: numbers may be hashes, far beyond how many there are."""
+    used, indices = np.unique(X.indices, return_inverse=True)
+    matrix = csr_array((X.data.astype(np.float64), indices, X.indptr), shape=(X.shape[0], used.size))
+    names = tuple(map(str, used.tolist()))
+    return RawTable(str(path), target, names, matrix, bool(target), absent_is_zero=True)
+
+
+def read_svmlight(path: Path, options: ReadOptions) -> RawTable:
+    """Read svmlight/libsvm text; columns are called by the numbers they have in the file."""
+    file = inspect_text(path, options)
+    _check_lines(file, lambda text: "_" in text)  # which Python would read into a number
+    try:
+        with open_bytes(path) as stream:
+            stream.seek(len(BOM_UTF8) if stream.read(len(BOM_UTF8)) == BOM_UTF8 else 0)
+            X, y = load_svmlight_file(stream, dtype=np.float64, zero_based=True)
+    except (ValueError, OverflowError, MemoryError):
+        _check_lines(file, lambda text: True)
+        raise TableProblem("svmlight") from None
+    return _used_columns(path, X, {"y": RawColumn.of(y)})
+
+
+def _check_lines(file: TextFile, suspicious: Callable[[str], bool]) -> None:
+    for number, text in enumerate(file.lines(), start=1):
+        if suspicious(text) and not _is_svmlight(text):
+            raise TableProblem("svmlight line", line=number, text=text.strip())
+
+
+def _is_svmlight(text: str) -> bool:
+    line = text.partition("#")[0].strip()
+    indices = [int(index) for index in re.findall(r"\s(\d+):", line)]
+    ordered = indices == sorted({index for index in indices if index < 2**31})
+    return not line or (ordered and _SVMLIGHT.fullmatch(line) is not None)
+
+
+# -- ARFF
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    """One column: numbers where ``labels`` is None, any text where they are empty."""
+
+    name: str
+    labels: tuple[str, ...] | None = None
+
+    def value(self, text: str) -> float | str | None:
+        """Return a number or a label, None if missing; ValueError for anything else."""
+        if text == "?":
+            return None
+        if self.labels is None:
+            try:
+                return parse_number(text)
+            except ValueError:
+                raise ValueError(f"attribute {quote(self.name)}: {quote(text)} is not a number") from None
+        label = _unquote(text)
+        if self.labels and label not in self.labels:
+            raise ValueError(f"attribute {quote(self.name)}: {quote(text)} is not one of the declared values")
+        return label
+
+    def column(self, rows: list[dict[int, Any]], j: int) -> RawColumn:
+        """Return a column of rows; a sparse one may leave out a number or a label, but not a string."""
+        if self.labels == () and (short := [i for i, row in enumerate(rows, start=1) if j not in row]):
+            raise TableProblem("arff string", row=short[0], name=self.name)
+        absent = self.labels[0] if self.labels else 0.0
+        kind = pyarrow.float64() if self.labels is None else pyarrow.string()
+        return RawColumn(pyarrow.array([row.get(j, absent) for row in rows], kind))
+
+
+def read_arff(path: Path, options: ReadOptions) -> RawTable:
+    """Read an ARFF file; a nominal attribute {0,1} is a number, any other attribute that is none a text."""
+    attributes: list[_Attribute] = []
+    rows: list[dict[int, Any]] = []
+    in_data, sparse = False, None
+    for number, line in enumerate(inspect_text(path, options).lines(), start=1):
+        text = line.strip()
+        keyword = text.split(None, 1)[0].lower() if text else "%"
+        try:
+            if keyword.startswith("%"):
+                continue
+            if in_data:
+                if sparse not in (None, text.startswith("{")):
+                    raise ValueError("dense and sparse rows are mixed")
+                sparse = text.startswith("{")
+                rows.append(_row(text, attributes))
+            elif keyword == "@attribute":
+                attributes.append(_attribute(text))
+            elif keyword not in ("@relation", "@data"):
+                raise TableProblem("arff header", line=number, text=text)
+            in_data = in_data or (keyword == "@data" and bool(attributes))
+        except ValueError as error:
+            raise TableProblem("arff line", line=number, error=error) from None
+    if not in_data:
+        raise TableProblem("arff data")
+    names = unique_names(attribute.name for attribute in attributes)
+    inside = [j for j, attribute in enumerate(attributes) if sparse and attribute.labels is None]
+    raw = {names[j]: attributes[j].column(rows, j) for j in range(len(names)) if j not in set(inside)}
+    if not sparse:
+        return RawTable(str(path), raw)
+    entries = [(i, j, row[j]) for i, row in enumerate(rows) for j in row if attributes[j].labels is None]
+    i, j, cells = zip(*entries) if entries else ((), (), ())
+    shape = (len(rows), len(attributes))
+    matrix = csr_array((np.array(cells, dtype=np.float64), (i, j)), shape=shape)[:, inside]
+    return RawTable(str(path), raw, tuple(names[j] for j in inside), matrix)
+
+
+def _attribute(text: str) -> _Attribute:
+    match = _ATTRIBUTE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"cannot understand {quote(text)}, which is not @attribute NAME TYPE")
+    name, kind = _unquote(match[1]), match[2].strip()
+    if kind.startswith("{") and kind.endswith("}"):
+        labels = tuple(_unquote(token) for token in _split(kind[1:-1]))
+        return _Attribute(name, None if labels == ("0", "1") else labels)
+    return _Attribute(name, None if kind.lower() in _NUMBERS else ())  # strings, dates and the like
+
+
+def _row(text: str, attributes: list[_Attribute]) -> dict[int, Any]:
+    """Return the values of a row by the number of their attribute; ValueError if it is none."""
+    if text.startswith("{"):
+        items = dict(_sparse_items(text, len(attributes)))
+    else:
+        items = dict(enumerate(_split(text)))
+        if len(items) != len(attributes):
+            raise ValueError(f"{len(items)} values where {len(attributes)} attributes are declared")
+    return {j: attributes[j].value(token) for j, token in items.items()}
+
+
+def _sparse_items(text: str, width: int) -> Iterator[tuple[int, str]]:
+    if not text.endswith("}"):
+        raise ValueError("the row has no closing brace")
+    last = -1
+    for token in _split(text[1:-1]) if text[1:-1].strip() else []:
+        match = _SPARSE_ITEM.fullmatch(token)
+        if match is None:
+            raise ValueError(f"{quote(token)} is not INDEX VALUE")
+        if not last < int(match[1]) < width:
+            raise ValueError(f"index {match[1]} is out of order or beyond the {width} attributes")
+        last = int(match[1])
+        yield last, match[2].strip()
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas outside quotes."""
+    if "'" not in text and '"' not in text:
+        return [token.strip() for token in text.split(",")]
+    tokens, position = [], 0
+    while match := _TOKEN.match(text, position):
+        tokens.append(match[1].strip())
+        position = match.end()
+        if not match[2]:
+            return tokens
+    raise ValueError("a quote is not closed")
+
+
+def _unquote(token: str) -> str:
+    token = token.strip()
+    if len(token) >= 2 and token[0] == token[-1] and token[0] in "'\"":
+        return re.sub(r"\\(.)", r"\1", token[1:-1])
+    return token

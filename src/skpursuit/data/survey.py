@@ -1,0 +1,150 @@
+"""Statistics of the columns of X from one pass: weights, means and squares about the means.
+
+Tiles give sums over blocks of 512 rows: the sum of each column, and its squares about the mean of the block,
+while the block is in the cache. Blocks are merged in order by Chan's formula, so nothing cancels, and bits
+depend on the blocks alone, not on how X is cut. Norms, spreads and norms about any centre follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skpursuit.data.reads import Reads
+from skpursuit.numerics.arrays import Floats
+
+if TYPE_CHECKING:
+    from skpursuit.data.store import Place, TileStore
+
+WIDTH = 64  # lines of an operator that are asked for in one call
+Blocks = tuple[Floats, Floats, Floats]  # weights (b,), sums (b, d) and squares (b, d) of blocks of rows
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Statistics of all columns: total weight of the rows, (weighted) means, and squares about the means.
+
+    `unit` bounds the rounding of means, relative to them. Where means alone were asked for (`has_spreads` is
+    False) squares are zero.
+    """
+
+    weight: float
+    means: Floats
+    squares: Floats
+    unit: float
+    has_spreads: bool = True
+
+    def norms(self, centre: Any = 0.0) -> Floats:
+        """Norms of the columns less a centre each, of rows times the roots of their weights."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+            return np.sqrt(self.squares + self.weight * (self.means - centre) ** 2)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Norms of the columns."""
+        return self.norms()
+
+    def spreads(self, centre: Floats) -> Floats:
+        """Root mean squares of the columns less their centres, 0 for those that are only rounding."""
+        spreads = self.norms(centre) / np.sqrt(self.weight)
+        return np.where(spreads > self.unit * np.abs(centre), spreads, 0.0)
+
+
+class Surveying:
+    """Surveys in the making, one for each vector of row weights; None stands for ones."""
+
+    def __init__(self, store: TileStore, weights: Sequence[Floats | None], spreads: bool = True) -> None:
+        self.weights, self.unit, self.tiles, self.spreads = weights, store.first.mean_unit, 0, spreads
+        shape = len(weights), store.shape[1]
+        self.weight, self.squares = np.zeros(shape), np.zeros(shape)
+        self.sums = np.zeros(shape, np.longdouble)
+
+    def arguments(self, place: Place) -> tuple[list[Floats | None], bool]:
+        """What `Tile.survey` needs: the weights of its rows, and whether squares are wanted."""
+        return [None if weights is None else weights[place.rows] for weights in self.weights], self.spreads
+
+    def add(self, place: Place, found: list[Blocks]) -> None:
+        """Merge the blocks of a tile, which lies below those of its columns that came before."""
+        self.tiles += 1
+        with np.errstate(all="ignore"):  # what is not finite is refused afterwards
+            for k, blocks in enumerate(found):
+                at = k, place.cols
+                weight, sums, squares = self.weight[at], self.sums[at], self.squares[at]
+                for w, s, q in zip(*blocks):
+                    if w > 0.0:
+                        if self.spreads:
+                            gap = s / w - (sums / np.where(weight > 0.0, weight, 1.0)).astype(np.float64)
+                            squares += q + gap * gap * (weight * w / (weight + w))
+                        sums += s
+                        weight += w
+
+    def surveys(self) -> list[Survey]:
+        """The surveys, when all tiles were added."""
+        with np.errstate(all="ignore"):
+            means = (self.sums / self.weight).astype(np.float64)
+        found = zip(self.weight[:, 0].tolist(), means, self.squares)
+        return [Survey(w, mean, squares, self.unit, self.spreads) for w, mean, squares in found]
+
+
+class OperatorSurvey(Survey):
+    """A survey of an operator: one product tells the means, columns are fetched only where squares are."""
+
+    def __init__(self, store: TileStore, reads: Reads, weights: Floats | None) -> None:
+        weights = np.ones(store.shape[0]) if weights is None else weights
+        total = float(weights.sum())
+        means = store.product(weights / total)
+        given = {"weight": total, "means": means, "unit": store.first.mean_unit, "has_spreads": True}
+        vars(self).update(given, store=store, reads=reads, weights=weights)
+
+    @cached_property
+    def squares(self) -> Floats:
+        store, reads, weights = (vars(self)[name] for name in ("store", "reads", "weights"))
+        out = np.empty(store.shape[1])
+        for start in range(0, len(out), WIDTH):
+            part = np.arange(start, min(start + WIDTH, len(out)))
+            reads.prepare(*store.cost(cols=part))
+            lines = np.stack(store.lines(part)) if store.kept.columns.holds(part) else store.take(part)
+            out[part] = (lines - self.means[part, None]) ** 2 @ weights
+        return out
+
+
+def block_sums(
+    block: Floats, weights: Floats | None, by_columns: bool, spreads: bool
+) -> tuple[float, Floats, Any]:
+    """Weight, sums and, where spreads are wanted, squares about the mean of the columns of a block of rows.
+
+    Not by BLAS across columns, whose sums of equal columns differ; a single column is summed up as of two.
+    """
+    width, by_two = block.shape[1], not by_columns and block.shape[1] == 1
+    block = (np.repeat(block, 2, axis=1) if by_two else block).astype(np.float64, copy=False)
+    w = np.ones(len(block)) if weights is None else weights
+    weight = float(w.sum())
+    sums = np.vecdot(block.T, w) if by_columns else np.einsum("i,ij->j", w, block)
+    if not spreads:
+        return weight, sums[:width], 0.0
+    rest = block - sums / (weight or 1.0)
+    scaled = rest if weights is None else rest * weights[:, None]
+    squares = np.vecdot(rest.T, scaled.T) if by_columns else np.einsum("ij,ij->j", rest, scaled)
+    return weight, sums[:width], squares[:width]
+
+
+def row_norms(store: TileStore, order: float, reads: Reads) -> Floats:
+    """Norms of the rows of X, order 2 or infinity."""
+    out = np.zeros(store.shape[0])
+    if store.first.has_entries:
+        reads.prepare(*store.cost())
+        for place, part in store.run("largest" if order == np.inf else "squares", lambda at: (1,)):
+            some = out[place.rows]
+            np.maximum(some, part, out=some) if order == np.inf else np.add(some, part, out=some)
+        return out if order == np.inf else np.sqrt(out)
+    for start in range(0, len(out), WIDTH):  # an operator gives its rows as products with unit vectors
+        part = np.arange(start, min(start + WIDTH, len(out)))
+        reads.prepare(*store.cost())
+        unit = np.zeros((store.shape[0], len(part)))
+        unit[part, np.arange(len(part))] = 1.0
+        out[part] = np.linalg.norm(store.product(unit), order, axis=0)
+    return out

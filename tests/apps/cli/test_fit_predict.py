@@ -1,0 +1,440 @@
+"""``skpursuit fit`` and ``skpursuit predict``, on good and on bad files."""
+
+import csv
+import json
+import os
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import skpursuit
+from skpursuit import _files
+from skpursuit.apps.cli import main
+from skpursuit.apps.cli.program import Output
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def houses(path, rows=120, seed=0, hole=False):
+    rng = np.random.default_rng(seed)
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["area", "noise", "town", "price", "dear"])
+        for i in range(rows):
+            area, town = rng.uniform(30, 200), rng.choice(["north", "west"])
+            price = 10 * area + (500 if town == "west" else 0) + rng.normal()
+            shown = "" if hole and i == 5 else f"{area:.3f}"
+            writer.writerow(
+                [shown, f"{rng.normal():.3f}", town, f"{price:.3f}", "yes" if price > 1200 else "no"]
+            )
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    return houses(tmp_path / "houses.csv")
+
+
+def test_fit_and_predict(tmp_path, table):
+    model = tmp_path / "model.json"
+    done = invoke("fit", table, "--target", "price", "--drop", "dear", "--out", model, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["task"] == "regression"
+    assert found["held_out_score"] > 0.99 > found["baseline"]
+    assert abs(found["features"].get("noise", [0.0])[0]) < 0.5
+    assert found["features"]["area"][0] == pytest.approx(10, rel=0.01)
+    sizes = [size["k"] for size in found["path"]]
+    assert found["k"] in sizes
+    assert sizes == sorted(set(sizes))
+    assert (tmp_path / "model.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads(model.read_text())["model"]["task"] == "regression"
+
+    fresh = houses(tmp_path / "new.csv", rows=20, seed=1)
+    done = invoke("predict", model, fresh, "--json")
+    truth = [float(row["price"]) for row in csv.DictReader(fresh.read_text().splitlines())]
+    rows = json.loads(done.stdout)
+    assert [row["prediction"] for row in rows] == pytest.approx(truth, abs=6)
+    assert sum(row["low"] <= y <= row["high"] for row, y in zip(rows, truth)) >= 14
+    narrow = json.loads(invoke("predict", model, fresh, "--json", "--interval", 0.5, "--id", "town").stdout)
+    assert narrow[0]["high"] < rows[0]["high"]
+    assert {row["town"] for row in narrow} == {"north", "west"}
+    printed = invoke("predict", model, fresh).stdout.splitlines()
+    assert printed[0] == "prediction,low,high"
+    assert len(printed) == 21
+    done = invoke("predict", model, fresh, "--out", tmp_path / "p.csv", "--quiet")
+    assert (done.exit_code, done.output) == (0, "")
+    assert (tmp_path / "p.csv").read_text().splitlines() == printed
+
+
+def test_classes_are_found_out_and_k_is_obeyed(tmp_path, table):
+    done = invoke("fit", table, "--target", "dear", "--drop", "price", "-k", 1, "--out", tmp_path / "m.json")
+    assert done.exit_code == 0, done.output
+    assert "classification of 'dear'" in done.output
+    assert "(k = 1, as asked)" in done.output
+    rows = list(csv.DictReader(invoke("predict", tmp_path / "m.json", table).stdout.splitlines()))
+    assert {row["prediction"] for row in rows} == {"yes", "no"}
+    assert all((float(row["p(yes)"]) > 0.5) == (row["prediction"] == "yes") for row in rows)
+
+
+def test_a_given_k_fits_no_path_unless_it_is_drawn(tmp_path, table, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("skpursuit.PursuitRegressorCV", lambda *args: pytest.fail("fitted a path nobody sees"))
+        assert invoke("fit", table, "--target", "price", "-k", 2, "--json").exit_code == 0
+    assert invoke("fit", table, "--target", "price", "-k", 2, "--png", tmp_path / "p.png").exit_code == 0
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_more_features_than_there_are_is_all_of_them(table):
+    done = invoke("fit", table, "--target", "price", "--drop", "dear", "-k", 50, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["k"] == 3
+    told = invoke("fit", table, "--target", "price", "--drop", "dear", "-k", 50).output
+    assert "(k = 3, lowered from 50: there are no more features)" in told
+
+
+def test_missing_values_are_named_or_imputed(tmp_path):
+    table = houses(tmp_path / "holes.csv", hole=True)
+    done = invoke("fit", table, "--target", "price", "--no-impute")
+    assert done.exit_code == 2
+    assert "column 'area', row 6: the value is missing" in done.output
+    assert done.output.strip().endswith(f"; run: skpursuit fit {table} --target price")
+    for more in ([], ["--impute"]):
+        done = invoke("fit", table, "--target", "price", *more)
+        assert done.exit_code == 0
+        assert "1 cell, filled by" in done.output
+
+
+@pytest.mark.parametrize("solver", ["mp", "cosamp"])
+def test_other_solvers(table, solver):
+    done = invoke("fit", table, "--target", "price", "--solver", solver, "-k", 2, "--json")
+    assert done.exit_code == 0, done.output
+    assert len(json.loads(done.stdout)["features"]) <= 2
+
+
+def test_solvers_without_a_number_of_coefficients_are_neither_offered_nor_taken(table):
+    assert "[auto|omp|mp|cosamp|grasp|sp]" in invoke("fit", "--help").output
+    done = invoke("fit", table, "--target", "price", "--solver", "fw")
+    assert done.exit_code == 2
+    assert "--solver 'fw' is not known; use one of auto, omp, mp, cosamp, grasp" in done.output
+
+
+def test_losses_are_offered_and_tell_what_a_prediction_means(tmp_path, table):
+    assert "[squared|logistic|huber|poisson|quantile" in invoke("fit", "--help").output
+    model = tmp_path / "model.json"
+    done = invoke("fit", table, "--target", "price", "--loss", "poisson", "-k", 2, "--json", "--out", model)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["loss"] == "poisson"
+    done = invoke("predict", model, table, "--json")
+    predicted = np.array([row["prediction"] for row in json.loads(done.stdout)])
+    actual = np.array([float(row["price"]) for row in csv.DictReader(table.read_text().splitlines())])
+    assert predicted.min() > 0
+    assert np.abs(predicted - actual).mean() < 0.5 * np.abs(actual - actual.mean()).mean()
+
+
+def test_a_loss_that_does_not_fit_the_task_is_refused(table):
+    done = invoke("fit", table, "--target", "price", "--loss", "logistic")
+    assert done.exit_code == 2
+    assert "--loss 'logistic' is not known; use one of squared, huber, poisson, quantile" in done.output
+
+
+def test_every_format(tmp_path, table):
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    X = np.array([[float(row["area"]), float(row["noise"])] for row in rows])
+    y = np.array([float(row["price"]) for row in rows])
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    lines = [f"{t} 1:{a} 2:{b}" for t, (a, b) in zip(y, X)]
+    (tmp_path / "t.svm").write_text("\n".join(lines) + "\n")
+    head = "@relation t\n@attribute a numeric\n@attribute b numeric\n@attribute y numeric\n@data\n"
+    (tmp_path / "t.arff").write_text(head + "".join(f"{a},{b},{t}\n" for t, (a, b) in zip(y, X)))
+    (tmp_path / "t.tsv").write_text(table.read_text().replace(",", "\t"))
+    for name, target in (
+        ("t.npz", []),
+        ("t.svm", []),
+        ("t.arff", ["--target", "y"]),
+        ("t.tsv", ["--target", "price"]),
+    ):
+        done = invoke("fit", tmp_path / name, *target, "-k", 1, "--json")
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["held_out_score"] > 0.6
+
+
+def bad_files(folder):
+    """What people give by mistake, and words their message must have."""
+    good = (folder / "houses.csv").read_bytes()
+    files = {
+        "empty.csv": b"",
+        "binary.csv": bytes(range(256)) * 40,
+        "huge.csv": b"a,price\n" + b"1" * 30_000_000 + b",2\n",
+        "ragged.csv": good + b"1,2,3\n",
+        "cut.parquet": b"PAR1\x00\x01",
+        "cut.npz": b"PK\x03\x04 and no more",
+        "words.svm": b"this is not svmlight\n",
+        "cut.arff": b"@relation x\n@attribute a numeric\n",
+        "strange.xyz": good,
+    }
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return list(files)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "empty.csv", "binary.csv", "huge.csv", "ragged.csv", "cut.parquet", "cut.npz",
+        "words.svm", "cut.arff", "strange.xyz", "absent.csv", "folder.csv",
+    ],
+)  # fmt: skip
+def test_bad_files_are_one_line_that_names_them_and_nothing_is_written(tmp_path, table, name):
+    bad_files(tmp_path)
+    (tmp_path / "folder.csv").mkdir()
+    model = tmp_path / "model.json"
+    assert invoke("fit", table, "--target", "price", "--out", model, "-k", 1).exit_code == 0
+    before = sorted(tmp_path.iterdir())
+    for done in (
+        invoke("fit", tmp_path / name, "--target", "price", "--out", tmp_path / "new.json"),
+        invoke("predict", model, tmp_path / name, "--out", tmp_path / "new.csv"),
+    ):
+        assert done.exit_code == 2, done.output
+        assert done.output.startswith("Error: ")
+        assert len(done.output.splitlines()) == 1
+        assert name in done.output
+        assert ";" in done.output  # what is wrong; what to do
+        assert len(done.output.replace(str(tmp_path), "")) < 400
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[1]", bytes(range(256)), b'{"format": "skpursuit linear model"}']
+)
+def test_bad_models(tmp_path, table, content):
+    model = tmp_path / "model.json"
+    model.write_bytes(content)
+    done = invoke("predict", model, table)
+    assert done.exit_code == 2
+    assert "model.json" in done.output
+    assert len(done.output.splitlines()) == 1
+
+
+def test_a_changed_model_is_refused(tmp_path, table):
+    model = tmp_path / "model.json"
+    invoke("fit", table, "--target", "price", "--out", model, "-k", 1)
+    model.write_text(model.read_text().replace("area", "noise"))
+    done = invoke("predict", model, table)
+    assert done.exit_code == 2
+    assert "checksum" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--target", "prise"], "there is no column 'prise'"),
+        ([], "--target"),
+        (["--target", "price", "--drop", "x"], "'x'"),
+        (["--target", "price", "--task", "classification"], "--target price --task regression"),
+        (["--target", "dear", "--task", "regression"], "--target dear --task classification"),
+        (["--target", "price", "--selector", "magic"], "magic"),
+        (["--target", "price", "--out", "/nowhere/m.json"], "/nowhere"),
+        (["--target", "price", "--test-share", "nan"], "nan is not a number"),
+    ],
+)
+def test_wrong_choices_name_the_remedy(table, arguments, words):
+    done = invoke("fit", table, *arguments)
+    assert done.exit_code == 2, done.output
+    assert words in done.output
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([f"{i},{i}" for i in range(5)], "at least 10"),
+        ([f"{i},3" for i in range(20)], "same value"),
+        ([f"{i},{'a' if i else 'b'}" for i in range(20)], "'b' has 1 row"),
+        ([f"{i},c{i % 15}" for i in range(60)], "use a --test-share from 0.25 to 0.5"),
+        ([f"{i},{i + 1}e306" for i in range(20)], "goes beyond 1e+75; give it in a larger unit"),
+    ],
+)
+def test_tables_that_hold_too_little(tmp_path, lines, words):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "\n".join(lines) + "\n")
+    done = invoke("fit", path, "--target", "y")
+    assert done.exit_code == 2
+    assert words in done.output
+
+
+def test_a_score_needs_more_than_one_held_out_row(tmp_path):
+    path, model = houses(tmp_path / "few.csv", rows=12), tmp_path / "model.json"
+    done = invoke("fit", path, "--target", "price", "--test-share", "0.05", "--out", model)
+    assert done.exit_code == 2
+    assert "--test-share" in done.output
+    assert "few.csv" in done.output
+    assert not model.exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "rows", "words"),
+    [
+        ("y", 12, "use a --test-share from 0.17 to 0.58"),
+        ("c", 12, "use a --test-share from 0.17 to 0.66"),
+        ("c", 100, "fewer than 2 rows to learn from; hold out less (--test-share)"),
+    ],
+)
+def test_a_share_that_leaves_too_little_to_learn_from(tmp_path, target, rows, words):
+    path = tmp_path / "t.csv"
+    path.write_text("x,c,y\n" + "".join(f"{i},{'ab'[i < 4]},{i % 7}\n" for i in range(rows)))
+    done = invoke("fit", path, "--target", target, "--test-share", "0.9")
+    assert done.exit_code == 2
+    assert words in done.output
+
+
+def test_an_output_that_is_also_an_input_is_refused(tmp_path, table):
+    model, link = tmp_path / "model.json", tmp_path / "link.csv"
+    assert invoke("fit", table, "--target", "price", "-k", 1, "--out", model).exit_code == 0
+    link.symlink_to(table)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for arguments, option in (
+        (["fit", table, "--target", "price", "--out", table], "--out"),
+        (["fit", table, "--target", "price", "--png", link], "--png"),
+        (["fit", table, "--target", "price", "--out", tmp_path / "new.png"], "--png"),
+        (["predict", model, table, "--out", model], "--out"),
+        (["predict", model, table, "--out", link], "--out"),
+    ):
+        done = invoke(*arguments)
+        assert done.exit_code == 2, done.output
+        assert "another use for that file" in done.output
+        assert f"({option})" in done.output
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_if_the_model_cannot_be_written_nothing_is(tmp_path, table, monkeypatch):
+    real = os.open
+
+    def fail_on_model(path, *args):
+        if "model.json" in str(path):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *args)
+
+    monkeypatch.setattr(_files.os, "open", fail_on_model)
+    done = invoke("fit", table, "--target", "price", "-k", 1, "--out", tmp_path / "model.json")
+    assert done.exit_code == 2
+    assert "model.json: cannot be written (Permission denied); give another file (--out)" in done.output
+    assert list(tmp_path.iterdir()) == [table]
+
+
+def test_predictions_for_categories_that_are_all_unknown_are_refused(tmp_path, table):
+    model, new = tmp_path / "model.json", tmp_path / "new.csv"
+    assert invoke("fit", table, "--target", "price", "--drop", "dear", "--out", model).exit_code == 0
+    new.write_text("area,noise,town\n50,0,North\n60,0,West\n")
+    done = invoke("predict", model, new, "--quiet", "--out", tmp_path / "p.csv")
+    assert done.exit_code == 2
+    assert "column 'town' holds none of the categories of the model" in done.output
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_whole_numbers_as_classes_come_back_as_such(tmp_path):
+    path, model = tmp_path / "t.csv", tmp_path / "model.json"
+    path.write_text("x,y\n" + "".join(f"{i},{int(i > 20)}\n" for i in range(40)))
+    assert invoke("fit", path, "--target", "y", "--out", model).exit_code == 0
+    rows = json.loads(invoke("predict", model, path, "--json").stdout)
+    assert [row["prediction"] for row in rows] == 21 * [0] + 19 * [1]
+    assert all(row["p(0)"] + row["p(1)"] == pytest.approx(1, abs=1e-5) for row in rows)
+
+
+def test_a_line_break_in_a_name_does_not_break_the_table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"a\nb",y\n' + "".join(f"{i},{i + i % 3}\n" for i in range(40)))
+    assert "\na b  " in invoke("fit", path, "--target", "y").stdout
+
+
+def test_a_result_that_json_cannot_say_is_one_line():
+    with pytest.raises(click.ClickException, match="leave out --json"):
+        Output(as_json=True).echo_json({"score": float("nan")})
+
+
+def test_one_new_category_is_noted_and_predicted(tmp_path, table):
+    model = tmp_path / "model.json"
+    assert invoke("fit", table, "--target", "price", "--drop", "dear", "--out", model).exit_code == 0
+    new = tmp_path / "new.csv"
+    new.write_text("area,noise,town\n100,0.5,east\n")
+    done = invoke("predict", model, new)
+    assert done.exit_code == 0, done.output
+    assert "town" in done.output
+
+
+def drawn_table(path, signal, classes=False):
+    """A table of 200 rows and 12 columns, of which two tell the target."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 12)).round(3)
+    y = signal * (X[:, 2] - X[:, 7]) + rng.normal(size=200)
+    cells = np.where(y > 0, "up", "down") if classes else y.round(4)
+    names = [f"x{j}" for j in range(12)]
+    path.write_text(
+        "\n".join(",".join(map(str, row)) for row in [[*names, "y"], *map(list, zip(*X.T, cells))])
+    )
+    return path
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_where_nothing_is_found_the_model_is_a_constant_and_says_so(tmp_path, classes):
+    path = drawn_table(tmp_path / "t.csv", 0.0, classes)
+    files = ["--out", tmp_path / "m.json", "--report", tmp_path / "m.html"]
+    done = invoke("fit", path, "--target", "y", *files)
+    assert done.exit_code == 0, done.output
+    assert "no model that is clearly better than the best constant" in done.output
+    assert "Nothing that tells y was found in 12 features" in (tmp_path / "m.html").read_text()
+    rows = json.loads(invoke("predict", tmp_path / "m.json", path, "--json").stdout)
+    assert len({row["prediction"] for row in rows}) == 1
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_what_is_said_of_the_choice_is_what_the_library_chooses(tmp_path, classes):
+    path = drawn_table(tmp_path / "t.csv", 2.0, classes)
+    done = invoke("fit", path, "--target", "y", "--report", tmp_path / "m.html")
+    found = json.loads(invoke("fit", path, "--target", "y", "--json").stdout)
+    X, y = np.split(np.array([line.split(",") for line in path.read_text().splitlines()[1:]]), [12], axis=1)
+    kind = skpursuit.PursuitClassifierCV if classes else skpursuit.PursuitRegressorCV
+    target = y.ravel() if classes else y.ravel().astype(float)
+    model = kind(random_state=0, cv=5).fit(X.astype(float), target)
+    assert (found["k"], found["family"], found["ridge"]) == tuple(
+        model.choice_[x] for x in ("k", "family", "ridge")
+    )
+    np.testing.assert_allclose(
+        sorted(np.ravel([*found["features"].values()])), sorted(model.coef_[model.coef_ != 0])
+    )
+    words = {"boost": "added in many small steps", "mean": "is their mean", "swap": "exchanged where another"}
+    said = words[found["family"]]
+    assert said in " ".join(done.output.split())
+    assert said in (tmp_path / "m.html").read_text()
+    sizes = {one["k"]: one["score"] for one in found["path"]}
+    assert sizes[found["k"]] > (0.7 if classes else 0.8)
+
+
+def test_effects_are_those_on_yes_in_any_language(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    labels = np.where(x + 0.3 * rng.normal(size=200) > 0, "ja", "nein")
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    path.write_text("x,z,y\n" + "".join(f"{v:.3f},{i % 7},{y}\n" for i, (v, y) in enumerate(zip(x, labels))))
+    found = json.loads(invoke("fit", path, "--target", "y", "--out", model, "--json").stdout)
+    assert found["classes"] == ["nein", "ja"]
+    assert found["features"]["x"][0] > 0
+    rows = json.loads(invoke("predict", model, path, "--json").stdout)
+    assert np.mean([row["prediction"] == label for row, label in zip(rows, labels)]) > 0.85
+    assert all((row["p(ja)"] > 0.5) == (row["prediction"] == "ja") for row in rows)
+
+
+def test_a_few_rows_of_rare_classes_are_left_out_and_told(tmp_path):
+    classes = [*"abc" * 40, "typo", "odd", "odd"]
+    rows = "".join(f"{ord(c[0]) % 7}.{i % 10},{i % 5},{c}\n" for i, c in enumerate(classes))
+    path, page = tmp_path / "t.csv", tmp_path / "p.html"
+    path.write_text("x,z,y\n" + rows)
+    done = invoke("fit", path, "--target", "y", "--report", page)
+    assert done.exit_code == 0, done.output
+    assert "2 rows of class 'odd' left out" in done.stdout
+    assert "1 row of class “typo” is left out" in page.read_text()
+    path.write_text("x,z,y\n" + "".join(rows.splitlines(True)[-13:]))
+    assert "class 'typo' has 1 row(s)" in invoke("fit", path, "--target", "y").stderr

@@ -1,0 +1,309 @@
+"""``skpursuit reproduce`` and ``skpursuit report``."""
+
+import csv
+import json
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from skpursuit.apps.cli import main
+from skpursuit.apps.studies import studies
+from skpursuit.apps.studies.grid import CellError
+from skpursuit.apps.studies.loaders import DataError
+from tests.apps.browser import browse, needs_browser
+from tests.apps.cli import small_studies
+
+PROGRAM = Path(small_studies.__file__)
+TRIALS = "12"  # enough cells that many kills meet unfinished work
+TOY = ("omp", "cosamp", "budget", "scaling", "fw")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(studies, "STUDIES", dict(studies.STUDIES))
+    small_studies.install()
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def rows(path):
+    """The results without what differs from run to run."""
+    with open(path, newline="") as file:
+        return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Results of all toy studies."""
+    folder = tmp_path_factory.mktemp("results")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(studies, "STUDIES", dict(studies.STUDIES))
+        small_studies.install()
+        done = invoke("reproduce", *TOY, "--trials", 2, "--out", folder)
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_reproduce_writes_a_row_per_cell_and_says_where(results):
+    for name in TOY:
+        found = rows(results / f"{name}.csv")
+        assert {row["trial"] for row in found} == {"0", "1"}
+        exact = [row for row in found if row["method"] in ("exact", "rows")]
+        assert exact
+        assert all(float(row["same_atoms"]) == 1.0 for row in exact)
+
+
+def test_more_trials_go_on_and_the_same_again_changes_nothing(small, tmp_path):
+    invoke("reproduce", "budget", "--trials", 1, "--out", tmp_path)
+    first = (tmp_path / "budget.csv").read_bytes()
+    invoke("reproduce", "budget", "--trials", 1, "--out", tmp_path)
+    assert (tmp_path / "budget.csv").read_bytes() == first
+    done = invoke("reproduce", "budget", "--trials", 2, "--out", tmp_path, "--json")
+    assert json.loads(done.stdout) == {"budget": str(tmp_path / "budget.jsonl")}
+    grown = (tmp_path / "budget.csv").read_bytes()
+    assert grown.startswith(first)
+    assert len(rows(tmp_path / "budget.csv")) == 2 * first.count(b"\n") - 2
+
+
+def test_full_results_are_not_mixed_with_small_ones(small, tmp_path):
+    assert invoke("reproduce", "budget", "--trials", 1, "--out", tmp_path).exit_code == 0
+    done = invoke("reproduce", "budget", "--trials", 1, "--out", tmp_path, "--full")
+    assert done.exit_code == 2
+    assert "budget.jsonl" in done.output
+    assert "--out" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["text", "--data", "/nowhere"], "/nowhere"),
+        (["audio", "--data", "/nowhere"], "/nowhere"),
+        (["nonsense"], "nonsense"),
+        (["omp", "--trials", "0"], "--trials"),
+    ],
+)
+def test_what_cannot_be_run(tmp_path, arguments, words):
+    done = invoke("reproduce", *arguments, "--out", tmp_path / "out")
+    assert done.exit_code == 2, done.output
+    assert words in done.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("content", [b"", bytes(range(256)), b"PK\x03\x04 cut"])
+def test_bad_data_files(tmp_path, content):
+    (tmp_path / "data" / "text").mkdir(parents=True)
+    (tmp_path / "data" / "text" / "broken.npz").write_bytes(content)
+    done = invoke("reproduce", "text", "--data", tmp_path / "data", "--out", tmp_path / "out")
+    assert done.exit_code == 2, done.output
+    assert "broken.npz" in done.output
+    assert len(done.output.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_data_too_few_for_a_split(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.svm").write_text("1 2:3\n2 3:4\n")
+    done = invoke("reproduce", "text", "--data", tmp_path / "data", "--out", tmp_path / "out")
+    assert done.exit_code == 2, done.output
+    assert "a.svm: too few documents: 2 with words, where at least 10 are needed" in done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_results_folder_that_is_a_file(small, tmp_path):
+    (tmp_path / "file").write_text("x")
+    done = invoke("reproduce", "budget", "--out", tmp_path / "file" / "inner")
+    assert done.exit_code == 2
+    assert "--out" in done.output
+
+
+def test_a_failing_cell_is_told_and_the_rest_is_kept(small, tmp_path, monkeypatch):
+    from skpursuit.apps.studies import grid
+
+    def fail(error):
+        def run(*args, **kwargs):
+            raise CellError("budget: cell failed; run again to resume") from error
+
+        return run
+
+    monkeypatch.setattr(grid, "run_experiment", fail(RuntimeError("x")))
+    done = invoke("reproduce", "budget", "--out", tmp_path)
+    assert (done.exit_code, "run again to resume" in done.output) == (1, True)
+    monkeypatch.setattr(grid, "run_experiment", fail(DataError("a.npz", "it is bad", "get it again")))
+    done = invoke("reproduce", "budget", "--out", tmp_path)
+    assert (done.exit_code, "a.npz: it is bad; get it again" in done.output) == (2, True)
+
+
+def test_an_interrupt_says_how_to_go_on(small, tmp_path, monkeypatch):
+    from skpursuit.apps.studies import grid
+
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(grid, "run_experiment", stop)
+    done = invoke("reproduce", "budget", "--out", tmp_path)
+    assert done.exit_code == 130
+    assert done.stderr == "\nbudget: stopped; what is finished is kept, the same command goes on\n"
+
+
+def interrupted(folder, kills, seed):
+    """Kill the program at random moments of its work, let it end, and return the sizes its file had."""
+    dice = random.Random(seed)
+    command = [sys.executable, str(PROGRAM), "reproduce", "cosamp", "budget", "--trials", TRIALS]
+    command += ["--out", str(folder)]
+    sizes = []
+    for _ in range(kills):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        before = size(folder)
+        while size(folder) == before and process.poll() is None:
+            time.sleep(0.005)  # until its first row
+        time.sleep(dice.uniform(0, 0.1))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        sizes.append(size(folder))
+    subprocess.run(command, capture_output=True, check=True)
+    return sizes
+
+
+def size(folder):
+    return sum(path.stat().st_size for path in folder.glob("*.jsonl"))
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_and_resumed_gives_the_same_rows(small, tmp_path, kills):
+    done = invoke("reproduce", "cosamp", "budget", "--trials", TRIALS, "--out", tmp_path / "whole")
+    assert done.exit_code == 0, done.output
+    sizes = interrupted(tmp_path / "killed", kills, seed=kills)
+    assert sizes == sorted(sizes)
+    assert 0 < sizes[0] < size(tmp_path / "whole") - 500
+    for name in ("cosamp", "budget"):
+        whole, killed = (rows(tmp_path / folder / f"{name}.csv") for folder in ("whole", "killed"))
+        assert killed == whole
+
+
+def test_the_page_has_every_study_and_both_baselines(results, tmp_path):
+    page = tmp_path / "page.html"
+    done = invoke("report", results, "--out", page)
+    assert done.exit_code == 0, done.output
+    html = page.read_text()
+    for words in (
+        "What was reproduced",
+        "Small X is where BLAS wins",
+        "Orthogonal matching pursuit",
+        "CoSaMP",
+        "Frank-Wolfe",
+        "The budget of halving",
+        "Scaling",
+        "Where a method loses to BLAS",
+        "Machine, versions, seeds",
+        "exact, BLAS",
+        "exact, accumulated rows",
+        "The paper:",
+        "numpy",
+    ):
+        assert words in html, words
+
+
+def test_sound_and_text_stand_beside_the_paper(tmp_path):
+    from skpursuit.apps.studies.methods import RESULT_COLUMNS
+    from skpursuit.apps.studies.results import ResultsFile
+
+    heard = {"first": 0, "count": 8, "atoms": 16, "error": 0.25, "error_square": 0.07, "seconds": 0.5}
+    with ResultsFile(
+        tmp_path / "audio.jsonl", tuple(RESULT_COLUMNS["audio"]), {"recording": "Bach"}, {}
+    ) as store:
+        store.append("a", [{**heard, "method": m} for m in ("exact", "halving", "coder")])
+    read = {"collection": "la2", "split": 0, "n_train": 9, "d": 7, "k": 10, "accuracy": 0.5, "seconds": 2.0}
+    with ResultsFile(
+        tmp_path / "text.jsonl", tuple(RESULT_COLUMNS["text"]), {"generated": False}, {}
+    ) as store:
+        store.append("a", [{**read, "method": m} for m in ("exact", "halving")])
+    assert invoke("report", tmp_path).exit_code == 0
+    html = (tmp_path / "report.html").read_text()
+    assert "0.374 ± 0.22" in html
+    assert "0.250 ± 0.09" in html
+    assert "79.9" in html
+    assert "50.0 ± 0.0" in html
+    assert "These data are generated" not in html
+
+
+@needs_browser
+def test_the_page_in_a_browser(results, tmp_path):
+    invoke("report", results, "--out", tmp_path / "made.html")
+    html = (tmp_path / "made.html").read_text().replace("<details>", "<details open>")
+    inner, scroll, plots, console = browse(tmp_path, html, 360)
+    assert console == []
+    assert scroll <= inner <= 360
+    assert len(plots) >= 15
+
+
+@pytest.mark.parametrize("content", [None, b"", bytes(range(200, 256)), b"no,results\n1,2\n"])
+def test_report_of_what_holds_no_results(tmp_path, content):
+    if content is not None:
+        (tmp_path / "omp.csv").write_bytes(content)
+    done = invoke("report", tmp_path, "--out", tmp_path / "page.html")
+    assert done.exit_code == 2, done.output
+    assert str(tmp_path) in done.output
+    assert len(done.output.splitlines()) == 1
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_report_of_a_folder_that_is_not_there(tmp_path):
+    done = invoke("report", tmp_path / "nofolder")
+    assert done.exit_code == 2
+    assert done.output.startswith(f"Error: {tmp_path / 'nofolder'}: there is no such folder; run `skpursuit")
+
+
+@pytest.mark.parametrize("command", [("report",), ("reproduce", "budget", "--out")])
+def test_damage_is_told_by_both_commands(small, results, tmp_path, monkeypatch, command):
+    lines = (results / "budget.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "budget.jsonl").write_text("".join([*lines[:20], "garbage\n", *lines[20:]]))
+    before = (tmp_path / "budget.jsonl").read_bytes()
+    monkeypatch.setattr("skpursuit.apps.cli.info.machine_info", lambda: {"processor": "another"})
+    done = invoke(*command, tmp_path)
+    assert done.exit_code == 2
+    assert "budget.jsonl: it is damaged at line 21, not just cut off; delete" in done.output
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [before]
+
+
+def test_a_selector_of_ones_own_from_file_to_page(small, tmp_path):
+    place = f"{Path(__file__).parents[3] / 'examples' / 'lucb.py'}:LUCB"
+    arguments = ["reproduce", "omp", "--trials", 1, "--out", tmp_path, "--selector", place]
+    done = invoke(*arguments, "--methods", "exact,halving,LUCB")
+    assert done.exit_code == 0, done.output
+    assert {row["method"] for row in rows(tmp_path / "omp.csv")} == {"exact", "halving", "LUCB"}
+    assert {row["method"] for row in rows(tmp_path / "race.csv")} == {"halving", "LUCB"}
+    assert invoke("report", tmp_path).exit_code == 0
+    page = (tmp_path / "report.html").read_text()
+    assert re.search(r"<h4>LUCB: [a-z0-9 ]+, reads \d+% of X</h4><svg", page)
+    done = invoke(*arguments, "--methods", "exact,magic")
+    assert (done.exit_code, "'magic' is not known" in done.output) == (2, True)
+    done = invoke("reproduce", "omp", "--out", tmp_path, "--selector", "nofile.py:X")
+    assert (done.exit_code, "is not FILE.py:NAME" in done.output) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["omp.jsonl", "omp.csv", "text.csv", "link.html"])
+def test_report_never_overwrites_results(results, tmp_path, name):
+    folder = tmp_path / "results"
+    shutil.copytree(results, folder)
+    (folder / "link.html").symlink_to(folder / "omp.csv")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    done = invoke("report", folder, "--out", folder / name)
+    assert done.exit_code == 2
+    assert "another use for that file; give another one (--out)" in done.output
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_report_to_nowhere(results):
+    done = invoke("report", results, "--out", "/nowhere/page.html")
+    assert done.exit_code == 2
+    assert "/nowhere" in done.output

@@ -1,0 +1,303 @@
+"""Model files: readable, checked, whole or absent."""
+
+import json
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skpursuit import _files
+from skpursuit.apps.models import model_file
+from skpursuit.apps.models.model_file import LinearModel, ModelFileError, linear_model, load_model, save_model
+from skpursuit.apps.tables import (
+    EncodingOptions,
+    TableEncoding,
+    apply_encoding,
+    fit_encoding,
+    read_columns,
+    read_table,
+)
+from skpursuit.apps.tables.errors import TableProblem
+
+TRAIN = "x,z,c,t\n1,5,a,1\n2,6,b,2\n3,7,a,3\n,8,b,2\n"
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text(TRAIN)
+    options = EncodingOptions(target="t")
+    x, z, c = read_table(path, options).encoding.columns
+    return fit_encoding(read_columns(path), options, TableEncoding("t", (x, z, replace(c, shown=c.levels))))
+
+
+@pytest.fixture
+def saved(tmp_path, table):
+    path = tmp_path / "model.json"
+    save_model(path, linear_model(table, [0.1, 0, 0, -2.5], 0.25, info={"score": 0.5}))
+    return path
+
+
+def new_table(tmp_path, model, text):
+    path = tmp_path / "new.csv"
+    path.write_text(text)
+    return apply_encoding(path, model.encoding)
+
+
+def test_a_model_comes_back_and_asks_only_for_the_columns_it_uses(tmp_path, saved):
+    model = load_model(saved)
+    assert model.features == ("c=b", "x")
+    assert model.info == {"score": 0.5}
+    assert model.versions["numpy"] == np.__version__
+    table = new_table(tmp_path, model, "c,x\nb,10\na,\n")
+    np.testing.assert_array_equal(model.predict(table), [0.1 * 10 - 2.5 + 0.25, 0.1 * 2 + 0.25])
+
+
+def test_the_file_is_readable(saved):
+    body = json.loads(saved.read_text())["model"]
+    assert body["coefficients"][0] == {"feature": "c=b", "coef": [-2.5]}
+    assert body["task"] == "regression"
+    assert [column["fill"] for column in body["encoding"]["columns"]] == [2.0, ""]
+
+
+def test_two_classes(tmp_path, table):
+    model = linear_model(table, [[1.0, 0, 0, 0]], [-2.0], classes=np.array(["no", "yes"]))
+    save_model(tmp_path / "m.json", model)
+    model = load_model(tmp_path / "m.json")
+    assert list(model.predict(new_table(tmp_path, model, "x\n1\n3\n2\n"))) == ["no", "yes", "no"]
+
+
+def test_three_classes_of_numbers(tmp_path, table):
+    coef = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
+    model = linear_model(table, coef, [0, 0, 1.5], classes=np.array([10, 20, 30]))
+    save_model(tmp_path / "m.json", model)
+    model = load_model(tmp_path / "m.json")
+    np.testing.assert_array_equal(
+        model.predict(new_table(tmp_path, model, "x,z\n5,1\n1,5\n1,1\n")), [10, 20, 30]
+    )
+
+
+def test_a_model_without_features(tmp_path, table):
+    save_model(tmp_path / "m.json", linear_model(table, np.zeros(4), 7.0))
+    model = load_model(tmp_path / "m.json")
+    assert model.coef.shape == (1, 0)
+    np.testing.assert_array_equal(model.predict(table), [7.0] * 4)
+
+
+def test_every_single_bit_of_a_coefficient_survives(tmp_path, table):
+    coef = np.random.default_rng(0).normal(size=4) * 10.0 ** np.arange(-300, 300, 150)
+    save_model(tmp_path / "m.json", linear_model(table, coef, np.pi))
+    model = load_model(tmp_path / "m.json")
+    assert sorted(model.coef[0]) == sorted(coef)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+def test_cut_off(saved, share):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ModelFileError, match="this is not JSON, or only the beginning") as caught:
+        load_model(saved)
+    assert str(caught.value).startswith(str(saved))
+
+
+def test_changed_content_is_noticed_but_not_changed_layout(saved):
+    document = json.loads(saved.read_text())
+    saved.write_text(json.dumps(document, sort_keys=True))
+    assert load_model(saved).features == ("c=b", "x")
+    document["model"]["coefficients"][0]["coef"] = [2.5]
+    saved.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match="checksum"):
+        load_model(saved)
+
+
+@pytest.mark.parametrize("version", [1, 3, None])
+def test_other_version_and_other_files(tmp_path, saved, version):
+    document = json.loads(saved.read_text())
+    document["format_version"] = version
+    saved.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match=f"format version {version}, not 2; fit it again"):
+        load_model(saved)
+    other = tmp_path / "other.json"
+    other.write_text('{"a": 1}')
+    with pytest.raises(ModelFileError, match="not a skpursuit model"):
+        load_model(other)
+    other.write_text("[" * 100_000)
+    with pytest.raises(ModelFileError, match="not JSON"):
+        load_model(other)
+    other.write_bytes(b"\x80\x04\x95")
+    with pytest.raises(ModelFileError, match="not text"):
+        load_model(other)
+    with pytest.raises(ModelFileError, match="no such file"):
+        load_model(tmp_path / "absent.json")
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize("part", ["coefficients", "encoding", "intercept", "classes"])
+def test_a_part_missing_under_a_valid_checksum(saved, part):
+    document = json.loads(saved.read_text())
+    del document["model"][part]
+    document["sha256"] = model_file._checksum(document["model"])
+    saved.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match="missing or wrong"):
+        load_model(saved)
+
+
+def put(*keys):
+    """Return what replaces one value deep in a document."""
+
+    def change(body, value):
+        for key in keys[:-1]:
+            body = body[key]
+        body[keys[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        (put("coefficients", 0, "coef"), [10**400]),
+        (put("encoding", "columns"), {}),
+        (put("encoding", "columns"), [1]),
+        (put("encoding", "columns", 0, "fill"), "many"),
+        (put("encoding", "columns", 0, "kind"), "magic"),
+        (put("encoding", "columns", 0, "decimal"), "x"),
+        (put("encoding", "columns", 0, "nonsense"), 1),
+        (put("encoding", "columns", 1, "levels"), [1, 2]),
+        (put("encoding", "columns", 1, "name"), "x"),
+        (put("encoding", "target"), ["t"]),
+        (put("classes"), "ab"),
+        (put("classes"), ["a", "b"]),
+        (put("task"), "classification"),
+        (put("info"), []),
+        (put("info", "residuals"), []),
+        (put("info", "residuals"), {"0.1": 1.0, "": 2.0}),
+        (put("info", "residuals"), {"0.1": 1.0, "1.5": 2.0}),
+        (put("info", "residuals"), {"0.1": 1.0, "0.9": -2.0}),
+        (put("info", "loss"), "magic"),
+        (put("encoding", "columns", 1, "shown"), ["b", "b"]),
+        (put("versions", "numpy"), 2),
+    ],
+)
+def test_a_wrong_part_under_a_valid_checksum(saved, change, value):
+    document = json.loads(saved.read_text())
+    change(document["model"], value)
+    document["sha256"] = model_file._checksum(document["model"])
+    saved.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match="missing or wrong"):
+        load_model(saved)
+
+
+@pytest.mark.parametrize("number", ["Infinity", "NaN", "1e999", r'"\ud800"'])
+def test_what_is_no_number_or_text_is_no_json(saved, number):
+    saved.write_text(saved.read_text().replace("0.25", number))
+    with pytest.raises(ModelFileError, match="not JSON"):
+        load_model(saved)
+
+
+def test_a_byte_order_mark_is_no_harm(saved):
+    saved.write_bytes(b"\xef\xbb\xbf" + saved.read_bytes())
+    assert load_model(saved).features == ("c=b", "x")
+
+
+def test_classes_of_an_older_file_that_are_whole_numbers(tmp_path, table):
+    model = linear_model(table, [[1.0, 0, 0, 0]], [-2.0], classes=np.array([0.0, 1.0]))
+    assert model.classes == (0, 1)
+    save_model(tmp_path / "m.json", replace(model, classes=(0.0, 1.0)))
+    assert repr(load_model(tmp_path / "m.json").classes) == "(0, 1)"
+    halves = linear_model(table, [[1.0, 0, 0, 0]], [-2.0], classes=np.array([0.5, 1.0]))
+    assert repr(halves.classes) == "(0.5, 1.0)"
+
+
+@pytest.mark.parametrize(
+    "classes", [[], ["a"], ["a", "a"], [1, 1.0], ["a", 1], ["a", None], [True, False], ["a", "b", "c"]]
+)
+def test_classes_of_a_file_are_two_or_more_and_differ(tmp_path, table, classes):
+    path = tmp_path / "m.json"
+    save_model(path, linear_model(table, [[1.0, 0, 0, 0]], [-2.0], classes=["no", "yes"]))
+    document = json.loads(path.read_text())
+    document["model"]["classes"] = classes
+    document["sha256"] = model_file._checksum(document["model"])
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match="missing or wrong"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("coef", "info"),
+    [
+        (1e308, {}),
+        (1e3, {"loss": "poisson"}),
+        (1e307, {"residuals": {"0.1": 0.0, "0.9": 1.7e308}}),
+    ],
+)
+def test_predictions_beyond_the_range_of_numbers_are_refused(table, coef, info):
+    model = linear_model(table, [coef, 0, 0, 0], 0.0, info=info)
+    with pytest.raises(TableProblem, match="beyond the range of numbers"):
+        model.predictions(table, 0.9)
+
+
+def test_nonsense_is_not_made_into_a_model(table):
+    with pytest.raises(ValueError, match="finite"):
+        linear_model(table, [np.nan, 0, 0, 0], 0.0)
+    with pytest.raises(ValueError, match="do not fit 3 outputs"):
+        linear_model(table, np.ones(4), 0.0, classes=[1, 2, 3])
+    with pytest.raises(ValueError, match="features of the encoding"):
+        LinearModel(("nope",), np.ones((1, 1)), np.zeros(1), table.encoding)
+    z = table.encoding.columns[1]
+    twice = TableEncoding("t", (z, replace(table.encoding.columns[2], name="c", shown=("a", "a"))))
+    with pytest.raises(ValueError, match="a feature 'c=a'; rename one"):
+        LinearModel(("z",), np.ones((1, 1)), np.zeros(1), twice)
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rubbish(saved, table, monkeypatch):
+    before = saved.read_bytes()
+
+    def fail(*args):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(_files.os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save_model(saved, linear_model(table, np.ones(4), 0.0))
+    assert saved.read_bytes() == before
+    assert sorted(os.listdir(saved.parent)) == ["model.json", "train.csv"]
+
+
+def test_info_that_is_not_json_writes_nothing(tmp_path, table):
+    with pytest.raises(ValueError, match="JSON compliant"):
+        save_model(tmp_path / "m.json", linear_model(table, np.ones(4), 0.0, info={"score": float("nan")}))
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_permissions_are_those_of_an_ordinary_new_file(tmp_path, saved):
+    ordinary = tmp_path / "ordinary"
+    ordinary.write_text("")
+    assert saved.stat().st_mode == ordinary.stat().st_mode
+
+
+def test_a_link_is_followed_and_a_pipe_is_written_to(tmp_path, saved):
+    link, pipe = tmp_path / "link.json", tmp_path / "pipe"
+    link.symlink_to(saved)
+    _files.write_atomically(link, "new")
+    assert link.is_symlink()
+    assert saved.read_text() == "new"
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to(tmp_path / "later")
+    _files.write_atomically(dangling, "made")
+    assert (tmp_path / "later").read_text() == "made"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    _files.write_atomically(pipe, "through")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_what_is_prepared_and_not_put_leaves_nothing(saved):
+    before = saved.read_bytes()
+    with _files.prepared(saved, "new"):
+        assert len(os.listdir(saved.parent)) == 3
+    assert saved.read_bytes() == before
+    assert sorted(os.listdir(saved.parent)) == ["model.json", "train.csv"]

@@ -1,0 +1,149 @@
+"""The page about a model: whole, without script or network, and readable in a real browser."""
+
+import csv
+import html
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from skpursuit._text import one_line
+from skpursuit.apps.cli import main
+from skpursuit.apps.models.model_file import load_model
+from tests.apps.browser import browse, needs_browser
+
+MESSY = Path(__file__).parents[1] / "tables" / "messy"
+TABLES = {"homes.csv": "Sold Price", "churn.csv": "Churn"}
+
+
+@pytest.fixture(scope="module", params=TABLES)
+def page(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "model.html"
+    arguments = [
+        "fit",
+        str(MESSY / request.param),
+        "--target",
+        TABLES[request.param],
+        "--report",
+        str(path),
+        "--json",
+    ]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    return request.param, path.read_text(), json.loads(done.stdout)
+
+
+class Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+
+def test_it_says_what_was_found_and_how_sure_it_is(page):
+    name, text, told = page
+    words = html.unescape(text)
+    assert f"What {TABLES[name]} depends on" in words
+    assert "in rows that the model had not seen" in words.replace("30 rows", "rows").replace(
+        "40 rows", "rows"
+    )
+    for effect in told["effects"]:
+        assert effect["feature"] in words
+        assert effect["low"] <= effect["high"]
+        assert 0 <= effect["chosen"] <= 1
+    assert ("Predicted against actual classes" in words) == (name == "churn.csv")
+    assert "left out: an identifier" in words
+    assert told["all_features"] is not None
+
+
+def test_nothing_comes_from_elsewhere_and_nothing_runs(page):
+    tags = Tags(page[1]).tags
+    assert not [tag for tag, _ in tags if tag == "script"]
+    assert not [attrs for _, attrs in tags if any(name.startswith("on") for name in attrs)]
+    addresses = [v for _, attrs in tags for k, v in attrs.items() if k in ("src", "href")]
+    assert all(address.startswith(("#", "data:")) for address in addresses)
+    assert "http:" not in page[1]
+    assert "https:" not in page[1]
+    ids = [attrs["id"] for _, attrs in tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+
+
+def test_names_and_cells_cannot_inject_anything(tmp_path):
+    evil = "<script>alert(1)</script>"
+    rows = [f"{i},{evil if i % 2 else '<b>'},{i % 7},{evil + str(i % 3)}" for i in range(60)]
+    (tmp_path / "t.csv").write_text(f"x,{evil},<img src=x onerror=y>,{evil} y\n" + "\n".join(rows))
+    out = tmp_path / "p.html"
+    done = CliRunner().invoke(
+        main, ["fit", str(tmp_path / "t.csv"), "--target", f"{evil} y", "--report", str(out)]
+    )
+    assert done.exit_code == 0, done.output
+    tags = [tag for tag, _ in Tags(out.read_text()).tags]
+    assert not {"script", "img", "b"} & set(tags)
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [360, 1200])
+def test_in_a_browser_nothing_complains_and_nothing_sticks_out(tmp_path, page, width):
+    unfolded = page[1].replace("<details>", "<details open>")
+    inner, scroll, plots, console = browse(tmp_path, unfolded, width)
+    assert console == []
+    assert scroll <= inner <= width
+    assert len(plots) >= 3
+    assert min(plots) > 250
+
+
+def test_a_model_that_tells_nothing_says_so(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [",".join(f"{v:.3f}" for v in row) for row in rng.normal(size=(300, 41))]
+    names = [*(f"x{j}" for j in range(40)), "y"]
+    (tmp_path / "t.csv").write_text("\n".join([",".join(names), *lines]))
+    paths = [str(tmp_path / name) for name in ("t.csv", "m.html")]
+    done = CliRunner().invoke(main, ["fit", paths[0], "--target", "y", "--report", paths[1], "-k", "3"])
+    assert "no better than the best constant: nothing that tells 'y' was found" in done.output
+    text = (tmp_path / "m.html").read_text()
+    assert "The model is no better than the best constant" in text
+    assert ">Column</th>" in text
+    assert "And 0 more" not in text
+
+
+MARKUP = (r"$\frac{a}$", "$$", r"b_\$$%", "[bold]c[/bold]", "[/]", "d\x1b[1m", "e\ne", "#010203", "f" * 500)
+TITLE = r'$\x$ <b>&amp; #010203 id="x"'
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_names_and_labels_are_no_markup(tmp_path, classes):
+    X = np.random.default_rng(0).standard_normal((80, len(MARKUP)))
+    y = X @ np.arange(1, len(MARKUP) + 1)
+    if classes:
+        y = np.where(y > 0, f"no {TITLE}", f"yes {TITLE}")
+    with open(tmp_path / "t.csv", "w", newline="") as file:
+        csv.writer(file).writerows([[*MARKUP, TITLE], *([*row, t] for row, t in zip(X.tolist(), y.tolist()))])
+    model, page = tmp_path / "m.json", tmp_path / "p.html"
+    files = ["--out", str(model), "--report", str(page)]
+    done = CliRunner().invoke(
+        main, ["fit", str(tmp_path / "t.csv"), "--target", TITLE, *files], catch_exceptions=False
+    )
+    assert done.exit_code == 0, done.output
+    assert all(one_line(name) in done.stdout for name in MARKUP)
+    assert model.with_suffix(".png").stat().st_size > 10_000
+    texts = [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", page.read_text())]
+    label = one_line(f"yes {TITLE}", 24)
+    assert (f"predicted chance of “{label}”" if classes else f"actual {TITLE}") in texts
+
+
+def test_a_figure_that_fails_costs_nobody_the_model(tmp_path, monkeypatch):
+    def fail(*args):
+        raise RuntimeError("no figure")
+
+    monkeypatch.setattr("skpursuit.apps.models.model_page.model_page", fail)
+    files = ["--out", str(tmp_path / "m.json"), "--report", str(tmp_path / "p.html")]
+    done = CliRunner().invoke(main, ["fit", str(MESSY / "homes.csv"), "--target", "Sold Price", *files])
+    assert str(done.exception) == "no figure"
+    assert load_model(tmp_path / "m.json").features

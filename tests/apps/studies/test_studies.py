@@ -1,0 +1,283 @@
+"""The experiments: their grids, and one cell of each on something small."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from skpursuit import CoSaMP, as_design, datasets, minimize
+from skpursuit.apps.studies import audio, synthetic, text
+from skpursuit.apps.studies.grid import run_experiment
+from skpursuit.apps.studies.loaders import AudioRecording, DataError, make_music, make_text
+from skpursuit.apps.studies.methods import (
+    METHODS,
+    RESULT_COLUMNS,
+    FixedIterationCoSaMP,
+    MethodError,
+    RowExact,
+    load_selector,
+    make_selector,
+)
+from skpursuit.apps.studies.results import read_results, settings_digest
+from skpursuit.apps.studies.statistics import common_problems, curves, ratios
+from skpursuit.apps.studies.studies import STUDIES, StudyOptions
+from skpursuit.selectors import Query
+
+TOY = {"n": 60, "d": 120, "k": 4, "trial": 0}
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Data small enough for a test."""
+    notes = make_music(24, 256, random_state=0)
+    documents = make_text(150, 400, 4, random_state=0)
+    monkeypatch.setattr(audio, "recording", lambda data: notes)
+    monkeypatch.setattr(text, "collections", lambda data: {"tiny": documents})
+    audio.learned.cache_clear()
+    yield
+    monkeypatch.undo()
+    audio.learned.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["omp", "cosamp", "budget", "scaling", "fw"])
+@pytest.mark.parametrize("full", [False, True])
+def test_cells_are_different_plain_values_of_known_methods(name, full):
+    experiment = STUDIES[name](StudyOptions(full=full, trials=2))
+    cells = [dict(cell) for cell in experiment.cells]
+    assert len({settings_digest(cell) for cell in cells}) == len(cells)
+    assert json.loads(json.dumps(cells)) == cells
+    assert {cell["method"] for cell in cells} <= set(METHODS)
+    assert {"exact", "rows", "halving"} <= {cell["method"] for cell in cells}
+    assert all(set(cell) <= set(experiment.columns) for cell in cells)
+    assert all(experiment.cost(cell) > 0 for cell in cells)
+
+
+def test_more_trials_keep_the_cells_of_fewer():
+    few, many = (STUDIES["omp"](StudyOptions(trials=t)).cells for t in (1, 3))
+    assert {settings_digest(c) for c in few} < {settings_digest(c) for c in many}
+
+
+def test_full_grids_have_the_sizes_of_the_paper():
+    shapes = {(c["n"], c["d"]) for c in STUDIES["omp"](StudyOptions(full=True)).cells}
+    assert shapes == {(2000, 4000), (5000, 10000)}
+    fw = STUDIES["fw"](StudyOptions(full=True)).cells
+    assert {(c["n"], c["d"], c["k"], c["iteration_limit"]) for c in fw} == {(2000, 4000, 50, 5000)}
+    assert len({c["trial"] for c in fw}) == 20
+    slow = [c for c in fw if c["method"] == "reject"]
+    assert len(slow) == 2
+    assert all(c["budget"] < 0.01 for c in slow)
+    assert {"exact", "exact-k", "rows", "rows-k", "stoch"} <= {
+        c["method"] for c in STUDIES["cosamp"](StudyOptions(full=True)).cells
+    }
+
+
+def test_accumulated_rows_are_exact_and_read_only_rows_that_matter():
+    rng = np.random.default_rng(0)
+    X, r = rng.standard_normal((30, 50)), rng.standard_normal(30)
+    r[10:] = 0.0
+    design = as_design(X)
+    answer = RowExact().select(design, Query(r, 5))
+    assert answer.certificate == "exact"
+    assert answer.indices.tolist() == np.argsort(-np.abs(X.T @ r))[:5].tolist()
+    assert answer.entries_read == 10 * 50
+
+
+def test_fixed_iterations_go_on_where_cosamp_has_settled():
+    X, y, _ = datasets.make_sparse_signal(80, 160, 5, random_state=0)
+    settled = minimize(X, y, CoSaMP(n_nonzero_coefs=5, max_iter=40), "exact")
+    patient = minimize(X, y, FixedIterationCoSaMP(n_nonzero_coefs=5, max_iter=40), "exact")
+    assert settled.n_iter < 40 == patient.n_iter
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in METHODS if name not in ("coder", "grasp", "grasp-halving")]
+)
+def test_every_method_has_a_selector(name):
+    assert hasattr(make_selector(name), "find")
+
+
+@pytest.mark.parametrize("method", ["exact", "rows", "halving", "uniform", "reject"])
+def test_omp_cells(method):
+    (row,) = synthetic.run_omp({**TOY, "method": method, "stability": 0.02, "budget": 0.2})
+    assert row["iterations"] == 4
+    assert 0 <= row["f_measure"] <= 1
+    if method in ("exact", "rows"):
+        assert row["same_atoms"] == 1.0
+        assert row["entries_read"] == pytest.approx(4 * 60 * 120, rel=0.1)
+
+
+@pytest.mark.parametrize("method", ["exact", "rows", "exact-k", "rows-k", "greedy", "halving", "stoch"])
+def test_cosamp_cells(method):
+    (row,) = synthetic.run_cosamp({**TOY, "method": method})
+    if method.endswith("-k"):
+        assert row["iterations"] == 4
+    if method in ("exact", "rows"):
+        assert row["same_atoms"] == 1.0
+    assert set(row) == set(list(RESULT_COLUMNS["toy"])[8:])
+
+
+@pytest.mark.parametrize("method", ["exact", "bound", "gram", "halving"])
+def test_frank_wolfe_cells(method):
+    (row,) = synthetic.run_fw({**TOY, "method": method, "iteration_limit": 30, "budget": 0.2})
+    assert row["iterations"] <= 30
+    if method in ("exact", "gram"):
+        assert row["same_atoms"] == 1.0
+
+
+@pytest.mark.parametrize("method", ["exact", "halving", "stoch-3k", "grasp"])
+def test_text_cells(tiny, method):
+    (row,) = text.run_text({"collection": "tiny", "split": 0, "method": method})
+    assert row["n_train"] == 120
+    assert row["k"] in text.STAND_IN_SIZES
+    assert 0.4 <= row["accuracy"] <= 1
+    assert ("accuracy_all" in row) == (method in text.ALL_CLASSES)
+    assert set(row) <= set(tuple(RESULT_COLUMNS["text"]))
+
+
+def test_splits_do_not_share_documents():
+    train, test, first, second = text.splits(100, 3)
+    assert (len(train), len(test), len(first), len(second)) == (80, 20, 40, 40)
+    assert sorted([*train, *test]) == list(range(100))
+    assert sorted([*first, *second]) == sorted(train)
+
+
+def test_text_has_unit_rows_and_its_first_classes_are_positive(tiny, monkeypatch):
+    seen = []
+    result = SimpleNamespace(coef=np.ones(400), support=np.arange(3), entries_read=1, n_iter=1)
+    monkeypatch.setattr(text, "timed_fit", lambda X, y, *args, **kwargs: seen.append((X, y)) or (result, 0.1))
+    text.run_text({"collection": "tiny", "split": 0, "method": "rows"})
+    X, y = seen[-1]
+    train = text.splits(150, 0)[0]
+    assert np.sqrt(X.multiply(X).sum(axis=1)) == pytest.approx(1.0)
+    classes = text.collections(None)["tiny"].y[train]
+    assert y.tolist() == np.where(classes < 2, 1.0, -1.0).tolist()
+
+
+def test_audio_cells(tiny):
+    methods = ("exact", "rows", "halving", "stoch-3k", "coder")
+    rows = audio.run_audio({"first": 0, "count": 3, "atoms": 16}, None, methods)
+    assert [row["method"] for row in rows] == list(methods)
+    by_name = {row["method"]: row for row in rows}
+    assert by_name["rows"]["error"] == pytest.approx(by_name["exact"]["error"])
+    assert by_name["rows"]["same_atoms"] == 1.0
+    assert by_name["exact"]["iterations"] <= 10
+    assert all(0 <= row["error"] <= 1 for row in rows)
+    assert all(set(row) <= set(tuple(RESULT_COLUMNS["audio"])) for row in rows)
+
+
+def test_silence_is_left_out(tiny):
+    audio.recording(None).pieces[1] = 0.0
+    (row,) = audio.run_audio({"first": 0, "count": 3, "atoms": 16}, None, ("exact",))
+    assert row["count"] == 2
+
+
+def test_cells_of_nothing_but_silence_are_left_out(monkeypatch):
+    pieces = np.zeros((24, 1024))
+    monkeypatch.setattr(audio, "recording", lambda data: AudioRecording("r", pieces, 8000))
+    with pytest.raises(DataError, match="data: its first 24 pieces are silence; give other recordings"):
+        STUDIES["audio"](StudyOptions(data="data"))
+    pieces[10:12] = 1.0
+    assert [cell["first"] for cell in STUDIES["audio"](StudyOptions(data="data")).cells] == [8]
+
+
+def test_results_of_a_run_read_back(tmp_path, tiny):
+    experiment = STUDIES["text"](StudyOptions(trials=1))
+    small = type(experiment)(
+        "text", experiment.cells[:2], experiment.run, experiment.columns, experiment.settings
+    )
+    run_experiment(small, tmp_path)
+    rows = read_results(tmp_path, "text").rows
+    assert [row["method"] for row in rows] == ["exact", "rows"]
+    assert rows[0]["accuracy"] == rows[1]["accuracy"]
+
+
+LUCB = Path(__file__).parents[3] / "examples" / "lucb.py"
+
+
+@pytest.mark.parametrize("name", ["omp", "cosamp", "budget", "scaling", "fw", "text", "audio"])
+def test_a_selector_of_ones_own_enters_every_study(tiny, name):
+    own = {"LUCB": f"{LUCB}:LUCB"}
+    every = STUDIES[name](StudyOptions(trials=1, user_selectors=own))
+    few = STUDIES[name](StudyOptions(trials=1, user_selectors=own, methods=("halving", "LUCB")))
+    assert few.settings["selector LUCB"] == every.settings["selector LUCB"]
+    if name != "audio":
+        assert "LUCB" in {cell["method"] for cell in every.cells}
+        assert {cell["method"] for cell in few.cells} == {"exact", "halving", "LUCB"}
+        cell = next(cell for cell in few.cells if cell["method"] == "LUCB")
+        if name in ("omp", "text"):
+            rows = few.run({**cell, **TOY} if name == "omp" else cell)
+            assert rows[0]["entries_read"] > 0
+    else:
+        rows = few.run({"first": 0, "count": 2, "atoms": 16})
+        assert [row["method"] for row in rows] == ["exact", "halving", "LUCB"]
+
+
+def test_a_race_holds_the_methods_that_record_their_rounds_and_ends_in_their_answer(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from skpursuit.selectors import Selector\nclass Silent(Selector):\n    def find(self, d, q): ..."
+    )
+    own = {"LUCB": f"{LUCB}:LUCB", "Silent": f"{tmp_path / 'mine.py'}:Silent"}
+    experiment = STUDIES["race"](
+        StudyOptions(user_selectors=own, methods=("certified", "halving", "LUCB", "Silent"))
+    )
+    assert [cell["method"] for cell in experiment.cells] == ["halving", "LUCB"]
+    for cell in experiment.cells:
+        rows = experiment.run({**cell, "n": 3000, "d": 60, "k": 3})
+        assert len(rows) > 3
+        assert rows == sorted(rows, key=lambda row: row["rows_read"])
+        assert rows[-1]["rank"] == 1
+        assert rows[-1]["left"] <= rows[0]["left"] <= 60
+        assert cell["method"] == "LUCB" or rows[-1]["left"] < 10
+        assert rows[-1]["winner"] == pytest.approx(1.0, abs=0.5)
+        assert all(set(row) <= set(experiment.columns) for row in rows)
+
+
+def test_lucb_finds_what_stands_out():
+    X, _, _ = datasets.make_sparse_signal(400, 60, 1, random_state=0)
+    answer = make_selector("LUCB", user_selectors={"LUCB": f"{LUCB}:LUCB"}).select(
+        as_design(X), Query(X[:, 7] * 3)
+    )
+    assert answer.indices.tolist() == [7]
+    assert 0 < answer.entries_read < X.size
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("x = 3", "'x' is no Selector"),
+        ("1/0", "ZeroDivisionError"),
+        ("", "AttributeError"),
+        ("def x(", "SyntaxError"),
+    ],
+)
+def test_files_that_hold_no_selector(tmp_path, content, words):
+    (tmp_path / "mine.py").write_text(content)
+    with pytest.raises(MethodError, match=words):
+        load_selector(f"{tmp_path / 'mine.py'}:x")
+
+
+def test_speeds_compare_the_same_problem_whatever_k_was_chosen():
+    exact = [{"collection": "a", "split": s, "k": 10, "seconds": 2.0} for s in (0, 1)]
+    other = [{"collection": "a", "split": s, "k": 50, "seconds": 0.5 + s} for s in (0, 1)]
+    assert ratios(other, exact) == [4.0, 2.0 / 1.5]
+    toys = [{"n": 1, "d": 1, "k": k, "trial": 0, "seconds": float(k)} for k in (1, 2)]
+    assert ratios(toys, toys) == [1.0, 1.0]
+
+
+def test_means_are_over_problems_that_all_methods_have_finished():
+    def row(method, trial):
+        return {"n": 1, "d": 1, "k": 1, "trial": trial, "method": method}
+
+    whole = [row("exact", 0), row("halving", 0)]
+    assert common_problems([*whole, row("exact", 1)]) == whole
+    assert common_problems([*whole, row("reject", 0)]) == [*whole, row("reject", 0)]
+    assert common_problems([row("exact", 0), row("halving", 1)]) == [row("exact", 0), row("halving", 1)]
+
+
+def test_one_disturbed_run_does_not_move_the_line_of_times_but_shows_in_its_band():
+    rows = [{"method": "exact", "k": 5, "seconds": s, "f_measure": s} for s in (1.0, 2.0, 90.0)]
+    (times,), (recovery,) = (curves(rows, "k", y) for y in ("seconds", "f_measure"))
+    assert (times.y, times.high) == ([2.0], [90.0])
+    assert recovery.y == [31.0]

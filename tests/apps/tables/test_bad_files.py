@@ -1,0 +1,301 @@
+"""Bad files: always a TableError of one line that names the file."""
+
+import bz2
+import gzip
+import io
+import lzma
+import pickle
+import zipfile
+
+import numpy as np
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from skpursuit.apps.tables import READERS, EncodingOptions, ReadOptions, TableError, read_columns, read_table
+
+GOOD_ARFF = "@relation r\n@attribute x real\n@attribute c {a,b}\n@data\n"
+LONG = "x" * 200_000
+
+BAD_TEXT = {
+    "empty file": ("t.csv", b"", "the file is empty"),
+    "only a header": ("t.csv", b"a,b\n", "no rows in the table"),
+    "only blank lines": ("t.csv", b"\n\n\n", "the file is empty"),
+    "only a byte order mark": ("t.csv", b"\xef\xbb\xbf", "the file is empty"),
+    "binary": ("t.csv", bytes(range(256)), "NUL bytes"),
+    "nul byte late": ("t.csv", b"a,b\n" + b"1,2\n" * 30000 + b"1,\x002\n", "line 30002 holds NUL"),
+    "picture": ("t.csv", b"\x89PNG\r\n\x1a\n....", "this is a picture"),
+    "spreadsheet": ("t.csv", b"PK\x03\x04....", "zip archive"),
+    "gzip": ("t.csv", b"\x1f\x8b\x08....", "gzip"),
+    "ragged": (
+        "t.csv",
+        b"a,b\n1,2\n3\n4,5\n",
+        "line 3 has 1 fields where there are 2 columns: '3'; correct the line",
+    ),
+    "too wide": ("t.csv", b"a,b\n1,2\n3,4,5\n", "line 3 has 3 fields"),
+    "cut off": ("t.csv", b"a,b\n1,2\n3", "line 3 has 1 fields .* cut off"),
+    "cut off in quotes": ("t.csv", b'a,b\n1,"2\n3,4\n', "cut off"),
+    "no header": ("t.csv", b"1,2\n3,4\n", "numbers where column names should be; add a line of names"),
+    "unknown format": ("t.docx", b"hello", "'docx' is not a known table format; use one of csv"),
+    "npz that is text": ("t.npz", b"a,b\n1,2\n", "cannot be read as npz"),
+    "parquet that is text": ("t.parquet", b"a,b\n1,2\n", "cannot be read as Parquet"),
+    "svmlight label": ("t.svm", b"1 1:2\nspam 1:2\n", "line 2 is not LABEL INDEX:VALUE.*'spam"),
+    "svmlight cut": ("t.svm", b"1 1:2\n1 2:", "line 2 is not"),
+    "svmlight order": ("t.svm", b"1 3:2 2:1\n", "line 1 is not"),
+    "arff without data": ("t.arff", b"@relation r\n@attribute x real\n", "no @data line"),
+    "arff that is csv": ("t.arff", b"a,b\n1,2\n", "line 1 is not part of an ARFF header"),
+    "arff attribute": ("t.arff", b"@attribute x\n@data\n1\n", "line 1: cannot understand"),
+    "arff no rows": ("t.arff", GOOD_ARFF.encode(), "no rows"),
+    "arff label": ("t.arff", (GOOD_ARFF + "1,c\n").encode(), "line 5: attribute 'c': 'c' is not one of"),
+    "arff number": ("t.arff", (GOOD_ARFF + "x,a\n").encode(), "line 5: attribute 'x': 'x' is not a number"),
+    "arff ragged": ("t.arff", (GOOD_ARFF + "1\n").encode(), "line 5: 1 values where 2"),
+    "arff index": ("t.arff", (GOOD_ARFF + "{5 1}\n").encode(), "index 5 is out of order or beyond"),
+    "arff brace": ("t.arff", (GOOD_ARFF + "{0 1\n").encode(), "closing brace"),
+    "arff item": ("t.arff", (GOOD_ARFF + "{x}\n").encode(), "'x' is not INDEX VALUE"),
+    "arff mixed": ("t.arff", (GOOD_ARFF + "1,a\n{0 1}\n").encode(), "line 6: dense and sparse"),
+    "arff quote": ("t.arff", (GOOD_ARFF + "1,'a\n").encode(), "a quote is not closed"),
+}
+
+
+def check_refused(path, match, *args):
+    with pytest.raises(TableError, match=match) as caught:
+        read_columns(path, *args)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    assert "; " in message
+    assert len(message) < len(str(path)) + 250
+
+
+@pytest.mark.parametrize("case", BAD_TEXT)
+def test_bad_content(tmp_path, case):
+    name, content, match = BAD_TEXT[case]
+    path = tmp_path / name
+    path.write_bytes(content)
+    check_refused(path, match)
+
+
+def test_a_huge_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("skpursuit.apps.tables.text_files.MAX_LINE", 2**20)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n" + b"1" * (2**21))
+    check_refused(path, "line 2 is longer than 1 million characters")
+
+
+def test_no_such_file_a_folder_and_an_unknown_encoding(tmp_path):
+    check_refused(tmp_path / "none.csv", "no such file")
+    (tmp_path / "folder.csv").mkdir()
+    check_refused(tmp_path / "folder.csv", "this is a folder")
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n")
+    check_refused(path, "no text encoding is called 'klingon'", ReadOptions(text_encoding="klingon"))
+
+
+def test_wrong_columns(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("price,size\n1,2\n")
+    with pytest.raises(TableError, match="there is no column 'prise'; did you mean 'price'"):
+        read_table(path, EncodingOptions(target="prise"))
+    with pytest.raises(TableError, match="not said which column is the target"):
+        read_table(path)
+    for kind in ("drop", "category"):
+        with pytest.raises(TableError, match="there is no column 'nope'; the columns are 'price', 'size'"):
+            read_table(path, EncodingOptions("price", {"nope": kind}))
+
+
+def npz(folder, **arrays):
+    path = folder / "t.npz"
+    np.savez(path, **arrays)
+    return path
+
+
+def test_bad_npz(tmp_path):
+    X = np.ones((3, 2))
+    check_refused(npz(tmp_path, Z=X), r"there is no X among the arrays \('Z'\)")
+    check_refused(npz(tmp_path, X=np.ones(3)), "1-dimensional")
+    check_refused(npz(tmp_path, X=X.astype(str)), "not a table of numbers")
+    check_refused(npz(tmp_path, X=X, y=np.ones(2)), "y has the shape")
+    check_refused(npz(tmp_path, X=X, feature_names=np.array(["a"])), "feature_names has the shape")
+    check_refused(npz(tmp_path, X=np.ones((0, 2))), "no rows")
+    check_refused(npz(tmp_path, data=X, indptr=X), "parts of the sparse matrix are missing")
+    check_refused(npz(tmp_path, X=np.array([{"a": 1}, 2], dtype=object)), "Python objects")
+    check_refused(npz(tmp_path, X=X, y=np.array(3 * ["2001-01-01"], "M8[D]")), r"y holds datetime64\[D\]")
+    check_refused(npz(tmp_path, X=X, y=1j * X[:, 0]), "y holds complex128, which is neither")
+    check_refused(npz(tmp_path, X=X, y=np.array(3 * [b"\xff"])), "y holds bytes that are not UTF-8")
+    parts = {"data": [1.0], "indices": [0], "indptr": [0, 1], "shape": [1, 1]}
+    check_refused(npz(tmp_path, **parts, format=np.array(["csr", "csr"])), "not in CSR form")
+    check_refused(npz(tmp_path, **parts | {"data": ["a"]}), "do not make up a sparse matrix")
+    np.save(tmp_path / "one.npy", X)
+    (tmp_path / "one.npy").rename(tmp_path / "one.npz")
+    check_refused(tmp_path / "one.npz", "single array")
+
+
+def test_npz_with_indices_out_of_bounds(tmp_path):
+    X = csr_array(np.eye(3))
+    path = npz(tmp_path, data=X.data, indices=X.indices + 996, indptr=X.indptr, shape=X.shape)
+    check_refused(path, "do not make up a sparse matrix")
+
+
+@pytest.mark.parametrize("shape", [(2**40, 2**20), (2**62, 4), (10**30, 4), (200_000, 2_000_000)])
+def test_npz_that_claims_a_gigantic_array(tmp_path, shape):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
+        archive.writestr("X.npy", header.getvalue() + bytes(100))
+    check_refused(tmp_path / "t.npz", "cannot be read as npz")
+
+
+def test_npz_of_an_unknown_compression(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez_compressed(path, X=np.ones((5, 5)))
+    content = path.read_bytes()
+    for mark, place in ((b"PK\x01\x02", 10), (b"PK\x03\x04", 8)):
+        at = content.find(mark) + place
+        content = content[:at] + b"\x63\x00" + content[at + 2 :]
+    path.write_bytes(content)
+    check_refused(path, "cannot be read as npz")
+
+
+@pytest.mark.parametrize("width", [2**40, 2**62])
+def test_npz_with_few_of_very_many_columns(tmp_path, width):
+    parts = {"data": [1.0, 2, 3], "indices": [0, 5, width - 1], "indptr": [0, 1, 2, 3]}
+    columns = read_columns(npz(tmp_path, **parts, shape=np.array([3, width])))
+    assert columns.names == ("0", "5", str(width - 1))
+    np.testing.assert_array_equal(columns.matrix.toarray(), np.diag([1.0, 2, 3]))
+
+
+def test_parquet_of_bytes_that_are_no_text(tmp_path):
+    buffers = [None, pa.py_buffer(np.array([0, 1, 3, 4], dtype=np.int32)), pa.py_buffer(b"a\xff\xfeb")]
+    pq.write_table(
+        pa.table({"s": pa.Array.from_buffers(pa.string(), 3, buffers)}), tmp_path / "bytes.parquet"
+    )
+    check_refused(tmp_path / "bytes.parquet", "it holds text that is not UTF-8")
+
+
+def test_pickles_are_never_loaded(tmp_path):
+    path = tmp_path / "t.npz"
+    path.write_bytes(pickle.dumps({"X": 1}))
+    check_refused(path, "cannot be read as npz")
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"a,b\n\n\n1,2\n\n3\n4,5\n", [6]),
+        (b'a,b\n"1\n\n2",2\n3\n4,5\n6,7,8\n', [5, 7]),
+        (b'a,b\n1,5" pipe\n2\n"x\ny",4\n3,"a"b,c\n', [3, 6]),
+        (b"a,b\r\n1,2\r\n3\r\n4,5\r\n", [3]),
+    ],
+)
+def test_all_bad_lines_are_told_by_their_numbers(tmp_path, content, lines):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(TableError) as caught:
+        read_columns(path)
+    problems = getattr(caught.value, "problems", [caught.value])
+    assert [int(one.problem.split()[1]) for one in problems] == lines
+    assert all(one.advice.options == ("--skip-bad-rows",) for one in problems)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+@pytest.mark.parametrize("kind", ["npz", "parquet"])
+def test_truncated_binaries(tmp_path, kind, share):
+    path = tmp_path / f"t.{kind}"
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    if kind == "npz":
+        np.savez_compressed(path, X=X, y=X[:, 0])
+    else:
+        pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+    check_refused(path, "damaged")
+
+
+def test_the_error_survives_a_process_boundary():
+    error = pickle.loads(pickle.dumps(TableError("f.csv", "is bad", "repair it")))
+    assert str(error) == "f.csv: is bad; repair it"
+    assert error.remedy == "repair it"
+
+
+def corrupted(content, rng):
+    """Bytes with one of the things that happen to files on their way."""
+    at, size = (int(rng.integers(len(content))) for _ in range(2))
+    match int(rng.integers(6)):
+        case 0:
+            return content[:at]
+        case 1:
+            return content[:at] + bytes([int(rng.integers(256))]) + content[at + 1 :]
+        case 2:
+            return content[:at] + content[at + size % 40 :]
+        case 3:
+            return content[:at] + rng.bytes(1 + size % 20) + content[at:]
+        case 4:
+            return content[:at] + content[size:]
+        case _:
+            return content.replace(b"\n", b"\r\n")[: at + 1] + content[at:]
+
+
+@pytest.mark.parametrize("times", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", [*READERS, "csv.gz", "csv.bz2", "csv.xz", "csv.zip"])
+def test_damaged_files_are_refused_or_read(tmp_path, kind, times):
+    rng = np.random.default_rng(list(kind.encode()))
+    path = good_file(tmp_path, kind)
+    content = path.read_bytes()
+    for _ in range(times):
+        path.write_bytes(corrupted(content, rng))
+        try:
+            table = read_table(path, EncodingOptions(None if kind in ("npz", "svmlight") else "y"))
+        except TableError:
+            continue
+        assert np.isfinite(table.X.data if hasattr(table.X, "indptr") else table.X).all()
+
+
+def good_file(folder, kind):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(30, 3)).round(3), rng.normal(size=30).round(3)
+    path, words = folder / f"t.{kind}", [f"w{i % 4}" for i in range(30)]
+    if "csv." in kind:
+        content = good_file(folder, "csv").read_bytes()
+        openers = {"gz": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+        if kind == "csv.zip":
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr("t.csv", content)
+        else:
+            with openers[kind[4:]](path, "wb") as file:
+                file.write(content)
+    elif kind in ("csv", "tsv"):
+        rows = [f'{a},{b},{c},"{w}",{t}' for (a, b, c), w, t in zip(X, words, y)]
+        text = "\n".join(["a,b,c,w,y", *rows]) + "\n"
+        path.write_text(text if kind == "csv" else text.replace(",", "\t"))
+    elif kind == "npz":
+        np.savez(path, X=X, y=y)
+    elif kind == "svmlight":
+        path.write_text("".join(f"{t} 1:{a} 2:{b} 3:{c}\n" for (a, b, c), t in zip(X, y)))
+    elif kind == "arff":
+        head = "@relation r\n@attribute a real\n@attribute w {w0,w1,w2,w3}\n@attribute y real\n@data\n"
+        path.write_text(head + "".join(f"{a},{w},{t}\n" for (a, _, _), w, t in zip(X, words, y)))
+    elif kind == "parquet":
+        pq.write_table(pa.table({"a": X[:, 0], "w": words, "y": y}), path)
+    else:
+        book = openpyxl.Workbook()
+        for row in [("a", "w", "y"), *zip(X[:, 0].tolist(), words, y.tolist())]:
+            book.active.append(row)
+        book.save(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", READERS)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(content=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)))
+def test_any_bytes_give_columns_or_a_table_error(tmp_path, kind, content):
+    path = tmp_path / f"any.{kind}"
+    path.write_bytes(content)
+    try:
+        n_rows = read_columns(path).n_rows
+    except TableError:
+        n_rows = None
+    assert n_rows != 0

@@ -1,0 +1,354 @@
+"""Every format to the same columns."""
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.sparse import csr_array
+
+from skpursuit.apps.tables import (
+    EncodingOptions,
+    ReadOptions,
+    TableError,
+    delimited,
+    read_columns,
+    read_table,
+    stream_columns,
+)
+
+ROWS = [(1.5, "red", 3.0), (2.0, "blue", 4.0), (0.25, "red", 5.0)]
+CSV = "size,colour,price\n" + "".join(f"{a},{b},{c}\n" for a, b, c in ROWS)
+ARFF = (
+    "% note\n@relation t\n@attribute size real\n@attribute colour {red,blue}\n"
+    "@attribute price numeric\n@data\n" + "".join(f"{a},{b},{c}\n" for a, b, c in ROWS)
+)
+
+
+def write(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def texts(path, **options):
+    return {
+        name: column.to_pylist() for name, column in read_columns(path, ReadOptions(**options)).raw.items()
+    }
+
+
+def check_colours(path, *read):
+    table = read_table(path, EncodingOptions(target="price"), *read)
+    assert sorted(table.features) == ["colour=red", "size"]
+    order = [table.features.index(name) for name in ("size", "colour=red")]
+    np.testing.assert_array_equal(table.X[:, order], [[1.5, 1], [2, 0], [0.25, 1]])
+    np.testing.assert_array_equal(table.y, [3, 4, 5])
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", CSV),
+        ("t.csv", "\ufeff" + CSV.replace("\n", "\r\n\r\n")),
+        ("t.csv", CSV.replace(",", ";").replace("red", '"red"')),
+        ("t.txt", CSV.replace(",", "|")),
+        ("t.tsv", CSV.replace(",", "\t")),
+        ("t.csv", "sep=;\n" + CSV.replace(",", ";")),
+        ("t.csv", CSV.encode("utf-16")),
+        ("t.csv", CSV.encode("utf-16-le")),
+        ("t.csv", "A list of things,,\nfrom the shop,,\n\n" + CSV),
+        ("t.csv", CSV.rstrip("\n")),
+        ("t.arff", ARFF),
+    ],
+)
+def test_spellings_of_one_table(tmp_path, name, content):
+    check_colours(write(tmp_path, name, content))
+
+
+def test_a_format_that_is_said(tmp_path):
+    check_colours(write(tmp_path, "t.weird", CSV.replace(",", "\t")), ReadOptions(format="tsv"))
+
+
+def test_parquet_and_a_workbook(tmp_path):
+    sizes, colours, prices = zip(*ROWS)
+    table = pa.table({"size": sizes, "colour": pa.array(colours).dictionary_encode(), "price": prices})
+    pq.write_table(table, tmp_path / "t.parquet")
+    check_colours(tmp_path / "t.parquet")
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["nothing"])
+    sheet = book.create_sheet("data")
+    for row in [("size", "colour", "price"), *ROWS]:
+        sheet.append(row)
+    book.save(tmp_path / "t.xlsx")
+    check_colours(tmp_path / "t.xlsx", ReadOptions(sheet="data"))
+    with pytest.raises(TableError, match="no sheet 'x'; the sheets are 'Sheet', 'data'"):
+        read_columns(tmp_path / "t.xlsx", ReadOptions(sheet="x"))
+
+
+def test_days_and_times_in_one_column_of_a_workbook(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    day, moment = datetime.date(2020, 1, 2), datetime.datetime(2020, 1, 3, 4, 5)
+    for row in [("when", "then", "count"), (day, moment, 2**60), (moment, day, 1), (None, None, None)]:
+        book.active.append(row)
+    book.active.append((day, day, 2))
+    book.save(tmp_path / "t.xlsx")
+    columns, midnight = read_columns(tmp_path / "t.xlsx").raw, datetime.datetime(2020, 1, 2)
+    assert columns["when"].to_pylist() == [midnight, moment, midnight]
+    assert columns["then"].to_pylist() == [moment, midnight, midnight]
+    assert columns["count"].to_pylist() == [2.0**60, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("größe, m²;b;y\n1;2;3\n", ("größe, m²", "b", "y")),
+        ("größe, m²;b;y\n1.5;2;3\n\n", ("größe, m²", "b", "y")),
+        ("a\tb, c\ty\n1\t2\t3\n", ("a", "b, c", "y")),
+        ("a;x,b,y\n1,2,3\n", ("a;x", "b", "y")),
+        ('"a;\nx;",b\n1,2\n', ("a; x;", "b")),
+        ("a;b\n\n1;2\n", ("a", "b")),
+        ("a,b,a,,b\n1,2,3,4,5\n", ("a", "b", "a (2)", "column 4", "b (2)")),
+        ("x y\n1\n2\n", ("x y",)),
+        ('"a" "b"\n', ()),
+    ],
+)
+def test_the_separator_and_the_names_are_found_out(tmp_path, text, names):
+    path = write(tmp_path, "t.csv", text)
+    if names:
+        assert read_columns(path).all_names == names
+    else:
+        with pytest.raises(TableError, match="no rows"):
+            read_columns(path)
+
+
+def test_names_of_rows_that_r_writes(tmp_path):
+    assert texts(write(tmp_path, "t.csv", 'a,b\n"r1",1,2\n"r2",3,4\n')) == {
+        "row": ["r1", "r2"], "a": ["1", "3"], "b": ["2", "4"],
+    }  # fmt: skip
+
+
+def test_quotes_of_all_kinds(tmp_path):
+    path = write(tmp_path, "t.csv", 'a,b\n1,5" pipe\n2,"say ""hi"", so"\n3,"two\nlines"\n4, "x"\n')
+    assert texts(path)["b"] == ['5" pipe', 'say "hi", so', "two\nlines", ' "x"']
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", None])
+def test_windows_text_is_recognised_or_asked_for(tmp_path, encoding):
+    path = write(tmp_path, "t.csv", "a,b\né,1\nü,2\n".encode("latin-1"))
+    assert texts(path, text_encoding=encoding)["a"] == ["é", "ü"]
+
+
+def test_csv_without_header(tmp_path):
+    path = write(tmp_path, "t.csv", "1,2\n3,4\n")
+    assert texts(path, header=False) == {"c1": ["1", "3"], "c2": ["2", "4"]}
+
+
+def test_rows_that_are_left_out_when_said(tmp_path):
+    told = []
+    path = write(tmp_path, "t.csv", "a,b\n1,2\n3\n4,5,6\n7,8\n")
+    columns = read_columns(path, ReadOptions(skip_bad_rows=True, notify=told.append))
+    assert columns.raw["a"].to_pylist() == ["1", "7"]
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("total", ["Total,9", '"Total","9"', "Summe:,9,9,9", "Total,9,9", ",Total,9"])
+def test_a_total_of_any_width_is_left_out_at_the_end_alone(tmp_path, total):
+    rows = [f"k{i % 3},{i},{2 * i}" for i in range(9)]
+    path = write(tmp_path, "t.csv", "\n".join(["a,b,c", *rows, total, ""]))
+    assert read_columns(path).n_rows == 9
+    assert [piece.n_rows for piece in stream_columns(path, ReadOptions(only=frozenset("c")))] == [9]
+    path = write(tmp_path, "t.csv", "\n".join(["a,b,c", *rows[:4], total, *rows[4:], ""]))
+    if len(total.split(",")) == 3:
+        assert read_columns(path).n_rows == 10
+    else:
+        with pytest.raises(TableError, match="line 6 has"):
+            read_columns(path)
+
+
+def test_only_some_columns_and_the_file_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "CSV_BLOCK_BYTES", 2000)
+    path = write(tmp_path, "t.csv", "a,b,c\n" + "".join(f"{i},x{i},{i * 2}\n" for i in range(3000)))
+    pieces = list(stream_columns(path, ReadOptions(only=frozenset("ac"))))
+    assert len(pieces) > 3
+    assert all(piece.all_names == ("a", "c") for piece in pieces)
+    assert [text for piece in pieces for text in piece.raw["c"].to_pylist()] == [
+        str(2 * i) for i in range(3000)
+    ]
+    assert read_columns(path).raw["a"].to_pylist() == [str(i) for i in range(3000)]
+
+
+def test_a_quote_that_is_never_closed_is_met_in_pieces_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "CSV_BLOCK_BYTES", 2000)
+    path = write(tmp_path, "t.csv", "a,b\n" + "1,2\n" * 500 + '3,"4\n5,6')
+    with pytest.raises(TableError, match="ends inside a quoted field"):
+        list(stream_columns(path))
+
+
+def test_a_file_without_rows_has_no_pieces(tmp_path):
+    with pytest.raises(TableError, match="no rows in the table"):
+        list(stream_columns(write(tmp_path, "t.csv", "a,b\n")))
+
+
+def test_transposed(tmp_path):
+    path = write(tmp_path, "t.csv", "gene,s1,s2\ng1,1,2\ng2,3,4\nill,yes,no\n")
+    assert texts(path, transpose=True) == {"g1": ["1", "2"], "g2": ["3", "4"], "ill": ["yes", "no"]}
+    np.savez(tmp_path / "t.npz", X=np.ones((3, 2)))
+    with pytest.raises(TableError, match="only a table of texts") as caught:
+        read_columns(tmp_path / "t.npz", ReadOptions(transpose=True))
+    assert caught.value.advice.instead_of == "--transpose"
+
+
+def test_parquet_kinds(tmp_path):
+    table = pa.table(
+        {
+            "flag": [True, None, False],
+            "count": pa.array([1, 2, None], pa.int64()),
+            "when": pa.array([0, 1, 2], pa.timestamp("s")),
+            "day": pa.array([datetime.date(2020, 1, 1)] * 3),
+            "word": ["a", None, "b"],
+            "list": [[1], [2], [3]],
+            "cost": pa.array([1, 2, 3]).cast(pa.decimal128(30, 2)),
+            "__index_level_0__": [5, 6, 7],
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    told = []
+    columns = read_columns(tmp_path / "t.parquet", ReadOptions(notify=told.append))
+    assert columns.all_names == ("flag", "count", "when", "day", "word", "cost")
+    assert "'list'" in told[0]
+    assert columns.raw["cost"].to_pylist() == [1.0, 2.0, 3.0]
+
+
+def test_names_that_occur_twice_get_a_suffix_in_every_format(tmp_path):
+    twice = pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], names=["a", "a"])
+    pq.write_table(twice, tmp_path / "t.parquet")
+    np.savez(tmp_path / "t.npz", X=np.ones((1, 2)), feature_names=["a", "a"])
+    write(tmp_path, "t.arff", "@relation r\n@attribute a real\n@attribute a real\n@data\n1,2\n")
+    for name in ("t.parquet", "t.npz", "t.arff"):
+        assert read_columns(tmp_path / name).all_names == ("a", "a (2)")
+
+
+def test_sparse_arff_takes_the_first_label_and_zero_where_nothing_is_written(tmp_path):
+    text = """@relation r
+@attribute word1 numeric
+@attribute flag {0,1}
+@attribute 'the kind' {news,sport}
+@data
+{0 2, 2 sport}
+{1 1}
+{}
+{0 ?, 2 ?}
+"""
+    columns = read_columns(write(tmp_path, "t.arff", text))
+    assert isinstance(columns.matrix, csr_array)
+    assert columns.names == ("word1", "flag")
+    np.testing.assert_array_equal(columns.matrix.toarray(), [[2, 0], [0, 1], [0, 0], [np.nan, 0]])
+    assert columns.raw["the kind"].to_pylist() == ["sport", "news", "news", None]
+
+
+def test_arff_quotes_strings_and_dates(tmp_path):
+    text = (
+        "@relation r\n@attribute s string\n@attribute d date 'yyyy'\n@data\n'it\\'s, so',2001\n\"b\",2002\n"
+    )
+    assert texts(write(tmp_path, "t.arff", text)) == {"s": ["it's, so", "b"], "d": ["2001", "2002"]}
+    sparse = "@relation r\n@attribute x real\n@attribute s {'a, b', c}\n@data\n{0 1, 1 'a, b'}\n"
+    assert texts(write(tmp_path, "u.arff", sparse)) == {"s": ["a, b"]}
+
+
+def test_a_string_that_a_sparse_arff_leaves_out_is_refused(tmp_path):
+    text = "@relation r\n@attribute x real\n@attribute t string\n@data\n{0 1, 1 b}\n{0 2}\n{0 3, 1 ?}\n"
+    with pytest.raises(TableError, match=r"row 2 leaves out the string 't'"):
+        read_columns(write(tmp_path, "t.arff", text))
+    whole = write(tmp_path, "w.arff", text.replace("{0 2}", "{1 a}"))
+    assert texts(whole) == {"t": ["b", "a", None]}
+
+
+def test_npz_dense_with_names_and_text_labels(tmp_path):
+    X = np.arange(6).reshape(3, 2)
+    np.savez(tmp_path / "t.npz", X=X, y=np.array(["a", "b", "a"]), feature_names=np.array(["u", "v"]))
+    table = read_table(tmp_path / "t.npz")
+    assert table.features == ("u", "v")
+    np.testing.assert_array_equal(table.X, X)
+    np.testing.assert_array_equal(table.y, ["a", "b", "a"])
+
+
+def test_npz_sparse_and_a_column_of_it_as_target(tmp_path):
+    X = csr_array(np.array([[0.0, 2, 0], [1, 0, 3]]))
+    np.savez(tmp_path / "t.npz", data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, y=[1, 2])
+    table = read_table(tmp_path / "t.npz", EncodingOptions(target="y"))
+    np.testing.assert_array_equal(
+        np.asarray(table.X.todense() if isinstance(table.X, csr_array) else table.X), X.toarray()
+    )
+    np.testing.assert_array_equal(table.y, [1, 2])
+    other = read_table(tmp_path / "t.npz", EncodingOptions(target="2"))
+    assert other.features == ("0", "1")
+    np.testing.assert_array_equal(other.y, [0, 3])
+
+
+@pytest.mark.parametrize(("first", "names"), [(1, ("1", "2", "3")), (0, ("0", "1", "2"))])
+def test_svmlight_names_columns_as_the_file_does(tmp_path, first, names):
+    path = write(tmp_path, "t.svm", f"+1 {first}:0.5 {first + 2}:2 # note\n-1 qid:3 {first + 1}:1\n")
+    columns = read_columns(path)
+    assert columns.names == names
+    np.testing.assert_array_equal(columns.matrix.toarray(), [[0.5, 0, 2], [0, 1, 0]])
+    assert columns.raw["y"].to_pylist() == [1, -1]
+
+
+def test_svmlight_with_huge_indices_and_a_byte_order_mark(tmp_path):
+    columns = read_columns(write(tmp_path, "t.svm", b"\xef\xbb\xbf1 7:0.5 2000000000:2\n2 7:1\n"))
+    assert columns.names == ("7", "2000000000")
+    np.testing.assert_array_equal(columns.matrix.toarray(), [[0.5, 2], [1, 0]])
+
+
+@pytest.mark.parametrize("odd", ["1_2", "\u0663\u0664"])
+def test_only_python_takes_these_for_numbers(tmp_path, odd):
+    arff = "@relation r\n@attribute x real\n@data\n" + odd
+    with pytest.raises(TableError, match="is not a number"):
+        read_columns(write(tmp_path, "t.arff", arff))
+    for line in (f"1 1:2\n{odd} 1:2\n", f"1 1:2\n1 {odd}:2\n", f"1 1:2\n1 1:{odd}\n"):
+        with pytest.raises(TableError, match="line 2 is not LABEL INDEX:VALUE"):
+            read_columns(write(tmp_path, "t.svm", line))
+
+
+def test_npz_of_bytes(tmp_path):
+    X = np.ones((2, 1))
+    np.savez(tmp_path / "t.npz", X=X, y=np.array(["é".encode(), b"b"]), feature_names=np.array([b"d"]))
+    columns = read_columns(tmp_path / "t.npz")
+    assert columns.all_names == ("d", "y")
+    assert columns.raw["y"].to_pylist() == ["é", "b"]
+
+
+@pytest.mark.parametrize(
+    "tail", ["", "oops,4.5,x\n", ",4.5,y\n", "1e400,2.5,z\n", "NA,-.5,\n", '1.5,"2,5",x\n', " 3.25 ,1,q\n"]
+)
+def test_large_files_are_read_as_small_ones_are(tmp_path, monkeypatch, tail):
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.4f},{b:.2f},w{i % 3}\n" for i, (a, b) in enumerate(rng.normal(size=(200, 2)))]
+    path = write(tmp_path, "t.csv", "a,b,c\n" + "".join(rows) + tail)
+    tables = []
+    for large in (0, 2**60):
+        monkeypatch.setattr(delimited, "PLAIN_NUMBER_BYTES", large)
+        columns = read_columns(path)
+        table = read_table(path, EncodingOptions("c", {"a": "number", "b": "number"}))
+        tables.append((table.X, table.y.tolist(), table.encoding.features))
+        assert (
+            str(columns.raw["a"].type)
+            == ("double" if large == 0 and tail in ("", ",4.5,y\n", "NA,-.5,\n") else "string")
+            or tail
+        )
+    np.testing.assert_array_equal(tables[0][0], tables[1][0])
+    assert tables[0][1:] == tables[1][1:]
+
+
+@pytest.mark.parametrize(
+    ("tail", "words"),
+    [('3.5,"4.5\n', "ends inside a quoted"), ("1.5\n2.5,3.5\n", "line 202 has 1 fields"), ("1.5", "cut off")],
+)
+def test_refusals_of_large_files(tmp_path, monkeypatch, tail, words):
+    monkeypatch.setattr(delimited, "PLAIN_NUMBER_BYTES", 0)
+    path = write(tmp_path, "t.csv", "a,b\n" + "1.25,2.75\n" * 200 + tail)
+    with pytest.raises(TableError, match=words):
+        read_columns(path)

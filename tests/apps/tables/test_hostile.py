@@ -1,0 +1,625 @@
+"""Tables as a sceptical analyst brings them: each must be read as it is, and every planted cell rightly."""
+
+import bz2
+import datetime
+import gzip
+import json
+import lzma
+import zipfile
+
+import numpy as np
+import openpyxl
+import pytest
+from click.testing import CliRunner
+
+from skpursuit.apps.cli import main
+from skpursuit.apps.tables import EncodingOptions, ReadOptions, TableError, read_table
+
+N = 60
+RNG = np.random.default_rng(0)
+SIZE = RNG.uniform(1000, 90_000, N).round(2)
+PRICE = (3 * SIZE + RNG.normal(size=N) * 500).round(2)
+DAYS = [datetime.date(2021, 1, 1) + datetime.timedelta(days=11 * i) for i in range(N)]
+WEEKDAYS = ["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"]
+MARKS = ["n/a", "N.A.", "--", "#DIV/0!", "(blank)", "Not available"]
+TOWNS = ["Ulm", "Köln", "Bonn"]
+
+
+def german(value, gap="."):
+    return f"{value:,.2f}".translate({ord(","): gap, ord("."): ","})
+
+
+def lines(heads, *columns, comma=","):
+    quoted = [[f'"{cell}"' if comma in str(cell) else str(cell) for cell in row] for row in zip(*columns)]
+    return "\n".join(comma.join(map(str, row)) for row in [heads, *quoted]) + "\n"
+
+
+def pick(*values):
+    return [values[i % len(values)] for i in range(N)]
+
+
+def days(spelling):
+    return [spelling(day) for day in DAYS]
+
+
+def mixed(i, day):
+    return [f"{day:%Y-%m-%d}", f"{day:%d.%m.%Y}", f"{day:%d %b %Y}"][i % 3]
+
+
+PLAIN = [f"{v:.2f}" for v in PRICE]
+#: A text, its columns with their kinds, and values that some features must have.
+TABLES = {
+    "apostrophes as thousands separators": (
+        lines(["size", "price"], [f"{v:,.2f}".replace(",", "'") for v in SIZE], PLAIN),
+        {"size": "number"},
+        {"size": SIZE},
+    ),
+    "curly apostrophes and decimal commas": (
+        lines(["size", "price"], [german(v, "’") for v in SIZE], [german(v, "’") for v in PRICE], comma=";"),
+        {"size": "number"},
+        {"size": SIZE},
+    ),
+    "dates in three formats in one column": (
+        lines(["when", "price"], [mixed(i, day) for i, day in enumerate(DAYS)], PLAIN),
+        {"when": "date"},
+        {"when (days since 2021-01-01)": 11.0 * np.arange(N)},
+    ),
+    "US dates with times of a half day": (
+        lines(["when", "price"], days(lambda d: f"{d.month}/{d.day}/{d.year} 3:05 PM"), PLAIN),
+        {"when": "date"},
+        {"when (month)": [day.month for day in DAYS]},
+    ),
+    "weekdays before dates": (
+        lines(["Datum", "price"], days(lambda d: f"{WEEKDAYS[d.weekday()]}, {d:%d.%m.%y}"), PLAIN),
+        {"Datum": "date"},
+        {"Datum (weekday)": [day.weekday() + 1 for day in DAYS]},
+    ),
+    "a header on line 3": (
+        "Report of the shop\n\n" + lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN),
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "a title, an author and blank lines of separators": (
+        "Sales,,\nby me,,\n,,\n" + lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN),
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "units in cells": (
+        lines(["weight", "price"], [f"{v:.1f} kg" for v in SIZE], [f"${v:,.2f}" for v in PRICE]),
+        {"weight": "number"},
+        {"weight": [float(f"{v:.1f}") for v in SIZE]},
+    ),
+    "units without a space": (
+        lines(["area", "price"], [f"{v:.0f}m²" for v in SIZE], PLAIN),
+        {"area": "number"},
+        {"area": SIZE.round()},
+    ),
+    "blank rows, one of them of spaces": (
+        lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN).replace("Bonn,", "Bonn,", 1)
+        + ",,\n , , \n",
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "semicolons and quoted decimals": (
+        "size;town;price\n"
+        + "".join(f'"{german(a)}";"{t}";"{german(b)}"\n' for a, t, b in zip(SIZE, pick(*TOWNS), PRICE)),
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "commas and quoted decimals": (
+        "size,price\n" + "".join(f'"{german(a)}","{german(b)}"\n' for a, b in zip(SIZE, PRICE)),
+        {"size": "number"},
+        {"size": SIZE},
+    ),
+    "negative numbers in parentheses": (
+        lines(
+            ["gain", "price"], [f"({v:,.2f})" if i % 3 else f"{v:,.2f}" for i, v in enumerate(SIZE)], PLAIN
+        ),
+        {"gain": "number"},
+        {"gain": np.where(np.arange(N) % 3, -SIZE, SIZE)},
+    ),
+    "dollars in parentheses": (
+        lines(
+            ["gain", "price"], [f"(${v:,.2f})" if i % 3 else f"${v:,.2f}" for i, v in enumerate(SIZE)], PLAIN
+        ),
+        {"gain": "number"},
+        {"gain": np.where(np.arange(N) % 3, -SIZE, SIZE)},
+    ),
+    "a trailing minus": (
+        lines(["gain", "price"], [german(v) + "-" * (i % 2) for i, v in enumerate(SIZE)], PLAIN, comma=";"),
+        {"gain": "number"},
+        {"gain": np.where(np.arange(N) % 2, -SIZE, SIZE)},
+    ),
+    "a trailing minus after a currency": (
+        lines(["gain", "price"], [f"{v:,.2f} EUR{'-' * (i % 2)}" for i, v in enumerate(SIZE)], PLAIN),
+        {"gain": "number"},
+        {"gain": np.where(np.arange(N) % 2, -SIZE, SIZE)},
+    ),
+    "a minus before and after the currency": (
+        lines(["gain", "price"], [f"{('-$', '$-')[i % 2]}{v:,.2f}" for i, v in enumerate(SIZE)], PLAIN),
+        {"gain": "number"},
+        {"gain": -SIZE},
+    ),
+    "many marks of missing values": (
+        lines(
+            ["size", "price"],
+            [MARKS[i] if i < 6 else v for i, v in enumerate(SIZE)],
+            PLAIN,
+        ),
+        {"size": "number"},
+        {"size is missing": np.arange(N) < 6},
+    ),
+    "words of one's own for missing": (
+        lines(
+            ["size", "price"],
+            [("pending", "tbd")[i % 2] if i % 5 == 0 else v for i, v in enumerate(SIZE)],
+            PLAIN,
+        ),
+        {"size": "number"},
+        {"size is missing": np.arange(N) % 5 == 0},
+    ),
+    "non-breaking spaces everywhere": (
+        lines(
+            ["the\u00a0size", "price"],
+            [f"\u00a0{v:,.0f} €\u00a0".replace(",", "\u00a0") for v in SIZE],
+            PLAIN,
+        ),
+        {"the size": "number"},
+        {"the size": SIZE.round()},
+    ),
+    "names twice and an empty one": (
+        lines(["size", "size", "", "price"], SIZE, 2 * SIZE, pick(*TOWNS), PLAIN),
+        {"size": "number", "size (2)": "number", "column 3": "category"},
+        {"size": SIZE, "size (2)": 2 * SIZE},
+    ),
+    "percent in some rows": (
+        lines(["rate", "price"], [f"{i}.5{'%' * (i % 3 > 0)}" for i in range(N)], PLAIN),
+        {"rate": "number"},
+        {"rate": np.arange(N) + 0.5},
+    ),
+    "yes and no in Finnish, Greek and Russian": (
+        lines(
+            ["a", "b", "c", "price"], pick("Kyllä", "Ei"), pick("ναι", "όχι"), pick("Да", "Нет", "нет"), PLAIN
+        ),
+        {"a": "yes/no", "b": "yes/no", "c": "yes/no"},
+        {"a=Kyllä": np.arange(N) % 2 == 0},
+    ),
+    "WAHR and FALSCH, vrai and faux": (
+        lines(["a", "b", "price"], pick("WAHR", "FALSCH"), pick("vrai", "faux", ""), PLAIN),
+        {"a": "yes/no", "b": "yes/no"},
+        {"a=WAHR": np.arange(N) % 2 == 0},
+    ),
+    "limits of detection": (
+        lines(
+            ["lead", "price"],
+            [f"<{0.5}" if i % 4 == 0 else f"{v / 1000:.2f}" for i, v in enumerate(SIZE)],
+            PLAIN,
+        ),
+        {"lead": "number"},
+        {"lead": [0.5 if i % 4 == 0 else round(v / 1000, 2) for i, v in enumerate(SIZE)]},
+    ),
+    "thousands and millions": (
+        lines(
+            ["cost", "price"],
+            [f"${v / 1e3:.3f}K" if i % 2 else f"${v / 1e6:.6f}M" for i, v in enumerate(SIZE)],
+            PLAIN,
+        ),
+        {"cost": "number"},
+        {"cost": SIZE},
+    ),
+    "numbers that Excel keeps as text": (
+        lines(["size", "price"], [f"'{v}" for v in SIZE], PLAIN),
+        {"size": "number"},
+        {"size": SIZE},
+    ),
+    "postal codes, a telephone and a counter": (
+        lines(
+            ["No.", "zip", "phone", "size", "price"],
+            range(1, N + 1),
+            pick("01067", "99084"),
+            [f"+49 30 {1000 + 7 * i}" for i in range(N)],
+            SIZE,
+            PLAIN,
+        ),
+        {"No.": "left out", "zip": "category", "phone": "left out", "size": "number"},
+        {"zip=99084": np.arange(N) % 2},
+    ),
+    "years and ratings stay numbers": (
+        lines(["year", "stars", "price"], pick(*range(1990, 2020)), pick("1", "2", "3", "4", "5"), PLAIN),
+        {"year": "number", "stars": "number"},
+        {"year": pick(*range(1990, 2020))},
+    ),
+    "a total at the end": (
+        lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN)
+        + f"Total,{SIZE.sum():.2f},{PRICE.sum():.2f}\n",
+        {"town": "category", "size": "number"},
+        {"size": SIZE},
+    ),
+    "a German sum after a blank line, of fewer cells": (
+        lines(["Ort", "size", "price"], pick(*TOWNS), map(german, SIZE), map(german, PRICE), comma=";")
+        + f"\nSumme:;{german(SIZE.sum())}\n",
+        {"Ort": "category", "size": "number"},
+        {"size": SIZE},
+    ),
+    "a total and an average": (
+        lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN)
+        + f"Grand Total,{SIZE.sum():.2f},{PRICE.sum():.2f}\nAverage,{SIZE.mean():.2f},{PRICE.mean():.2f}\n",
+        {"town": "category", "size": "number"},
+        {"size": SIZE},
+    ),
+    "months as Excel writes them": (
+        lines(["month", "price"], days(lambda d: f"{d:%b-%y}"), PLAIN),
+        {"month": "date"},
+        {"month (month)": [day.month for day in DAYS]},
+    ),
+    "prices with a dash for no cents": (
+        lines(
+            ["size", "price"], [f"CHF {i},-" if i % 2 else f"CHF {i},50" for i in range(N)], PLAIN, comma=";"
+        ),
+        {"size": "number"},
+        {"size": [i if i % 2 else i + 0.5 for i in range(N)]},
+    ),
+    "two files put together, with their headers": (
+        lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN).replace(
+            "\nKöln", "\ntown,size,price\nKöln", 1
+        ),
+        {"town": "category", "size": "number"},
+        {"size": SIZE},
+    ),
+    "a separator at the end of every row but the header": (
+        lines(["town", "size", "price"], pick(*TOWNS), SIZE, [f"{p}," for p in PLAIN]).replace('"', ""),
+        {"town": "category", "size": "number", "column 4": "left out"},
+        {"size": SIZE},
+    ),
+    "a line of groups above the header": (
+        "place,,money,\n" + lines(["town", "size", "cost", "price"], pick(*TOWNS), SIZE, SIZE, PLAIN),
+        {"town": "category", "size": "number", "cost": "number"},
+        {"size": SIZE},
+    ),
+    "tabs in a file called csv": (
+        lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN, comma="\t"),
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "spaces after separators": (
+        lines(["size", " town", " price"], SIZE, [f" {t}" for t in pick(*TOWNS)], [f" {p}" for p in PLAIN]),
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "old Macintosh line ends": (
+        lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN).replace("\n", "\r"),
+        {"size": "number", "town": "category"},
+        {"size": SIZE},
+    ),
+    "a trailing separator in every line": (
+        lines(["size", "town", "price", ""], SIZE, pick(*TOWNS), PLAIN, [""] * N),
+        {"size": "number", "town": "category", "column 4": "left out"},
+        {"size": SIZE},
+    ),
+}
+
+
+def check(path, kinds, values):
+    table = read_table(path, EncodingOptions("price"))
+    assert {column.name: column.kind for column in table.encoding.columns} == kinds
+    np.testing.assert_allclose(table.y, PRICE)
+    for name, wanted in values.items():
+        np.testing.assert_allclose(
+            table.X[:, table.features.index(name)], wanted, atol=0.6 if name == "cost" else 1e-9
+        )
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_read_as_it_is(tmp_path, name, encoding):
+    text, kinds, values = TABLES[name]
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode(encoding))
+    check(path, kinds, values)
+
+
+def sheet(path, rows, merged=()):
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    for cells in merged:
+        book.active.merge_cells(cells)
+    book.save(path)
+
+
+def test_a_workbook_with_a_merged_title_and_a_total(tmp_path):
+    rows = [["Sales of 2021", None, None], [], ["town", "size", "price"]]
+    rows += [[t, float(a), float(b)] for t, a, b in zip(pick(*TOWNS), SIZE, PRICE)]
+    rows += [[], ["Total", float(SIZE.sum()), float(PRICE.sum())]]
+    sheet(tmp_path / "t.xlsx", rows, ["A1:C1"])
+    check(tmp_path / "t.xlsx", {"town": "category", "size": "number"}, {"size": SIZE})
+
+
+def test_cells_that_are_merged_over_rows_hold_for_each_of_them(tmp_path):
+    rows = [["Pay", "", ""], ["", "Work", ""], ["dept", "hours", "pay"]]
+    rows += [["" if i % 10 else "abc"[i // 10], i % 7, 3 * i] for i in range(30)]
+    merged = ["A1:C1", "B2:C2", *(f"A{i}:A{i + 9}" for i in (4, 14, 24))]
+    sheet(tmp_path / "t.xlsx", rows, merged)
+    table = read_table(tmp_path / "t.xlsx", EncodingOptions("pay"))
+    assert [row["taken for"] for row in table.described()] == ["category, 3 levels", "number"]
+    np.testing.assert_array_equal(table.X[:, 0], [1.0] * 10 + [0.0] * 20)
+
+
+def test_a_workbook_of_texts_and_dates(tmp_path):
+    rows = [["when", "size", "sold", "price"]]
+    rows += [[d, german(a), s, german(b) + " €"] for d, a, s, b in zip(DAYS, SIZE, pick("Ja", "Nein"), PRICE)]
+    sheet(tmp_path / "t.xlsx", rows)
+    kinds = {"when": "date", "size": "number", "sold": "yes/no"}
+    check(tmp_path / "t.xlsx", kinds, {"size": SIZE, "when (days since 2021-01-01)": 11.0 * np.arange(N)})
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_totals_are_left_out_of_fit_and_predict_and_said_unless_they_are_kept(tmp_path, kind):
+    path, model = tmp_path / f"t.{kind}", tmp_path / "m.json"
+    rows = [["town", "size", "price"], *zip(pick(*TOWNS), SIZE.tolist(), PRICE.tolist())]
+    rows.append(["Sum", float(SIZE.sum()), float(PRICE.sum())])
+    if kind == "csv":
+        path.write_text("\n".join(",".join(map(str, row)) for row in rows))
+    else:
+        sheet(path, rows)
+    for more, count in ((), N), (["--keep-total"], N + 1):
+        arguments = ["fit", str(path), "--target", "price", "--out", str(model), "--json", *more]
+        done = CliRunner().invoke(main, arguments)
+        assert json.loads(done.stdout)["rows"] == count
+        assert ("the last row is a total, left out" in done.stderr) == (count == N)
+        assert ("--keep-total keeps it" in done.stderr) == (count == N)
+        done = CliRunner().invoke(main, ["predict", str(model), str(path), *more])
+        assert len(done.stdout.splitlines()) == 1 + count
+
+
+@pytest.mark.parametrize(
+    "last", ["Total recall,5,6", "Summer,5,6", "Sum,5,6\nUlm,5,6"], ids=["recall", "summer", "not last"]
+)
+def test_what_is_no_total(tmp_path, last):
+    path = tmp_path / "t.csv"
+    path.write_text(lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN) + last)
+    assert len(read_table(path, EncodingOptions("price")).y) == N + 1 + last.count("\n")
+
+
+def test_a_category_that_is_called_total_stays(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines(["fuel", "size", "price"], pick("Total", "Shell"), SIZE, PLAIN) + "Total,5,6\n")
+    told = []
+    assert len(read_table(path, EncodingOptions("price"), ReadOptions(notify=told.append)).y) == N + 1
+    assert told == []
+
+
+def random_table(seed):
+    """A table in a random mixture of habits, with what it holds: sizes, days, and which were sold."""
+    rng = np.random.default_rng(seed)
+    choose = lambda *options: options[int(rng.integers(len(options)))]  # noqa: E731
+    comma, decimal = choose((",", "."), (";", ","), ("\t", "."), ("|", ","), (";", "."))
+    gap = choose("", "'", "\u202f", "." if decimal == "," else ",")
+    before, after = choose(("", ""), ("€ ", ""), ("", " €"), ("$", ""), ("", "%"), ("", " kg"), ("CHF ", ""))
+    minus = choose("-{}", "({})", "{}-", "\u2212{}")
+    order = choose(
+        "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d %b %Y", "%Y-%m-%dT%H:%M:%S", "%d-%m-%Y", "%B %d, %Y"
+    )
+    yes, no = choose(("yes", "no"), ("Ja", "Nein"), ("TRUE", "FALSE"), ("oui", "non"), ("Да", "Нет"))
+    missing = choose("", "NA", "-", "k.A.", "#N/A", "n/a", "null")
+    size = (rng.normal(size=N) * 10.0 ** rng.integers(1, 6)).round(2)
+    day = [datetime.datetime(2018, 1, 30) + datetime.timedelta(days=int(d)) for d in rng.integers(0, 2000, N)]
+    sold = rng.random(N) < 0.5
+    price = (2 * np.abs(size) + sold).round(2)
+
+    def number(value):
+        digits = f"{abs(value):,.2f}".translate({ord(","): gap, ord("."): decimal})
+        text = before + digits + after
+        return minus.format(text) if value < 0 else text
+
+    rows = [["size", "when", "sold", "hole", "price"]]
+    for i in range(N):
+        hole, when = missing if i % 7 == 3 else number(float(i)), day[i].strftime(order)
+        rows.append([number(size[i]), when, (no, yes)[int(sold[i])], hole, number(price[i])])
+    if rng.random() < 0.5:
+        rows.insert(int(rng.integers(5, N)), [""] * 5)
+    if rng.random() < 0.3:
+        rows.append(["Total", "", "", "", number(price.sum())])
+    quote = lambda cell: f'"{cell}"' if comma in cell or rng.random() < 0.2 else cell  # noqa: E731
+    text = "\n".join(comma.join(map(quote, row)) for row in rows)
+    if rng.random() < 0.3:
+        text = f"A report{comma * 4}\n{comma * 4}\n{text}"
+    return text + choose("", "\n"), choose("utf-8", "utf-8-sig", "utf-16"), size, day, sold, price
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_mixtures_of_habits(tmp_path, seed):
+    text, encoding, size, day, sold, price = random_table(seed)
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode(encoding))
+    table = read_table(path, EncodingOptions("price"))
+    assert [kind.kind for kind in table.encoding.columns] == ["number", "date", "yes/no", "number"]
+    np.testing.assert_allclose(table.y, price)
+    X = dict(zip(table.features, table.X.T))
+    np.testing.assert_allclose(X["size"], size)
+    first = min(day)
+    since = next(values for name, values in X.items() if "days since" in name)
+    np.testing.assert_allclose(since, [(one - first).days for one in day])
+    np.testing.assert_allclose(next(values for name, values in X.items() if name.startswith("sold=")), sold)
+    np.testing.assert_allclose(X["hole is missing"], np.arange(N) % 7 == 3)
+
+
+def test_a_row_with_a_gap_is_no_second_line_of_a_header(tmp_path):
+    rows = ["a,,b,y", ",5,3,1.5", *(f"{i % 7},0.{i},0.5{i},{i / 3:.3f}" for i in range(N))]
+    (tmp_path / "t.csv").write_text("\n".join(rows), encoding="utf-8")
+    table = read_table(tmp_path / "t.csv", EncodingOptions("y"))
+    assert table.X.shape[0] == N + 1
+
+
+def test_a_header_of_two_lines_with_merged_cells_is_one_of_both(tmp_path):
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (
+        [],
+        ["Region", "Sales 2023", "", "Sales 2024", "", "Target"],
+        ["", "Q1", "Q2", "Q1", "Q2", ""],
+    ):
+        sheet.append(row)
+    for place in ("A2:A3", "B2:C2", "D2:E2", "F2:F3"):
+        sheet.merge_cells(place)
+    rng = np.random.default_rng(0)
+    for i in range(60):
+        sales = rng.uniform(10, 90, 4).round(1).tolist()
+        sheet.append(["NS"[i % 2], *sales, round(sum(sales) + rng.normal(), 2)])
+    book.save(tmp_path / "t.xlsx")
+    table = read_table(tmp_path / "t.xlsx", EncodingOptions("Target"))
+    names = ("Region=S", "Sales 2023 Q1", "Sales 2023 Q2", "Sales 2024 Q1", "Sales 2024 Q2")
+    assert sorted(table.features) == sorted(names)
+    assert table.X.shape == (60, 5)
+
+
+@pytest.mark.parametrize("unit", ["kg", "l/100km", "m2", "mg/24h", "°C", "kWh/m²"])
+def test_units_with_digits_in_them(tmp_path, unit):
+    rows = [f"{i * 7 % 50 + 0.5} {unit},{i * 3 % 40}" for i in range(80)]
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    table = read_table(path, EncodingOptions("b"))
+    assert table.described()[0]["taken for"] == f"number, {unit}"
+    assert table.X[0, 0] == 0.5
+
+
+@pytest.mark.parametrize("note", ["* preliminary data", "Source: the statistical office", "(1) estimated"])
+def test_notes_below_a_table_are_left_out_and_told(tmp_path, note):
+    told = []
+    rows = "".join(f"{i},{i % 7},{i % 5}\n" for i in range(40))
+    path = tmp_path / "t.csv"
+    path.write_text(f"a,b,y\n{rows}{note}\n")
+    table = read_table(path, EncodingOptions("y"), ReadOptions(notify=told.append))
+    assert table.X.shape[0] == 40
+    assert note in told[0]
+    path.write_text(f"a,b,y\n{rows}{note}")  # cut off, perhaps
+    with pytest.raises(TableError, match="cut off"):
+        read_table(path, EncodingOptions("y"))
+
+
+@pytest.mark.parametrize("units", [",°C,mm,,h", "day,°C,mm,,h"])
+def test_a_line_of_units_below_the_header_is_left_out_and_told(tmp_path, units):
+    told = []
+    rows = [f"{day},{i % 11 - 3}.5,{i % 4},{'NESW'[i % 4]},{i % 9}.2" for i, day in enumerate(DAYS)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["day,temp,rain,wind,sun", units, *rows, ""]), encoding="utf-8")
+    table = read_table(path, EncodingOptions("sun"), ReadOptions(notify=told.append))
+    assert (table.X.shape[0], len(told)) == (len(DAYS), 1)
+    assert [row["taken for"] for row in table.described()] == [
+        "date",
+        "number",
+        "number",
+        "category, 4 levels",
+    ]
+    path.write_text("\n".join(["day,temp,rain,wind,sun", ",NA,?,,-", *rows, ""]), encoding="utf-8")
+    assert read_table(path, EncodingOptions("sun")).dropped == 1
+
+
+def test_columns_that_are_apart_by_spaces(tmp_path):
+    X = np.random.default_rng(1).normal(size=(50, 3)).round(4)
+    lines = ["  ".join(f"{value:9.4f}" for value in row) for row in X]
+    (tmp_path / "t.dat").write_text("a    b   y\n" + "\n".join(lines) + "\n")
+    table = read_table(tmp_path / "t.dat", EncodingOptions("y"))
+    np.testing.assert_array_equal(table.X, X[:, :2])
+    np.testing.assert_array_equal(table.y, X[:, 2])
+    (tmp_path / "t.dat").write_text("a    b   y\n" + "\n".join(lines) + "\n1 2\n")
+    with pytest.raises(TableError, match="line 52 has 2 fields where there are 3 columns"):
+        read_table(tmp_path / "t.dat", EncodingOptions("y"), ReadOptions(keep_total=True))
+
+
+def test_a_table_as_markdown_has_it(tmp_path):
+    rows = [f"| {i} | {i % 7}.5 | {'red' if i % 3 else 'blue'} | {i % 11} |" for i in range(40)]
+    head = ["| id | size | colour | price |", "|----|:-----|--------|------:|"]
+    (tmp_path / "t.txt").write_text("\n".join([*head, *rows, ""]))
+    table = read_table(tmp_path / "t.txt", EncodingOptions("price"))
+    assert table.X.shape[0] == 40
+    assert table.features == ("size", "colour=red")
+
+
+def test_codes_with_a_leading_zero_are_categories_though_some_end_in_a_letter(tmp_path):
+    rows = [f"{i % 9},{('01', '75', '2A')[i % 3]},{i + 1}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["y,Département,Numéro", *rows, ""]))
+    described = read_table(tmp_path / "t.csv", EncodingOptions("y")).described()
+    assert described[0]["taken for"] == "category, 3 levels"
+    assert described[1]["taken for"].startswith("left out: an identifier")
+
+
+def packed(path, text):
+    """Write a text as the name of a file says."""
+    openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("inside.tsv" if "," not in text else "inside.csv", text)
+    else:
+        with openers[path.suffix](path, "wt", encoding="utf-8") as file:
+            file.write(text)
+
+
+def test_numbers_of_things_in_german_compounds_are_identifiers(tmp_path):
+    rows = "".join(f"{7000 + 3 * i};{i % 7};{i % 5}\n" for i in range(60))
+    (tmp_path / "t.csv").write_text("Kundennr;size;y\n" + rows)
+    assert read_table(tmp_path / "t.csv", EncodingOptions("y")).features == ("size",)
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.tsv.bz2", "t.txt.xz", "t.zip", "t.csv.zip"])
+def test_packed_tables_are_unpacked(tmp_path, name):
+    comma = "\t" if "tsv" in name else ","
+    packed(tmp_path / name, lines(["size", "price"], SIZE, PRICE, comma=comma))
+    table = read_table(tmp_path / name, EncodingOptions("price"))
+    np.testing.assert_array_equal(table.X[:, 0], SIZE)
+    whole = (tmp_path / name).read_bytes()
+    for end in (3, 30, len(whole) // 2, len(whole) - 9):
+        (tmp_path / name).write_bytes(whole[:end])
+        with pytest.raises(TableError, match=r"damaged or cut off|NUL bytes|header"):
+            read_table(tmp_path / name, EncodingOptions("price"))
+
+
+def test_svmlight_may_be_packed_too(tmp_path):
+    packed(tmp_path / "t.svm.gz", "".join(f"{i % 2} 1:{i}.5 3:{i % 5}\n" for i in range(30)))
+    table = read_table(tmp_path / "t.svm.gz", EncodingOptions())
+    assert table.X.shape == (30, 2)
+    assert table.X[3, 0] == 3.5
+
+
+def test_groups_of_columns_are_named_in_a_line_of_their_own(tmp_path):
+    told, text = [], "Region,Sales,,Costs,,Result\n,2022,2023,2022,2023,\n"
+    text += "".join(f"{'NS'[i % 2]},{i}.5,{i % 7}.25,{i % 3},{i % 5},{i % 11}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text("Budget,,,,,\n" + text)
+    table = read_table(tmp_path / "t.csv", EncodingOptions("Result"), ReadOptions(notify=told.append))
+    assert table.features == ("Region=S", "Sales 2022", "Sales 2023", "Costs 2022", "Costs 2023")
+    assert table.X.shape == (40, 5)
+    assert "two lines" in told[0]
+
+
+def test_a_column_without_a_name_is_no_group(tmp_path):
+    rows = "".join(f"{'' if i % 4 == 0 else 'ab'[i % 2]},{i}.5,{i % 7},{i % 5}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text("kind,size,,y\n" + rows)
+    table = read_table(tmp_path / "t.csv", EncodingOptions("y"))
+    assert table.X.shape[0] == 40
+    assert "column 3" in table.features
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "feature", "value"),
+    [
+        (["1h 05m", "2h 30m", "45m"], "duration", "x (hours)", 13 / 12),
+        (["3 min 20 s", "4 min 00 s", "59 s"], "duration", "x (hours)", 200 / 3600),
+        (["2 days 4 h", "1 day 0 h", "3 h"], "duration", "x (hours)", 52),
+        (["5 m", "12 m", "7 m"], "number, m", "x", 5),
+        (["2021Q2", "2021 Q3", "2022-Q1"], "date", "x (month)", 4),
+        (["Q2 2021", "Q3/2021", "Q1 2022"], "date", "x (month)", 4),
+        (["T103", "T206", "T407"], "category, 3 levels", "x=T206", 0),
+        (["T1-03", "T2-06", "T4-07"], "category, 3 levels", "x=T2-06", 0),
+        (["€ 1.459", "€ 1.521", "€ 1.389"], "number, €", "x", 1.459),
+        (["$ 1.234", "$ 12.345", "$ 999"], "number, $", "x", 1234),
+        (["1,234 €", "12,345 €", "999 €"], "number, €", "x", 1234),
+        (["$(1,234)", "$12,345.50", "$ -"], "number, $", "x", -1234),
+        (["(1.234,5 €)", "12,00 €", "€ –"], "number, €, decimal comma", "x", -1234.5),
+    ],
+)
+def test_spans_quarters_and_whole_prices(tmp_path, cells, kind, feature, value):
+    (tmp_path / "t.csv").write_text(lines(["x", "y"], pick(*cells), range(N), comma="|"), encoding="utf-8")
+    table = read_table(tmp_path / "t.csv", EncodingOptions("y"))
+    assert table.described()[0]["taken for"] == kind
+    assert table.X[0, table.features.index(feature)] == pytest.approx(value)
+    assert not any("weekday" in name for name in table.features)
