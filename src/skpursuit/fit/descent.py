@@ -87,15 +87,17 @@ def descend(
     objective that is not worth a step.
     """
     hessian: Bend | Products | None = None
+    has_majorant = samples.has_majorant and not by_products
     trusted, last = True, np.inf  # whether the Hessian at w is worth a try; the decrement of the last step
     now = _point(samples, penalty, w, z)
     for _ in range(max_iter):
         g, fresh = A @ now.at.residual + (penalty * now.w.T).T, hessian is None
         if hessian is None:
-            if by_products:
-                hessian = Products(A, samples, now.z, now.at.curvature, penalty)
-            else:
-                hessian = hessian_of(samples, A, now.z, now.at.curvature, penalty, trusted)
+            hessian = (
+                Products(A, samples, now, penalty)
+                if by_products
+                else hessian_of(samples, A, now.z, now.at.curvature, penalty, trusted)
+            )
         p = hessian.solve(g)
         decrement = float(np.sum(g * p))
         done = not decrement > precision * max(abs(now.f), NEARLY_ZERO)
@@ -109,7 +111,7 @@ def descend(
         if np.abs(dz).max() <= EPS * np.abs(now.z).max():  # lost in rounding, as where residuals vanish
             break
         found = _line_search(samples, penalty, now, p, dz, decrement, hessian.is_majorant)
-        if found.step < CREEPING and fresh and not (trusted and samples.has_majorant):
+        if found.step < CREEPING and fresh and not (trusted and has_majorant):
             now = found
             break
         trusted = found.step >= TRUSTED_STEP or not trusted
@@ -126,13 +128,13 @@ class Products:
 
     is_majorant = False
 
-    def __init__(self, A: Any, samples: SampleLosses, z: Floats, curvature: Floats, penalty: Floats) -> None:
+    def __init__(self, A: Any, samples: SampleLosses, now: Point, penalty: Floats) -> None:
         self.A, self.samples = A, samples
         floor = LEAST_CURVATURE if samples.weights is None else LEAST_CURVATURE * samples.weights
-        self.curvature = np.maximum(curvature.T, floor).T
-        self.p = samples.loss.probabilities(z) if samples.loss.couples_targets else None
+        self.curvature = np.maximum(now.at.curvature.T, floor).T
+        self.p = samples.loss.probabilities(now.z) if samples.loss.couples_targets else None
         squares = A.power(2) if issparse(A) else A * A
-        self.penalty = penalty if z.ndim == 1 else penalty[:, None]
+        self.penalty = penalty if now.z.ndim == 1 else penalty[:, None]
         self.diagonal = squares @ self.curvature + self.penalty
 
     def times(self, v: Floats) -> Floats:
@@ -189,7 +191,6 @@ def _line_search(
 
 
 def _point(samples: SampleLosses, penalty: Floats, w: Floats, z: Floats, step: float = 0.0) -> Point:
-    with np.errstate(over="ignore", invalid="ignore"):  # at steps that are too long
-        at = samples.derivatives(z)
-        shrinks = 0.5 * float(np.sum(penalty * (w * w).T)) if penalty.any() else 0.0
+    at = samples.derivatives(z)
+    shrinks = 0.5 * float(np.sum(penalty * (w * w).T)) if penalty.any() else 0.0
     return Point(step, at.value + shrinks, at, w, z)

@@ -30,6 +30,13 @@ class Huber(Loss):
         # A NumPy scalar would turn float32 predictions into float64.
         object.__setattr__(self, "delta", float(self.delta))
 
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+        """Value, residual and curvature from one difference."""
+        with np.errstate(over="ignore", under="ignore"):
+            r = z - y
+            c = np.clip(r, -self.delta, self.delta)
+            return c * (r - 0.5 * c), c, (c == r).astype(r.dtype)
+
     def value(self, y: Array, z: Array) -> Array:
         """With a = |z - y| and c = min(a, delta): c (a - c / 2)."""
         with np.errstate(over="ignore", under="ignore"):

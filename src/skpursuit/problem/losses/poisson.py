@@ -30,14 +30,19 @@ class Poisson(Loss):
     positive_targets = True
     by_blocks = True
 
-    def value(self, y: Array, z: Array) -> Array:
-        """exp(z) - y z + (y log y - y)."""
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+        """Value, residual and curvature from one exponential and one logarithm."""
         y, z, dtype = _in_double(y, z)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            u = self._log_ratio(y, z)
-            near = y * _exp_minus_line(np.clip(u, -1, 1))
-            far = np.exp(z) - y * (1 + u)
-            return np.where((np.abs(u) < 1) & (y > 0), near, far).astype(dtype)
+            u, e = self._log_ratio(y, z), np.exp(z)
+            near, clipped = (np.abs(u) < 1) & (y > 0), np.clip(u, -1, 1)
+            value = np.where(near, y * _exp_minus_line(clipped), e - y * (1 + u))
+            residual = np.where(near, y * np.expm1(clipped), e - y)
+            return value.astype(dtype), residual.astype(dtype), (e + 0 * y).astype(dtype)
+
+    def value(self, y: Array, z: Array) -> Array:
+        """exp(z) - y z + (y log y - y)."""
+        return self.derivatives(y, z)[0]
 
     def residual(self, y: Array, z: Array) -> Array:
         """exp(z) - y."""
