@@ -18,6 +18,7 @@ import numpy as np
 from skpursuit.data import operator
 from skpursuit.data.codes import Codes, survey_with_codes
 from skpursuit.data.kept import ColumnCache, Kept
+from skpursuit.data.memory import MemoryLimit
 from skpursuit.data.reads import Reads
 from skpursuit.data.store import TileStore
 from skpursuit.data.survey import WIDTH, Survey
@@ -80,6 +81,36 @@ class Design:
     def on_disk(self) -> bool:
         """Whether X is read from files, tile by tile."""
         return self.store.on_disk
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether X is at hand, so that layouts of it can be kept."""
+        return self.store.in_memory
+
+    @property
+    def limit(self) -> MemoryLimit:
+        """How much memory may be used beside X."""
+        return self.store.limit
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the columns of X, where its source has them."""
+        return self.store.names
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes that were read from files so far: of X, and of codes on disk."""
+        return self.store.file_bytes
+
+    @property
+    def pass_seconds(self) -> float:
+        """Seconds to bring all of X to the processor once, apart from work on it; 0 in memory."""
+        return self.store.pass_seconds
+
+    @property
+    def has_made_codes(self) -> bool:
+        """Whether codes of X are there already."""
+        return self.store.kept.codes is not None
 
     # -- products ---------------------------------------------------------------------------------------
 

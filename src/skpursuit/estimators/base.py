@@ -105,7 +105,7 @@ def _are_plain(X: Any, y: Any, features: int) -> bool:
 
 def columns_in(design: Design, model: Any, features: Indices) -> Indices:
     """Columns of a design that are features of a fitted model, by their names where both have names."""
-    names, fitted = design.store.names, vars(model)
+    names, fitted = design.names, vars(model)
     if names is not None and "feature_names_in_" in fitted:
         wanted = fitted["feature_names_in_"][features]
         return np.array(numbers_of("the model", wanted, len(names), names), dtype=np.intp)
@@ -188,7 +188,7 @@ class LinearBase(Watched):
         y = as_numbers(y) if checks.get("y_numeric") and y is not None else y
         n, self.n_features_in_ = design.shape
         _, y = check_X_y(np.broadcast_to(0.0, (n, min(2, design.shape[1]))), y, **checks)
-        names = design.store.names
+        names = design.names
         vars(self).pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -204,7 +204,7 @@ class LinearBase(Watched):
     def _linear_of_design(self, design: Design) -> Floats:
         """Predictions that read the columns with coefficients alone, by their names where X has names."""
         used = np.flatnonzero(np.atleast_2d(self.coef_).any(axis=0))
-        coef, names = np.asarray(self.coef_)[..., used].T, design.store.names
+        coef, names = np.asarray(self.coef_)[..., used].T, design.names
         used = columns_in(design, self, used)
         found = design.predict(used, coef) + self.intercept_
         if not np.isfinite(found).all():

@@ -248,7 +248,7 @@ def way_to_pursue(design: Design, steps: int, precompute: bool | str, selector: 
     chosen = not isinstance(selector, str) or selector != "auto"
     if chosen or design.cost()[0] < n * d or not design.has_codes or design.on_disk:
         return "loop"
-    in_cache = n * d <= GATHERED_ENTRIES and design.store.in_memory
+    in_cache = n * d <= GATHERED_ENTRIES and design.in_memory
     one_by_one = n * d / 1e9 + steps * (n * d / 5e9 + 5e-5) if in_cache else steps * (n * d / 2e9 + 3e-4)
     gram = n * d * d / 25e9 + steps * 3e-5
     if precompute == "auto" and gram < one_by_one and 8 * d * d <= 2**28:

@@ -74,7 +74,7 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
     guessed = design.norms(0) ** 2 * (curvature.sum() / problem.row_weights.sum())
     # Rows of X^T diag(curvature) X that belong to the support, as many at a time as there is room for.
     k, columns = len(state.support), state.factorised.lines
-    step = max(1, min(k, design.store.limit.columns // (8 * design.shape[0])))
+    step = max(1, min(k, design.limit.columns // (8 * design.shape[0])))
     parts = (columns[start : start + step] for start in range(0, k, step))
     rows = np.vstack([design.product((part * curvature).T).T for part in parts])
     penalties = problem.penalties(np.arange(len(guessed)))

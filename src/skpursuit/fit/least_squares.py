@@ -23,7 +23,7 @@ from skpursuit.problem.state import State, empty_state
 def start_least_squares(problem: Problem) -> State:
     """The zero model."""
     design = problem.design
-    factor = empty_factor(design.shape[0], problem.targets, room=design.store.limit.columns)
+    factor = empty_factor(design.shape[0], problem.targets, room=design.limit.columns)
     return empty_state(problem, replace(factor, shrinkage=Shrinkage()) if problem.penalty else factor)
 
 

@@ -81,7 +81,7 @@ class NormalEquations:
 
 def gathered(design: Design, cols: Indices) -> Floats:
     """Columns as the rows of an array, which is in a file where it is beyond the design's memory limit."""
-    n, room = design.shape[0], design.store.limit.columns
+    n, room = design.shape[0], design.limit.columns
     if 8 * n * len(cols) <= room:
         return design.columns(cols)
     lines, step = in_file((len(cols), n), np.dtype(np.float64)), max(1, int(room // (8 * n)))

@@ -33,7 +33,7 @@ class Newton:
     def start(self, problem: Problem) -> State:
         """The zero model; its factor finds dependent columns, and keeps those of the support together."""
         n = problem.design.shape[0]
-        room = problem.design.store.limit.columns
+        room = problem.design.limit.columns
         return empty_state(problem, empty_factor(n, weights=problem.weights, keeps_columns=True, room=room))
 
     def add(self, problem: Problem, state: State, j: int) -> State:

@@ -129,11 +129,11 @@ def make_run(
 ) -> Run:
     """A run that is checked and ready to go; parameters as in `minimize`."""
     solver, chosen, seed = as_solver(solver), as_selector(selector), seed_of(random_state)
-    base, before = design.for_run(), design.store.file_bytes
+    base, before = design.for_run(), design.file_bytes
     problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     expect = solver.expect(problem)
-    if not base.store.in_memory:  # columns of the support, and residuals that are guessed
-        base.store.limit.reserve(8 * base.store.shape[0] * (expect.visits + GUESSES))
+    if not base.in_memory:  # columns of the support, and residuals that are guessed
+        base.limit.reserve(8 * base.store.shape[0] * (expect.visits + GUESSES))
     try:
         bound = chosen.bind(problem.design, expect)
     except Exception:  # prefer the error that names the non-finite column; an interrupt waits for no pass
@@ -260,7 +260,7 @@ class Run:
             dropped=state.dropped,
             selector=self.bound.describe(),
             stored_bytes=problem.design.reads.stored_bytes,
-            file_bytes=problem.design.store.file_bytes - self.bytes_before,
+            file_bytes=problem.design.file_bytes - self.bytes_before,
         )
 
     def _not_above_start(self) -> State:

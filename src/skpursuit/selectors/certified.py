@@ -61,7 +61,7 @@ class Certified(Selector):
     def _fine(self, design: Design, expect: Expect) -> bool:
         """Whether a second byte an entry will be needed; on disk a pass makes it later."""
         (n, d), store = design.shape, design.store
-        tall = n > TALL or (store.on_disk and n > TALL // 4 and store.has_room(2 * n * d))
+        tall = n > TALL or (design.on_disk and n > TALL // 4 and store.has_room(2 * n * d))
         return self.fine or expect.asks_many or tall or expect.steps >= LONG
 
     def find(self, design: Design, query: Query) -> Selection:
@@ -81,7 +81,7 @@ class Certified(Selector):
 
     def price(self, design: Design, expect: Expect) -> float:
         (n, d), targets = design.shape, expect.targets
-        fine, there = self._fine(design, expect), design.store.kept.codes is not None
+        fine, there = self._fine(design, expect), design.has_made_codes
         if not (design.has_codes and (there or design.store.has_room((1 + fine) * n * d))):
             return inf
         # Residuals of several targets share a pass over the codes, of one byte or both.
@@ -89,13 +89,13 @@ class Certified(Selector):
         if expect.y is not None and not expect.asks_many and targets == 1 and expect.roundings is not None:
             read = n * d * (PRICES.codes / SERVES + PRICES.path)  # to guess, and to prove
         build = PRICES.build + PRICES.fine * fine
-        if design.store.on_disk and not fine and n > TALL // 4:  # many columns in doubt, which cost a pass
-            read += design.store.pass_seconds / NANO
+        if design.on_disk and not fine and n > TALL // 4:  # many columns in doubt, which cost a pass
+            read += design.pass_seconds / NANO
         return codes_seconds(design, expect, build, read, there)
 
     def nbytes(self, design: Design) -> int:
         bytes_an_entry = 1 + self.fine if design.has_codes else 0
-        return min(bytes_an_entry * design.shape[0] * design.shape[1], design.store.limit.limit)
+        return min(bytes_an_entry * design.shape[0] * design.shape[1], design.limit.limit)
 
     def identity(self) -> str:
         return repr(replace(self, fine=False))
@@ -105,11 +105,9 @@ def codes_seconds(design: Design, expect: Expect, build: float, read: float, the
     """Building codes where there are none yet, selections that read them, and sweeps to gather columns."""
     n, d = design.shape
     passes = 0.0 if there else 1.0  # over an X on disk
-    seconds = passes * (n * d * build * NANO + design.store.pass_seconds)
-    if design.store.on_disk:
-        paths = -(
-            -expect.visits // max(1, design.store.limit.columns // (32 * n))
-        )  # that memory has room for
+    seconds = passes * (n * d * build * NANO + design.pass_seconds)
+    if design.on_disk:
+        paths = -(-expect.visits // max(1, design.limit.columns // (32 * n)))  # that memory has room for
         seconds += (paths + (paths > 1)) * design.store.sweep_seconds(1)  # to guess, and to verify
         seconds += (2 * paths + 2) * len(design.store.places) * TILE_LOOK
     left = RECOMPUTED * n * PRICES.gather + PRICES.codes_step

@@ -30,7 +30,7 @@ class Exact(Selector):
         return exact_answer(design, query)
 
     def price(self, design: Design, expect: Expect) -> float:
-        before = design.store.pass_seconds + design.store.sweep_seconds(expect.visits)  # norms, columns
+        before = design.pass_seconds + design.store.sweep_seconds(expect.visits)  # norms, columns
         return before + expect.steps * product_seconds(design, expect.targets)
 
 
@@ -43,4 +43,4 @@ def product_seconds(design: Design, residuals: int = 1) -> float:
     else:
         one = entries * PRICES.stored * NANO + 2e-5
         times = SPARSE_SHARE * residuals
-    return (one if residuals == 1 else one * times) + design.store.pass_seconds
+    return (one if residuals == 1 else one * times) + design.pass_seconds

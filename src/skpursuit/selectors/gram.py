@@ -45,7 +45,7 @@ class Gram(Selector):
     def bind(self, design: Design, expect: Expect) -> Bound:
         if expect.y is None:
             return Bound(self, design)
-        design.kept.gram_columns.limit = min(self.memory_limit, design.store.limit.products)
+        design.kept.gram_columns.limit = min(self.memory_limit, design.limit.products)
         whole = self.whole and design.shape[1] ** 2 * 8 <= self.memory_limit
         return Bound(self, design, GramSums(design, expect.y, expect.roundings, whole))
 
@@ -83,7 +83,7 @@ class Gram(Selector):
         left = RECOMPUTED * n * PRICES.gather if design.dtype == np.float32 else 0.0
         steps = expect.steps * (terms + left + PRICES.gram_step) * NANO
         width = GRAM_WIDTH * -(-expect.visits // GRAM_USED)
-        before = design.store.pass_seconds + design.store.sweep_seconds(width)  # norms, columns
+        before = design.pass_seconds + design.store.sweep_seconds(width)  # norms, columns
         return before + blocks + product_seconds(design, expect.targets) + steps
 
     def nbytes(self, design: Design) -> int:

@@ -105,7 +105,7 @@ def settle(
 
 def cost_a_pass(design: Design, cols: Indices) -> bool:
     """Whether reading these columns from disk costs as much as a product with all of X."""
-    if not design.store.on_disk:
+    if not design.on_disk:
         return False
     missing = sum(j not in design.store.kept.columns.held for j in cols.tolist())
     return missing > (design.store.panel() if design.columns_are_dear else design.shape[1] // 4)

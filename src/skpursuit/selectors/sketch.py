@@ -111,7 +111,7 @@ class Sketch(Selector):
         if not design.has_codes:
             return inf
         read = expect.targets * design.shape[0] * design.shape[1] * PRICES.codes / SERVES
-        return codes_seconds(design, expect, PRICES.build, read, design.store.kept.codes is not None)
+        return codes_seconds(design, expect, PRICES.build, read, design.has_made_codes)
 
     def encodes(self, design: Design, expect: Expect) -> bool | None:
         return False if design.has_codes else None

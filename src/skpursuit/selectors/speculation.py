@@ -114,7 +114,7 @@ class Speculation:
         self.design, self.above = design, above
         self.steps, self.size_of_y = expect.steps, scaled_norm(expect.y)
         # What a round holds for each guess: its column, its residual, and two decoded columns of the pool.
-        self.room = min(GUESSES, design.store.limit.columns // (32 * design.shape[0]))
+        self.room = min(GUESSES, design.limit.columns // (32 * design.shape[0]))
         self.most = self.room if expect.steps <= 4 * GUESSES else min(self.room, GUESSES // 4)
         self.poor = 0
         self.path: Path | None = None
@@ -210,7 +210,7 @@ class Speculation:
         first = frames.overlooked(followed, reach + frames.rounding * norms, limits)
         first[query.exclude] = first[guess.atoms] = steps
         doubts = np.cumsum(np.bincount(first, minlength=steps + 1)[:steps])
-        most = min(MOST_DOUBTS, self.design.store.limit.columns // (16 * self.design.shape[0]))
+        most = min(MOST_DOUBTS, self.design.limit.columns // (16 * self.design.shape[0]))
         steps = int(np.searchsorted(doubts, most, side="right"))
         cols = np.flatnonzero(first < steps)
         narrows = not frames.fine and frames.codes.has_fine and self.design.columns_are_dear

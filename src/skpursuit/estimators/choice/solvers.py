@@ -102,7 +102,7 @@ class SolverArena(Arena):
         """Models of all folds, size by size; where their factors need much memory, fold after fold."""
         n_folds, n = self.folds.shape
         nested = config.kind.nested_path  # else each size is a run of its own, of which nothing is kept
-        small = not nested or (self.base.store.in_memory and 8 * n_folds * n * self.most <= MOST_BYTES)
+        small = not nested or (self.base.in_memory and 8 * n_folds * n * self.most <= MOST_BYTES)
         group = (PATIENCE if nested else 1) if small else self.most + 1
         watch, sizes = current(), count(1)
         folds = [self._fold(config, f, group) for f in range(n_folds)]
