@@ -25,21 +25,6 @@ def test_omp_equals_scikit_learn_on_500_problems(selector):
         assert result.status is Status.COMPLETE
 
 
-@pytest.mark.parametrize("factor", [1e-150, 1e-8, 1e8, 1e150])
-@pytest.mark.parametrize("selector", ["exact", "gram"])
-def test_scaling_X_or_y_keeps_the_support(factor, selector):
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        X, y, k = random_problem(rng)
-        plain = minimize(X, y, OMP(n_nonzero_coefs=k), selector)
-        for scaled in (
-            minimize(X * factor, y, OMP(n_nonzero_coefs=k), selector),
-            minimize(X, y * factor, OMP(n_nonzero_coefs=k), selector),
-        ):
-            assert scaled.support.tolist() == plain.support.tolist()
-            assert np.isfinite(scaled.coef).all()
-
-
 def test_matching_pursuit_follows_its_definition():
     rng = np.random.default_rng(2)
     for _ in range(50):

@@ -68,7 +68,7 @@ def test_losses_by_name_are_losses_with_all_abilities(name):
     loss = as_loss(name)
     assert isinstance(loss, Loss)
     assert loss.quadratic == (name == "squared")
-    assert (loss.scaled(0) is not None) == (name in ("squared", "huber", "quantile"))
+    assert loss.predicts_targets == (name in ("squared", "huber", "quantile"))
     y, z = np.ones(4), np.zeros((4, 2) if loss.couples_targets else 4)
     above = loss.majorant(y, z)
     assert above is None or (above >= loss.curvature(y, z)).all()

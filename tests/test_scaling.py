@@ -16,6 +16,7 @@ from skpursuit import (
     OrthogonalMatchingPursuitCV,
     PursuitClassifier,
     PursuitRegressor,
+    PursuitRegressorCV,
     Quantile,
     Simplex,
     Status,
@@ -167,6 +168,7 @@ def test_numbers_whose_squares_leave_the_range_are_refused(words, kind):
         lambda: minimize(kind(X), y, OMP(3), sample_weight=weights),
         lambda: minimize(kind(X), y, OMP(3), "certified", sample_weight=weights),
         lambda: PursuitRegressor().fit(kind(X), y, weights),
+        lambda: PursuitRegressorCV().fit(kind(X), y, weights),
         lambda: OrthogonalMatchingPursuit().fit(kind(X), y, weights),
         lambda: (
             orthogonal_mp(kind(X), y) if weights is None else minimize(X, y, OMP(1), sample_weight=weights)

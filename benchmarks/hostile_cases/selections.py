@@ -63,7 +63,7 @@ def select(rng, table):
     elif kind == "integers":
         r = rng.integers(-3, 4, r.shape).astype(float)
     elif kind == "scaled":
-        r = np.ldexp(r, int(rng.integers(-1000, 900) if rng.random() < 0.5 else rng.integers(-640, -480)))
+        r = np.ldexp(r, int(rng.integers(-600, 600)))
     elif kind == "zero":
         r = np.zeros_like(r)
     elif kind == "few rows":

@@ -142,19 +142,17 @@ def one_column(rng, n, d):
 
 
 def scaled_x(rng, n, d):
-    power = int(rng.integers(-1000, 980))
-    with np.errstate(all="ignore"):
-        return np.ldexp(rng.standard_normal((n, d)), power), rng.standard_normal(n), abs(power) > 300
+    power = int(rng.integers(-300, 300))
+    return np.ldexp(rng.standard_normal((n, d)), power), rng.standard_normal(n), abs(power) > 200
 
 
 def scaled_y(rng, n, d):
-    X, power = rng.standard_normal((n, d)), int(rng.integers(-1000, 980))
-    with np.errstate(all="ignore"):
-        return X, np.ldexp(signal(rng, X), power), abs(power) > 300
+    X, power = rng.standard_normal((n, d)), int(rng.integers(-300, 300))
+    return X, np.ldexp(signal(rng, X), power), abs(power) > 200
 
 
 def scaled_columns(rng, n, d):
-    most = int(rng.choice([20, 60, 200, 480]))
+    most = int(rng.choice([20, 60, 200, 290]))
     powers = rng.integers(-most, most + 1, d)
     X = np.ldexp(rng.standard_normal((n, d)), powers)
     return X, rng.standard_normal(n) * 2.0 ** int(rng.integers(-most, most)), most > 100

@@ -1,6 +1,5 @@
-"""Sums that leave the float range: no answer is empty, made of NaN, or called exact when it is not."""
+"""Sums that leave the float range have no largest entry: no selector answers, none orders NaN."""
 
-from fractions import Fraction
 from itertools import starmap
 
 import numpy as np
@@ -12,30 +11,12 @@ from skpursuit import OMP, as_design, minimize
 from skpursuit.estimators.gram_omp import GramPursuit, omp_path
 from skpursuit.numerics.finite import NotFinite, kth_largest
 from skpursuit.problem.score import Group, top, top_set
-from skpursuit.selectors import NAMES, Absolute, Query, Signed, as_selector
+from skpursuit.selectors import NAMES, Absolute, Query, as_selector
 from skpursuit.selectors.settle import candidates, sorted_out
 from tests.support import data
 
 SELECTORS = [name for name in NAMES if name != "gram"]  # which answers for solvers alone
-EXACT = ("exact", "certified", "auto")
 BLIND = ("uniform", "reject", "lucb", "halving-random")  # which may not draw a row that is not finite
-
-
-def wild(rng):
-    """A matrix and a residual whose products leave the float range, in most entries or in a few."""
-    n, d = int(rng.integers(1, 12)), int(rng.integers(1, 9))
-    X, r = rng.standard_normal((n, d)), rng.standard_normal(n)
-    kind = rng.integers(4)
-    if kind == 0:
-        X, r = X * 2.0 ** rng.integers(400, 1000), r * 2.0 ** rng.integers(400, 1000)
-    elif kind == 1:  # columns of all sizes
-        X, r = X * 2.0 ** rng.integers(-900, 1000, d), r * 2.0 ** rng.integers(0, 900)
-    elif kind == 2:  # partial sums overflow and come back, or become NaN
-        X[:, rng.integers(d)] = 2.0**1000 * rng.choice([-1, 1], n)
-        r = 2.0**30 * rng.choice([-3.0, -1.0, 1.0, 2.0], n)
-    else:
-        r = r * 2.0**1010
-    return X, r
 
 
 def sources(X):
@@ -49,60 +30,6 @@ def sources(X):
         as_design(aslinearoperator(X)),
         data.view(X, scale=np.full(d, 0.5)),
     ]
-
-
-def exact_sums(X, r):
-    columns = [[Fraction(x) for x in column] for column in X.T.tolist()]
-    right = [Fraction(v) for v in r.tolist()]
-    return [sum((a * b for a, b in zip(column, right)), Fraction(0)) for column in columns]
-
-
-def check_answer(name, design, X, r, seed):
-    rng = np.random.default_rng(seed)
-    score = (Absolute(), Signed())[rng.integers(2)]
-    exclude = np.flatnonzero(rng.random(X.shape[1]) < rng.choice([0.0, 0.4]))
-    k = int(rng.integers(1, X.shape[1] + 2)) if rng.random() < 0.4 else 1
-    query = Query(r, k, score, exclude, np.random.default_rng(seed))
-    answer = as_selector(name).select(design, query)
-    allowed = query.allowed(X.shape[1])
-    assert len(answer.indices) == min(k, len(allowed)) == len(set(answer.indices.tolist()))
-    assert set(answer.indices.tolist()) <= set(allowed.tolist())
-    assert np.isfinite(answer.estimates).all()
-    assert (answer.certificate == "none") == (len(allowed) == 0)
-    if answer.certificate != "exact":
-        assert name not in EXACT or len(allowed) == 0
-        return 0
-    sums = exact_sums(X, r)
-    scores = [abs(g) if isinstance(score, Absolute) else -g for g in sums]
-    # Rounding of a product with all columns: what is closer than that may change places.
-    size = sum(map(abs, map(Fraction, r.tolist())))
-    room = [Fraction(1, 2**40) * size * Fraction(float(np.abs(column).max())) for column in X.T]
-    for i in answer.indices.tolist():
-        beaten = sum(scores[j] - room[j] > scores[i] + room[i] for j in allowed.tolist())
-        assert beaten < k
-    return 1
-
-
-def check_seed(seed):
-    rng = np.random.default_rng(seed)
-    X, r = wild(rng)
-    certified = 0
-    for design in sources(X):
-        factor = 2.0 if not design.view.is_unmoved else 1.0
-        name = SELECTORS[rng.integers(len(SELECTORS))]
-        certified += check_answer(name, design, factor * X, r, seed)
-    return certified
-
-
-def test_answers_beyond_the_float_range():
-    assert sum(map(check_seed, range(50))) > 50
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(1000, 2000, 100))
-def test_many_answers_beyond_the_float_range(first):
-    for seed in range(first, first + 100):
-        check_seed(seed)
 
 
 @pytest.mark.parametrize("name", SELECTORS)
@@ -128,23 +55,17 @@ def test_a_residual_that_is_not_finite_has_no_answer(name, bad):
             r = np.ones((30, 2) if many else 30)
             r[7] = bad
             for k in (1, 3):
-                with pytest.raises(NotFinite, match="not finite"):
+                with pytest.raises(NotFinite):
                     as_selector(name).select(design, Query(r, k, Group() if many else Absolute()))
 
 
-def test_large_designs_too():
-    """Those on which halving and certified selection use codes of X."""
+@pytest.mark.parametrize("name", SELECTORS)
+@pytest.mark.parametrize("shape", [(30, 8), (1024, 1100)])  # on the larger one codes of X serve
+def test_products_that_overflow_have_no_answer(name, shape):
     rng = np.random.default_rng(3)
-    X = rng.standard_normal((1024, 1100)) * 2.0**700
-    design, r = as_design(X), rng.standard_normal(1024) * 2.0**400
-    small = (X * 2.0**-700).T @ (r * 2.0**-400)
-    cases = [("halving", 1, Signed()), ("certified", 1, Absolute()), ("certified", 5, Signed())]
-    for name, k, score in cases:
-        answer = as_selector(name).select(design, Query(r, k, score))
-        assert answer.certificate == "exact"
-        assert answer.indices.tolist() == top(score.of(small), k).tolist()
+    design, r = as_design(rng.standard_normal(shape) * 1e90), rng.standard_normal(shape[0]) * 1e250
     with pytest.raises(NotFinite):
-        as_selector("halving").select(design, Query(np.full(1024, np.nan)))
+        as_selector(name).select(design, Query(r, rng=rng))
 
 
 def test_ordering_refuses_nan_wherever_it_stands():

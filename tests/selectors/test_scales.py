@@ -46,7 +46,7 @@ def test_tiny_and_huge_residuals(selector, count):
     wrong = 0
     for seed in range(count):
         rng = np.random.default_rng(seed)
-        power, size = rng.choice([-1060, -1000, -570, -300, 900]), rng.choice([-140, -120, 0, 100])
+        power, size = rng.choice([-570, -300, 300, 900]), rng.choice([-140, -120, 0, 100])
         X = np.ldexp(alike(rng), size).astype(np.float32 if rng.random() < 0.7 else np.float64)
         r = np.ldexp(rng.standard_normal(len(X)), power)
         source = sparse.csr_array(X) if rng.random() < 0.3 else X

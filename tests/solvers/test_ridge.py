@@ -171,7 +171,7 @@ def test_other_losses_have_the_same_meaning(kind):
         )
 
 
-@pytest.mark.parametrize("scale", [1e-120, 1e120])
+@pytest.mark.parametrize("scale", [1e-40, 1e40])
 def test_it_has_units(scale):
     X, y = made(4)
     expected = minimize(X, y, OMP(5, ridge=0.1)).coef

@@ -1,8 +1,7 @@
 """The walk of one step: the Python calls that go from one file of the package into another.
 
-`python -m tests.support.walk` prints those of the quietest of steps 3 to 12 of a certified OMP, in order and
-indented by depth. With two numbers behind it X has that many rows and columns: from 3000 x 6000 on the
-gradient is a sum of products of codes, below it one pass over the codes.
+`python -m tests.support.walk` prints those of the median of 30 steps of a certified OMP, in order, indented
+by depth, and counts them all; with the name of another loss behind it those of an exact OMP with that loss.
 
 Calls are seen by `sys.setprofile`. Comprehensions and generator expressions are no calls of their own; a call
 that comes through another library, such as a context manager, counts for the file of ours that made it.
@@ -13,12 +12,14 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
+import numpy as np
+
 import skpursuit
 from skpursuit import OMP, Certified, as_design, datasets, minimize
 
 PACKAGE = str(Path(skpursuit.__file__).parent)
 COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
-FIRST_STEP, LAST_STEP = 3, 12
+STEPS = 30
 
 
 class Call(NamedTuple):
@@ -71,25 +72,28 @@ def place(frame: FrameType) -> str:
     return f"{file.as_posix()} {frame.f_code.co_qualname}:{frame.f_lineno}"
 
 
-def certified_steps(n: int = 1000, d: int = 2000) -> list[list[Call]]:
-    """The calls across files of each of steps 3 to 12 of a certified OMP on n x d numbers."""
+def walked(loss: str, n: int, d: int) -> list[list[Call]]:
+    """The calls across files of each of 30 steps of an OMP on n x d numbers, certified for squared loss."""
     X, y, _ = datasets.make_sparse_signal(n, d, 20, snr=10.0, random_state=0)
+    y = y if loss == "squared" else np.sign(y)
     design, walk, before = as_design(X), Walk(), sys.getprofile()
-    minimize(design, y, OMP(n_nonzero_coefs=2), Certified())  # compiles, and makes the codes
+    given = OMP(n_nonzero_coefs=STEPS), Certified() if loss == "squared" else "exact", loss
+    minimize(design, y, OMP(n_nonzero_coefs=2), *given[1:])  # compiles, and makes the codes
     try:
         sys.setprofile(walk)
-        minimize(design, y, OMP(n_nonzero_coefs=LAST_STEP + 1), Certified(), callback=walk.step)
+        minimize(design, y, *given, callback=walk.step)
     finally:
         sys.setprofile(before)
-    return walk.steps[FIRST_STEP - 1 : LAST_STEP]
+    del walk.steps[0][: next(i for i, call in enumerate(walk.steps[0]) if ".step:" in call.called)]
+    return walk.steps[:STEPS]
 
 
 def main() -> None:
-    """Print the quietest step."""
-    steps = certified_steps(*map(int, sys.argv[1:]))
-    quietest = min(steps, key=len)
-    told = f"{len(quietest)} calls across files; steps {FIRST_STEP} to {LAST_STEP}: {[len(s) for s in steps]}"
-    sys.stdout.write("\n".join([*map(str, quietest), told, ""]))
+    """Print the median step."""
+    steps = walked("squared", 3000, 6000) if len(sys.argv) < 2 else walked(sys.argv[1], 8000, 300)
+    median, counts = sorted(steps, key=len)[STEPS // 2], [len(step) for step in steps]
+    told = f"{len(median)} calls across files; mean {sum(counts) / STEPS:.1f}, steps 1 to {STEPS}: {counts}"
+    sys.stdout.write("\n".join([*map(str, median), told, ""]))
 
 
 if __name__ == "__main__":

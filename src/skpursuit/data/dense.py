@@ -91,7 +91,7 @@ class DenseTile(Tile):
         """X^T r in pieces that threads share; sums over pieces of rows are added in order."""
         if rows is not None:
             return self._product_of_rows(r, rows)
-        r, exponent = as_precision(r, self.dtype)
+        r, exponent = (r, 0) if r.dtype == self.dtype == np.float64 else as_precision(r, self.dtype)
         (n, d), (tall, wide) = self.shape, self._piece(r.size // len(r))
         pieces = [(i, j) for i in range(0, n, tall) for j in range(0, d, wide)]
         if len(pieces) == 1:

@@ -425,7 +425,7 @@ class Design:
         out[real] = self.store.first.mean_unit * self.view.offsets(cols[real], self.shape[0])
         return out
 
-    @property
+    @cached_property
     def constant(self) -> int | None:
         """The column of ones that the view adds; None where it adds none."""
         return self.store.shape[1] if self.view.constant else None
@@ -437,7 +437,7 @@ class Design:
         """Whether X has codes; without them the exact product is cheap, or all there is."""
         return self.store.first.can_encode
 
-    @property
+    @cached_property
     def columns_are_dear(self) -> bool:
         """Whether one column costs a pass over X, so that it should be gathered with likely ones."""
         return self.store.columns_are_dear

@@ -262,7 +262,7 @@ def _pursue(design: Design, y: Floats, solver: OMP, selector: str | Selector) ->
     state = run.state
     few = len(state.support) < solver.sparsity(run.problem)
     premature = few if solver.tol is None else state.status is not Status.CONVERGED
-    return FactorPath(state.support, state.factor.triangle().T, state.factor.b, premature)
+    return FactorPath(state.support, state.factorised.triangle().T, state.factorised.b, premature)
 
 
 def _as_columns(name: str, values: Any) -> Floats:

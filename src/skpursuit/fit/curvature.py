@@ -38,11 +38,22 @@ class Bend:
         return p.reshape(g.T.shape).T
 
 
-def second_derivatives(samples: SampleLosses, A: Floats, z: Floats, majorant: bool = False) -> Floats:
-    """Those of the losses at z, or of the parabola above them, in the coefficients of the rows of A."""
+def hessian_of(
+    samples: SampleLosses, A: Floats, z: Floats, curvature: Floats, penalty: Floats, trusted: bool
+) -> Bend:
+    """The factorised Hessian of the loss, or of the parabola above it where that one does not serve."""
+    if trusted or not samples.has_majorant:
+        hessian, damping = bend_of(second_derivatives(samples, A, z, curvature), penalty)
+        if not (damping and samples.has_majorant):
+            return hessian
+    return bend_of(second_derivatives(samples, A, z, samples.majorant(z)), penalty, is_majorant=True)[0]
+
+
+def second_derivatives(samples: SampleLosses, A: Floats, z: Floats, curvature: Floats | None) -> Floats:
+    """Those of losses at z with this curvature in z, in the coefficients of the rows of A."""
     if samples.loss.couples_targets:
         return coupled_gram(A, samples.loss.probabilities(z), samples.weights)
-    return weighted_gram(A, samples.majorant(z) if majorant else samples.curvature(z))
+    return weighted_gram(A, curvature)
 
 
 def weighted_gram(A: Floats, weights: Floats | None) -> Floats:

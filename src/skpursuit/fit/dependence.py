@@ -27,7 +27,7 @@ SPREAD = 8.0  # |<x, v>| is at most this many times the norm of what the support
 
 def dependent_columns(problem: Problem, state: State) -> Indices:
     """All columns off the support, and not dropped yet, that depend on the support."""
-    design, root, factor = problem.design, np.sqrt(problem.row_weights), state.factor
+    design, root, factor = problem.design, np.sqrt(problem.row_weights), state.factorised
     gone = np.concatenate([state.support, state.dropped])
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not depend
         cols = np.setdiff1d(suspects(problem, factor, root), gone, assume_unique=True)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpursuit.fit.curvature import Bend, bend_of, second_derivatives
+from skpursuit.fit.curvature import Bend, hessian_of
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.scaling import NEARLY_ZERO
-from skpursuit.problem.sample_losses import SampleLosses
+from skpursuit.problem.sample_losses import Derivatives, SampleLosses
 
 FARTHEST = 2.0**20  # steps of a parabola above the loss that are tried at once
 CREEPING = 2.0**-26  # a step that gets nowhere
@@ -28,11 +28,11 @@ TRUSTED_STEP = 0.25  # shorter steps show that curvature at z says little about 
 
 
 class Point(NamedTuple):
-    """A step along a direction: the objective with and without the penalty, coefficients, predictions."""
+    """A step along a direction: the objective with the penalty, the losses, coefficients, predictions."""
 
     step: float
     f: float
-    value: float
+    at: Derivatives
     w: Floats
     z: Floats
 
@@ -45,20 +45,19 @@ def descend(
     penalty: Floats,
     precision: float,
     max_iter: int,
-    has_majorant: bool,
 ) -> tuple[Floats, Floats, float]:
     """Coefficients at the minimum, from w with predictions z; their predictions and the value of the loss.
 
     Columns are the rows of A. `penalty` is that of each coefficient, `precision` the relative decrease of the
-    objective that is not worth a step, and `has_majorant` says whether there is a parabola above the loss.
+    objective that is not worth a step.
     """
     hessian: Bend | None = None
     trusted, last = True, np.inf  # whether the Hessian at w is worth a try; the decrement of the last step
     now = _point(samples, penalty, w, z)
     for _ in range(max_iter):
-        g, fresh = A @ samples.residual(now.z) + (penalty * now.w.T).T, hessian is None
+        g, fresh = A @ now.at.residual + (penalty * now.w.T).T, hessian is None
         if hessian is None:
-            hessian = _hessian(A, samples, now.z, penalty, has_majorant, trusted)
+            hessian = hessian_of(samples, A, now.z, now.at.curvature, penalty, trusted)
         p = hessian.solve(g)
         decrement = float(np.sum(g * p))
         done = not decrement > precision * max(abs(now.f), NEARLY_ZERO)
@@ -72,7 +71,7 @@ def descend(
         if np.abs(dz).max() <= EPS * np.abs(now.z).max():  # lost in rounding, as where residuals vanish
             break
         found = _line_search(samples, penalty, now, p, dz, decrement, hessian.is_majorant)
-        if found.step < CREEPING and fresh and not (trusted and has_majorant):
+        if found.step < CREEPING and fresh and not (trusted and samples.has_majorant):
             now = found
             break
         trusted = found.step >= TRUSTED_STEP or not trusted
@@ -81,18 +80,7 @@ def descend(
             hessian = None
         now, last = found, decrement
     moved = now.w - w
-    return now.w, z + (moved.T @ A).T if moved.any() else z, now.value
-
-
-def _hessian(
-    A: Floats, samples: SampleLosses, z: Floats, penalty: Floats, has_majorant: bool, trusted: bool
-) -> Bend:
-    """The factorised Hessian of the loss, or of the parabola above it where that one does not serve."""
-    if trusted or not has_majorant:
-        hessian, damping = bend_of(second_derivatives(samples, A, z), penalty)
-        if not (damping and has_majorant):
-            return hessian
-    return bend_of(second_derivatives(samples, A, z, majorant=True), penalty, is_majorant=True)[0]
+    return now.w, z + (moved.T @ A).T if moved.any() else z, now.at.value
 
 
 def _line_search(
@@ -121,6 +109,6 @@ def _line_search(
 
 def _point(samples: SampleLosses, penalty: Floats, w: Floats, z: Floats, step: float = 0.0) -> Point:
     with np.errstate(over="ignore", invalid="ignore"):  # at steps that are too long
-        value = samples.value(z)
+        at = samples.derivatives(z)
         shrinks = 0.5 * float(np.sum(penalty * (w * w).T)) if penalty.any() else 0.0
-    return Point(step, value + shrinks, value, w, z)
+    return Point(step, at.value + shrinks, at, w, z)

@@ -72,7 +72,7 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
     curvature = curvature if curvature.ndim == 1 else curvature.mean(axis=1)
     guessed = design.norms(0) ** 2 * (curvature.sum() / problem.row_weights.sum())
     # Rows of X^T diag(curvature) X that belong to the support, as many at a time as there is room for.
-    k, columns = len(state.support), state.factor.columns.rows
+    k, columns = len(state.support), state.factorised.lines
     step = max(1, min(k, design.store.limit.columns // (8 * design.shape[0])))
     parts = (columns[start : start + step] for start in range(0, k, step))
     rows = np.vstack([design.product((part * curvature).T).T for part in parts])
@@ -101,7 +101,7 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
 def _gradient_without(problem: Problem, state: State, gone: int) -> Floats:
     """Squared gradients of the model without the column at a position, summed over targets."""
     support, coef = np.delete(state.support, gone), np.delete(state.coef, gone, axis=0)
-    columns = np.delete(state.factor.columns.rows, gone, axis=0)
+    columns = np.delete(state.factorised.lines, gone, axis=0)
     _, z, _ = Newton(precision=1e-6).fit(problem, support, columns, coef)
     g = problem.design.product(problem.residual(z))
     return np.vecdot(g, g) if g.ndim == 2 else g * g

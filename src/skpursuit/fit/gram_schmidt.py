@@ -27,7 +27,7 @@ import numpy as np
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.remainder import remainder_unit
 from skpursuit.numerics.stack import Stack
-from skpursuit.numerics.sums import PIECE, scaled_norm
+from skpursuit.numerics.sums import PIECE
 
 MOST_PASSES = 3
 
@@ -57,7 +57,7 @@ class Shrinkage:
         k = len(self.roots)
         Q, x = np.zeros((k, 2 * k + 2)), np.zeros(2 * k + 2)
         Q[:, : 2 * k], x[::2], x[-1] = self.Q, column, root
-        q, h, _ = orthogonalise(Q, x, scaled_norm(x), 0.0, np.zeros(k))
+        q, h, _ = orthogonalise(Q, x, sqrt(x @ x), 0.0, np.zeros(k))
         assert q is not None  # R has a diagonal
         return Shrinkage(np.vstack([Q, q]), np.concatenate([self.R, h]), np.append(self.roots, root))
 
@@ -112,6 +112,12 @@ class Factor:
     shrinkage: Shrinkage | None = None
     fitted: Floats | None = None
 
+    @property
+    def lines(self) -> Floats:
+        """The columns as rows of an array, where the factor keeps them."""
+        assert self.columns is not None
+        return self.columns.rows
+
     def add(
         self,
         column: Floats,
@@ -128,7 +134,7 @@ class Factor:
         """
         floor = floor if self.root is None else floor * self.root.max()
         v = column if self.root is None else column * self.root
-        size = scaled_norm(v)
+        size = sqrt(v @ v)
         q, h, passes = orthogonalise(self.Q.rows, v, size, max(floor, self.unit * size), self.noise)
         if q is None and not (keep_dependent and size > floor):
             return None
@@ -275,8 +281,8 @@ def orthogonalise(
         v = v - part @ Q
         h[:-1] = h[:-1] + part if passes else part
         passes.append(part)
-        before, left = left, scaled_norm(v)
-        if left <= tiny or (noisy and left <= scaled_norm(noise * h[:-1])):
+        before, left = left, sqrt(v @ v)
+        if left <= tiny or (noisy and left <= float(np.linalg.norm(noise * h[:-1]))):
             return None, h, passes
         if left > 0.5 * before:
             break

@@ -30,6 +30,7 @@ def start_least_squares(problem: Problem) -> State:
 def add_least_squares(problem: Problem, state: State, j: int) -> State:
     """Add column j to the support and fit again; a column that depends on the support is dropped instead."""
     design, before = problem.design, state.factor
+    assert before is not None
     rest = problem.y - (plain_predictions(before) if problem.penalty else state.z)
     factor = grown(problem, before, j, design.columns(np.array([j]))[0], rest)
     if factor is None:
@@ -50,7 +51,7 @@ def add_non_negative(problem: Problem, state: State, j: int, r: Floats | None = 
     A column that depends on the others may still help: they reach a cone, not all they span. It is added
     without a row of Q. With the residual r, one whose coefficient would not grow beyond rounding gives None.
     """
-    before, x = state.factor, problem.design.columns(np.array([j]))[0]
+    before, x = state.factorised, problem.design.columns(np.array([j]))[0]
     if r is not None and not -(x @ r) > remainder_unit(len(r)) * scaled_norm(x) * scaled_norm(r):
         return None
     factor = grown(problem, before, j, x, problem.y - plain_predictions(before), keep_dependent=True)
@@ -80,7 +81,7 @@ def refit_least_squares(problem: Problem, state: State, support: Indices) -> Sta
     """The fit on another support, from the columns that both begin with; None where some depend on others."""
     length = min(len(support), len(state.support))
     kept = int(np.cumprod(support[:length] == state.support[:length]).sum())
-    factor = state.factor.first(kept)
+    factor = state.factorised.first(kept)
     rest = problem.y - factor.Q.combined(factor.b)
     for j in support[kept:].tolist():
         after = grown(problem, factor, j, problem.design.columns(np.array([j]))[0], rest)

@@ -7,7 +7,7 @@ far steps in all coefficients are dear. So a new column gets a good first coeffi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,25 +41,28 @@ class Newton:
     def add(self, problem: Problem, state: State, j: int) -> State:
         """Add column j and fit again from the old coefficients; a dependent column is dropped."""
         design, one = problem.design, np.array([j])
+        assert state.factor is not None
         factor = state.factor.add(design.columns(one)[0], design.noise_floor(one)[0])
         if factor is None:
             return replace(state, dropped=np.append(state.dropped, j))
-        penalty = float(problem.penalties(one)[0])
-        support, column = np.append(state.support, j), factor.columns.rows[-1]
-        first = approach(problem, column, state.z, penalty)
+        assert factor.columns is not None
+        support, A = np.append(state.support, j), factor.columns.rows
+        penalty, column = problem.penalties(support), A[-1]
+        first = approach(problem, column, state.z, float(penalty[-1]))
         start, z = np.concatenate([state.coef, first[None]]), state.z + np.multiply.outer(column, first)
-        coef, z, objective = self.fit(problem, support, factor.columns.rows, start, z)
+        coef, z, objective = self._fit(problem, A, start, z, penalty)
         return State(support, coef, z, objective, state.dropped, factor=factor)
 
     def exchange(self, problem: Problem, state: State, gone: int, j: int) -> State | None:
         """The fit with column j for the one at position `gone`; None where it depends on the others."""
-        support, factor = np.append(np.delete(state.support, gone), j), state.factor.first(gone)
+        support, factor = np.append(np.delete(state.support, gone), j), state.factorised.first(gone)
         for one in support[gone:, None]:
-            factor = factor.add(problem.design.columns(one)[0], problem.design.noise_floor(one)[0])
-            if factor is None:
+            grown = factor.add(problem.design.columns(one)[0], problem.design.noise_floor(one)[0])
+            if grown is None:
                 return None
+            factor = grown
         start = np.concatenate([np.delete(state.coef, gone, axis=0), np.zeros((1, *problem.targets))])
-        coef, z, objective = self.fit(problem, support, factor.columns.rows, start)
+        coef, z, objective = self.fit(problem, support, factor.lines, start)
         return State(support, coef, z, objective, factor=factor)
 
     def fit(
@@ -91,11 +94,10 @@ class Newton:
         self, problem: Problem, A: Floats, w: Floats, z: Floats | None, penalty: Floats
     ) -> tuple[Floats, Floats, float]:
         samples, coupled = problem.fitted_apart, problem.loss.couples_targets
-        has_majorant = not coupled and samples[0].part(slice(1)).majorant(np.zeros(1)) is not None
         if coupled:
             w, z = centred(w, penalty), None
         z = (w.T @ A).T if z is None else z
-        rules = penalty, self.precision, self.max_iter, has_majorant
+        rules = penalty, self.precision, self.max_iter
         if coupled or not problem.targets:
             return descend(A, samples[0], w, z, *rules)
         fits = [descend(A, some, w[:, i], z[:, i], *rules) for i, some in enumerate(samples)]
@@ -112,24 +114,30 @@ def approach(samples: SampleLosses, column: Floats, z: Floats, penalty: float) -
     if len(rows) < len(column):  # predictions elsewhere do not move
         samples, column, z = samples.part(rows), column[rows], z[rows]
     coef = np.zeros(z.shape[1:])
-    begun = f = samples.value(z)
-    square = column * column
+    now = samples.derivatives(z)
+    begun, square = now.value, column * column
     for _ in range(10):
-        g = column @ samples.residual(z)
-        moves = (-g / np.where(bend > 0, bend, np.inf) for bend in bends(samples, square, z))
-        found = first_descent(samples, column, (z, f), moves)
-        if found is None or not f - found[2] > 1e-3 * (begun - found[2]):
+        g = column @ now.residual
+        for bend in bends(samples, square, z, now.curvature):
+            move = -g / np.where(bend > 0, bend, np.inf)
+            there = z + np.multiply.outer(column, move)
+            after = samples.derivatives(there)
+            if after.value <= now.value and np.any(move):
+                break
+        else:
             return coef
-        after = coef + found[0]
-        if 0.5 * penalty * float(np.sum(after * after - coef * coef)) > f - found[2]:
+        gain, moved = now.value - after.value, coef + move
+        if not gain > 1e-3 * (begun - after.value):
             return coef
-        coef, z, f = after, found[1], found[2]
+        if 0.5 * penalty * float(np.sum(moved * moved - coef * coef)) > gain:
+            return coef
+        coef, z, now = moved, there, after
     return coef
 
 
-def bends(samples: SampleLosses, square: Floats, z: Floats) -> Iterator[Floats]:
+def bends(samples: SampleLosses, square: Floats, z: Floats, curvature: Floats) -> Iterator[Floats]:
     """Curvatures along a column to try in turn: that at z, that of the parabola above, and steeper ones."""
-    bend = square @ samples.curvature(z)
+    bend = square @ curvature
     yield bend
     above = samples.majorant(z)
     if above is not None:
@@ -151,20 +159,10 @@ def step_along(
         return None
     bend = np.asarray((column * column) @ samples.curvature(z))
     move = -g / np.where(bend > 0, bend, 1.0)
-    return first_descent(samples, column, (z, f), (move * 0.5**halved for halved in range(HALVINGS)))
-
-
-def first_descent(
-    samples: SampleLosses, column: Floats, point: tuple[Floats, float | None], moves: Iterable[Floats]
-) -> tuple[Floats, Floats, float] | None:
-    """The first move of one coefficient that does not raise the objective, with what it leads to.
-
-    `point` and the answer end with predictions and objective; without an objective any move will do.
-    """
-    z, f = point
-    for move in moves:
-        z_new = z + np.multiply.outer(column, move)
-        f_new = samples.value(z_new)
-        if f is None or (f_new <= f and np.any(move)):
-            return move, z_new, f_new
+    for _ in range(HALVINGS):
+        there = z + np.multiply.outer(column, move)
+        value = samples.value(there)
+        if f is None or (value <= f and np.any(move)):
+            return move, there, value
+        move = 0.5 * move
     return None

@@ -7,9 +7,10 @@ too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,14 @@ from skpursuit.problem.losses import Loss, Squared
 
 BLOCK = 2**13  # samples that losses are made of at a time
 Elementwise = Callable[[Floats, Floats], Floats]
+
+
+class Derivatives(NamedTuple):
+    """The sum of the losses at some predictions, with the residual and the curvature there."""
+
+    value: float
+    residual: Floats
+    curvature: Floats
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,19 @@ class SampleLosses:
         """Second derivatives of the weighted losses."""
         return self._weighted(self._each(self.loss.curvature, z))
 
+    def derivatives(self, z: Floats) -> Derivatives:
+        """Value, residual and curvature at predictions z, which often share most of their work."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            blocks = [self.loss.derivatives(self.y[part], z[part]) for part in self._blocks(len(z))]
+            values, residual, curvature = (self._weighted(_joined(parts)) for parts in zip(*blocks))
+            return Derivatives(float(np.sum(values)), residual, curvature)
+
+    @cached_property
+    def has_majorant(self) -> bool:
+        """Whether there is a parabola above the losses; not of coupled targets."""
+        first = SampleLosses(self.y[:1], self.loss)
+        return not self.loss.couples_targets and first.majorant(np.zeros(1)) is not None
+
     def majorant(self, z: Floats) -> Floats | None:
         """Curvature of a parabola above the losses that touches them at z; None where the loss has none."""
         c = self.loss.majorant(self.y, z)
@@ -62,10 +84,11 @@ class SampleLosses:
 
     def _each(self, fn: Elementwise, z: Floats) -> Floats:
         """A function of targets and predictions; by blocks, whose temporary arrays stay in the cache."""
-        if len(z) <= BLOCK or not self.loss.by_blocks:
-            return fn(self.y, z)
-        parts = (slice(start, start + BLOCK) for start in range(0, len(z), BLOCK))
-        return np.concatenate([fn(self.y[part], z[part]) for part in parts])
+        return _joined([fn(self.y[part], z[part]) for part in self._blocks(len(z))])
+
+    def _blocks(self, n: int) -> list[slice]:
+        step = BLOCK if self.loss.by_blocks else n
+        return [slice(start, start + step) for start in range(0, n, step)]
 
     def _weighted(self, values: Floats) -> Floats:
         return values if self.weights is None else scaled_rows(values, self.weights)
@@ -74,3 +97,7 @@ class SampleLosses:
 def scaled_rows(values: Floats, factors: Floats) -> Floats:
     """Values of shape (n,) or (n, m) times a factor for each of n rows."""
     return values * (factors if values.ndim == 1 else factors[:, None])
+
+
+def _joined(parts: Sequence[Floats]) -> Floats:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

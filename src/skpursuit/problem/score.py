@@ -53,11 +53,13 @@ class Group:
     """Euclidean norm of row j of g, shape (d, m): one support shared by m targets."""
 
     def of(self, g: Floats) -> Floats:
-        top = np.abs(g).max(axis=1, initial=0.0)
+        top: Floats = np.abs(g).max(axis=1, initial=0.0)
         if not np.isfinite(top).all():
-            return np.abs(g).sum(axis=1)
+            top = np.abs(g).sum(axis=1)
+            return top
         scaled = g / np.where(top > 0, top, 1.0)[:, None]
-        return top * np.sqrt(np.einsum("jm,jm->j", scaled, scaled))
+        squares: Floats = np.einsum("jm,jm->j", scaled, scaled)
+        return top * np.sqrt(squares)
 
     def error(self, bound: Floats) -> Floats:
         return self.of(bound)

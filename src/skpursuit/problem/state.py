@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 
 if TYPE_CHECKING:
+    from skpursuit.fit.gram_schmidt import Factor
     from skpursuit.problem.problem import Problem
 
 
@@ -85,9 +86,15 @@ class State:
     dropped: Indices = field(default_factory=lambda: NO_COLUMNS)
     memory: Mapping[str, np.ndarray] = field(default_factory=dict)
     status: Status | None = None
-    factor: Any = None
+    factor: Factor | None = None
     move: Move | None = None
     selector_memory: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def factorised(self) -> Factor:
+        """The factor, of a state that has one."""
+        assert self.factor is not None
+        return self.factor
 
     def remembering(self, selector_memory: Mapping[str, np.ndarray]) -> State:
         """The state with the memory of a selector; `dataclasses.replace` takes ten times as long."""
@@ -96,7 +103,7 @@ class State:
         return state
 
 
-def empty_state(problem: Problem, factor: Any = None, **memory: np.ndarray) -> State:
+def empty_state(problem: Problem, factor: Factor | None = None, **memory: np.ndarray) -> State:
     """The zero model."""
     z = np.zeros((problem.design.shape[0], *problem.targets))
     coef = np.empty((0, *problem.targets))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from skpursuit.numerics.scaling import check_range
 from skpursuit.parameters import as_array, shown
 
-Array = NDArray[Any]
+Array = NDArray[np.floating[Any]]
 
 
 def finite_targets(y: ArrayLike) -> Array:
@@ -39,10 +39,10 @@ def checked_targets(y: Any, n: int) -> Array:
         raise ValueError(f"y must have shape (n,) or (n, targets), got {y.shape}")
     if len(y) != n:
         raise ValueError(f"y has {len(y)} rows and X has {n}; they must be the same samples")
-    y = y.astype(np.float64)
-    if not np.isfinite(y).all():
+    targets: Array = y.astype(np.float64)
+    if not np.isfinite(targets).all():
         raise ValueError("y contains NaN or infinity; drop those samples")
-    return y
+    return targets
 
 
 def check_targets_range(y: Array) -> None:

@@ -36,4 +36,5 @@ def as_selector(selector: str | Selector) -> Selector:
         raise TypeError(f"selector must be a name or a Selector, got {shown(selector)}")
     check_choice("selector", selector, NAMES)
     module, name, arguments = NAMES[selector]
-    return getattr(import_module(f"skpursuit.selectors.{module}"), name)(**arguments)
+    kind: type[Selector] = getattr(import_module(f"skpursuit.selectors.{module}"), name)
+    return kind(**arguments)

@@ -8,9 +8,8 @@ from math import inf
 import numpy as np
 
 from skpursuit.data.design import Design
-from skpursuit.data.grams import GRAM_WIDTH
 from skpursuit.numerics.estimate import Estimate
-from skpursuit.numerics.tuning import GRAM_USED, NANO, PRICES, RECOMPUTED
+from skpursuit.numerics.tuning import GRAM_USED, GRAM_WIDTH, NANO, PRICES, RECOMPUTED
 from skpursuit.parameters import check_count, check_flag
 from skpursuit.selectors.base import Bound, Selector
 from skpursuit.selectors.exact import product_seconds

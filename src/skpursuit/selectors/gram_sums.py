@@ -19,8 +19,7 @@ from skpursuit.data.design import Design
 from skpursuit.data.grams import gram_column, gram_matrix
 from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.estimate import EPS, LEAST, Estimate, outer_bound
-from skpursuit.numerics.finite import MOST
+from skpursuit.numerics.estimate import EPS, Estimate, outer_bound
 from skpursuit.numerics.sums import scaled_norm
 from skpursuit.problem.score import Score, top
 from skpursuit.problem.state import State
@@ -56,19 +55,13 @@ class GramSums:
 
     def __init__(self, design: Design, y: Floats, roundings: int | None, whole: bool = False) -> None:
         self.design, self.y, self.roundings = design, y, roundings
-        self.whole = whole
+        self.whole, self.size_of_y = whole, scaled_norm(y.ravel(order="K"))
         self.last: tuple[State | None, Known | None] = None, None
 
     @cached_property
     def xty(self) -> Floats:
         """X^T y."""
         return self.design.product(self.y)
-
-    @cached_property
-    def ends(self) -> tuple[float, float]:
-        """||y||, and the size of the smallest column that is not zero."""
-        sizes = self.design.sizes
-        return scaled_norm(self.y.ravel(order="K")), float(sizes[sizes > 0].min(initial=MOST))
 
     def gradient(self, query: Query, memory: Memory) -> Known | None:
         """X^T r at the state of the query; None where it has none.
@@ -94,9 +87,7 @@ class GramSums:
             xtz = self._added(nothing, at.support, at.coef, query.score)
             roundings = len(at.support) + (self.roundings or 0.0)
         unit = self.design.unit + EPS * (roundings + 8)
-        # Coefficients multiply what Gram columns lost to underflow, and tiny columns have large ones.
-        (size, least), lost = self.ends, 4 * len(self.y) * (roundings + 1) * LEAST
-        error = outer_bound(4 * unit, sizes, size + reach, lost * min(MOST, 1.0 + reach / least))
+        error = outer_bound(4 * unit, sizes, self.size_of_y + reach)
         if xtz.ndim == 2:
             error = np.repeat(error[:, None], xtz.shape[1], axis=1)
         memory = {"xtz": xtz, "roundings": np.array(roundings), "reach": np.array(reach)}

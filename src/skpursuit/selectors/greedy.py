@@ -248,4 +248,5 @@ class Importance(Uniform):
         if top_energy == 0.0:
             return energy
         energy = energy / top_energy
-        return energy / energy.sum()
+        chances: Floats = energy / energy.sum()
+        return chances

@@ -249,7 +249,8 @@ class Race:
             return alive[top_set(score.of(self.sums[edge][0][alive]), count)]
         sure, doubtful = sorted_out(*self._estimated(alive, edge), count)
         rest = top_set(score.of(self._summed(alive[doubtful], edge)), count - len(sure))
-        return alive[np.sort(np.concatenate([sure, doubtful[rest]]))]
+        best: Indices = np.sort(np.concatenate([sure, doubtful[rest]]))
+        return alive[best]
 
     @cached_property
     def rounding(self) -> Floats:

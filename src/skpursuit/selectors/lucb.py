@@ -105,7 +105,7 @@ class LUCB(Selector):
         rivals = top(upper, max(RIVALS, query.k))
         if (score - margin)[leaders].min(initial=inf) > upper[rivals].max(initial=-inf):
             return rivals[:0]
-        wanted = np.concatenate([leaders, rivals])
+        wanted: Indices = np.concatenate([leaders, rivals])
         return wanted[arms.pulls[wanted] < len(query.r)]
 
 

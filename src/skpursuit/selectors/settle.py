@@ -66,7 +66,9 @@ def settle(
     estimate came from `codes`, whose bounds are wide, there are ways to doubt fewer of them first; and where
     those that are left would cost a pass over X on disk, the pass is an exact product.
     """
-    scores = query.scores(estimate.value) if cols is None else query.score.of(estimate.value)
+    scores = query.score.of(estimate.value)
+    if cols is None:
+        scores[query.exclude] = -np.inf
 
     def likely(count: int) -> Indices:
         best = top(scores, count)

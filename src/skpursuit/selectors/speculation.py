@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
+from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -72,7 +73,8 @@ class Path(NamedTuple):
         step = len(query.exclude) - len(self.taken)
         if not 0 <= step < len(self.contenders):
             return None
-        if scaled_norm(query.r - self.residuals[step]) > 0.99 * self.reach[step]:
+        away = query.r - self.residuals[step]
+        if sqrt(away @ away) > 0.99 * self.reach[step]:
             return None
         excluded = set(query.exclude.tolist())
         return step if excluded.issuperset(self.taken) and excluded.issuperset(self.atoms[:step]) else None
@@ -172,6 +174,7 @@ class Speculation:
         """The next atoms among the columns that score best, in the order of an exact pursuit among them."""
         assert self.frames is not None
         assert query.at is not None
+        assert query.at.factor is not None
         r, codes, Q = query.r, self.frames.codes, query.at.factor.Q.rows
         if self.here is None or scaled_norm(r - self.here.r) > 0.5 * scaled_norm(r):
             first = codes.following(r[None], fine=self.frames.fine)()

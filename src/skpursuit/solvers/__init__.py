@@ -40,7 +40,8 @@ def solver_kind(solver: str | Solver) -> type[Solver]:
     if isinstance(solver, Solver):
         return type(solver)
     module, name = SOLVERS[solver]
-    return getattr(import_module(f"skpursuit.solvers.{module}"), name)
+    kind: type[Solver] = getattr(import_module(f"skpursuit.solvers.{module}"), name)
+    return kind
 
 
 def solver_names(able: Callable[[type[Solver]], bool]) -> list[str]:

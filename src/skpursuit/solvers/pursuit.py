@@ -128,7 +128,7 @@ class OMP(Solver):
             state = exchanged(problem, state, len(self.forced))
         if problem.quadratic or len(state.support) == 0:
             return state
-        coef, z, objective = Newton().fit(problem, state.support, state.factor.columns.rows, state.coef)
+        coef, z, objective = Newton().fit(problem, state.support, state.factorised.lines, state.coef)
         return replace(state, coef=coef, z=z, objective=objective)
 
     def init(self, problem: Problem) -> State:
@@ -154,11 +154,13 @@ class OMP(Solver):
             after = self._judged(problem, after)
         else:
             after = rejected(problem, state, after, select)
-        return after if problem.quadratic else decrease_status(state, after, self.tol)
+        decreases = self.tol is not None and not problem.quadratic
+        return decrease_status(state, after, self.tol) if decreases else after
 
     def _judged(self, problem: Problem, state: State) -> State:
         """The state, done if it fits well enough, has all its columns or spans all that can be spanned."""
-        state = residual_status(problem, state, self.tol, self.rtol)
+        if problem.loss.predicts_targets:
+            state = residual_status(problem, state, self.tol, self.rtol)
         if state.status is None and len(state.support) >= self.sparsity(problem):
             return replace(state, status=Status.COMPLETE)
         spanned = len(state.support) >= problem.most_independent and not self.positive
@@ -323,4 +325,5 @@ class MatchingPursuit(Solver):
         moved = Move(1.0, np.array([j]), np.asarray(move)[None])
         after = replace(state, support=support, coef=coef, z=z, objective=objective, move=moved)
         after = residual_status(problem, after, self.tol, self.rtol)
-        return after if problem.quadratic else decrease_status(state, after, self.tol)
+        decreases = self.tol is not None and not problem.quadratic
+        return decrease_status(state, after, self.tol) if decreases else after

@@ -18,10 +18,8 @@ from skpursuit.problem.losses.quantile import Quantile
 from skpursuit.problem.losses.squared import Squared
 from skpursuit.problem.losses.tweedie import Tweedie
 
-__all__ = [
-    *("LOSSES", "Gamma", "Huber", "Logistic", "Loss", "Multinomial", "Poisson", "Quantile", "Squared"),
-    *("Tweedie", "as_loss"),
-]
+__all__ = ["LOSSES", "Gamma", "Huber", "Logistic", "Loss", "Multinomial", "Poisson", "Quantile"]
+__all__ += ["Squared", "Tweedie", "as_loss"]
 
 LOSSES: dict[str, type[Loss]] = {
     "squared": Squared,

@@ -8,7 +8,7 @@ for its class or its name. `UserLoss` makes a loss of any object that has the th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Protocol
 
 from numpy.typing import ArrayLike
 
@@ -39,6 +39,10 @@ class Loss(ABC):
     @abstractmethod
     def curvature(self, y: Array, z: Array) -> Array:
         """Second derivative of the loss in z."""
+
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+        """Value, residual and curvature; a loss overrides it where they share work."""
+        return self.value(y, z), self.residual(y, z), self.curvature(y, z)
 
     def check_targets(self, y: ArrayLike) -> Array:
         """Return y as a float array, or raise ValueError if it is no target of this loss."""
@@ -77,10 +81,18 @@ class Loss(ABC):
         return None
 
 
+class Differentiable(Protocol):
+    """What the object of a user's own loss must give; see `Loss`."""
+
+    def value(self, y: Array, z: Array) -> Array: ...
+    def residual(self, y: Array, z: Array) -> Array: ...
+    def curvature(self, y: Array, z: Array) -> Array: ...
+
+
 class UserLoss(Loss):
     """A loss made of an object with `value`, `residual` and `curvature`, and what else of a loss it has."""
 
-    def __init__(self, loss: Any) -> None:
+    def __init__(self, loss: Differentiable) -> None:
         self.loss = loss
         given = {name for name in dir(Loss) if not name.startswith("_")} & set(dir(loss))
         self.couples_targets = "probabilities" in given

@@ -20,26 +20,37 @@ class Logistic(Loss):
     gives_probability = True
     by_blocks = True
 
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+        """Value, residual and curvature from one exponential, exp(-|z|), which cannot overflow."""
+        with np.errstate(under="ignore"):
+            margin = y * z
+            e = np.exp(-np.abs(margin))
+            more = 1 + e
+            residual = -y * (np.where(margin > 0, e, 1) / more)
+            return np.maximum(-margin, 0) + np.log1p(e), residual, e / np.square(more)
+
     def value(self, y: Array, z: Array) -> Array:
         """log(1 + exp(-y z)), as max(-y z, 0) + log1p(exp(-|z|))."""
-        margin, e = self._margin(y, z)
-        return np.maximum(-margin, 0) + np.log1p(e)
+        with np.errstate(under="ignore"):
+            margin = y * z
+            value: Array = np.maximum(-margin, 0) + np.log1p(np.exp(-np.abs(margin)))
+            return value
 
     def residual(self, y: Array, z: Array) -> Array:
         """-y / (1 + exp(y z))."""
-        margin, e = self._margin(y, z)
         with np.errstate(under="ignore"):
-            return -y * (np.where(margin > 0, e, 1) / (1 + e))
+            margin = y * z
+            e = np.exp(-np.abs(margin))
+            slope: Array = -y * (np.where(margin > 0, e, 1) / (1 + e))
+            return slope
 
     def curvature(self, y: Array, z: Array) -> Array:
         """exp(-|z|) / (1 + exp(-|z|))^2."""
-        _, e = self._margin(y, z)
-        with np.errstate(under="ignore"):
-            return e / np.square(1 + e)
+        return self.derivatives(y, z)[2]
 
     def majorant(self, y: Array, z: Array) -> Array:
         """Curvature tanh(z / 2) / (2 z) of the parabola that touches the loss at z and lies above it."""
-        half = np.maximum(0.5 * np.abs(z), 1e-8)  # the limit at zero is 1/4
+        half: Array = np.maximum(0.5 * np.abs(z), 1e-8)  # the limit at zero is 1/4
         return np.tanh(half) / (4 * half)
 
     def check_targets(self, y: ArrayLike) -> Array:
@@ -58,10 +69,3 @@ class Logistic(Loss):
     def for_classes(self) -> Multinomial:
         """The multinomial loss, which is this one for two classes."""
         return Multinomial()
-
-    @staticmethod
-    def _margin(y: Array, z: Array) -> tuple[Array, Array]:
-        """Margin y z and exp(-|y z|), the only exponential, which cannot overflow."""
-        with np.errstate(under="ignore"):
-            margin = y * z
-            return margin, np.exp(-np.abs(margin))

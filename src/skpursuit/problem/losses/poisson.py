@@ -74,7 +74,8 @@ class Poisson(Loss):
         m, e = np.frexp(np.where(y > 0, y, 1))
         low = m < np.sqrt(0.5)
         m, e = np.where(low, 2 * m, m), e - low
-        return (z - e * _LN2_HIGH) - (e * _LN2_LOW + np.log(m))
+        rest: Array = (z - e * _LN2_HIGH) - (e * _LN2_LOW + np.log(m))
+        return rest
 
 
 def _in_double(y: Array, z: Array) -> tuple[Array, Array, np.dtype[Any]]:

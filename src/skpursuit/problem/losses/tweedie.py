@@ -52,7 +52,8 @@ class Tweedie(Loss):
             return self._end.value(y, z)
         a, b = 2 - self.power, self.power - 1
         with np.errstate(over="ignore", under="ignore"):
-            return np.exp(a * z) / a + _times(y, np.exp(-b * z)) / b - y**a / (a * b)
+            value: Array = np.exp(a * z) / a + _times(y, np.exp(-b * z)) / b - y**a / (a * b)
+            return value
 
     def residual(self, y: Array, z: Array) -> Array:
         """exp(a z) - y exp(-b z)."""
@@ -60,7 +61,8 @@ class Tweedie(Loss):
             return self._end.residual(y, z)
         a, b = 2 - self.power, self.power - 1
         with np.errstate(over="ignore", under="ignore"):
-            return np.exp(a * z) - _times(y, np.exp(-b * z))
+            slope: Array = np.exp(a * z) - _times(y, np.exp(-b * z))
+            return slope
 
     def curvature(self, y: Array, z: Array) -> Array:
         """A exp(a z) + b y exp(-b z)."""
@@ -68,7 +70,8 @@ class Tweedie(Loss):
             return self._end.curvature(y, z)
         a, b = 2 - self.power, self.power - 1
         with np.errstate(over="ignore", under="ignore"):
-            return a * np.exp(a * z) + b * _times(y, np.exp(-b * z))
+            curvature: Array = a * np.exp(a * z) + b * _times(y, np.exp(-b * z))
+            return curvature
 
     def check_targets(self, y: ArrayLike) -> Array:
         """Return y as a float array; ValueError unless finite and >= 0, or > 0 for power 2."""
