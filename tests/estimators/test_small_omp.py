@@ -5,7 +5,7 @@ import pytest
 
 from skpursuit import OrthogonalMatchingPursuit, as_design
 from skpursuit.estimators.gram_data import Moments
-from skpursuit.estimators.gram_omp import ColumnPursuit, GramPursuit
+from skpursuit.estimators.gram_omp import ColumnPursuit, GramPursuit, omp_path
 from skpursuit.estimators.omp_functions import way_to_pursue
 
 
@@ -48,9 +48,9 @@ def test_ties_and_dependent_columns(pursue):
     columns = np.column_stack([A[:, 0], A[:, 0], A[:, 1], np.zeros(40), A[:, 0] + A[:, 1], A[:, 2]]).T.copy()
     y = 2 * A[:, 0] + A[:, 1] + 0.1 * A[:, 2]
     if pursue == "gram":
-        path = GramPursuit(columns @ columns.T, columns @ y, 6).path()
+        path = omp_path(GramPursuit(columns @ columns.T, columns @ y, 6))
     else:
-        path = ColumnPursuit(columns, y, 6).path()
+        path = omp_path(ColumnPursuit(columns, y, 6))
     assert 1 not in path.support.tolist()
     assert 3 not in path.support.tolist()
     assert len(path) == 3
@@ -75,7 +75,7 @@ def test_products_in_float32_change_no_bit(seed, monkeypatch):
         monkeypatch.setattr("skpursuit.estimators.gram_omp.SINGLE_ENTRIES", least)
         pursuits = [ColumnPursuit(matrix, y, k) for matrix in matrices]
         assert [pursuit.single is not None for pursuit in pursuits] == [least == 0] * 2
-        paths.append([pursuit.path() for pursuit in pursuits])
+        paths.append([omp_path(pursuit) for pursuit in pursuits])
     for single, double in zip(*paths):
         np.testing.assert_array_equal(single.support, double.support)
         np.testing.assert_array_equal(single.L, double.L)
@@ -119,6 +119,6 @@ def test_near_ties_of_far_columns_are_told_apart(seed):
     rng = np.random.default_rng(seed)
     twin = rng.standard_normal((12, 1)) + 1e-7 * rng.standard_normal((12, 20))
     X, y = 1e6 + twin, rng.standard_normal(12)
-    path = ColumnPursuit(np.ascontiguousarray(X.T), y, 1).path()
+    path = omp_path(ColumnPursuit(np.ascontiguousarray(X.T), y, 1))
     scores = np.abs((X.astype(np.longdouble) * y[:, None]).sum(axis=0))
     assert scores[path.support[0]] > scores.max() - 2e-8  # the rounding of one product

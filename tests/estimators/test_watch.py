@@ -65,13 +65,6 @@ def test_the_chosen_model_is_fitted_though_the_time_is_over():
     assert model.coef_.any()
 
 
-@pytest.mark.parametrize("name", FITS)
-@pytest.mark.parametrize("wrong", [{"time_limit": -1}, {"time_limit": "soon"}, {"verbose": "loud"}])
-def test_wrong_values_are_named(name, wrong):
-    with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
-        FITS[name](**wrong)
-
-
 def spoken(monkeypatch, name, tty=False, **options):
     """What a fit writes if every call takes longer than the patience."""
     stream, threads = io.StringIO(), []

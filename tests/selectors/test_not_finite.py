@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import OMP, as_design, minimize
-from skpursuit.estimators.gram_omp import GramPursuit
+from skpursuit.estimators.gram_omp import GramPursuit, omp_path
 from skpursuit.numerics.finite import NotFinite, kth_largest
 from skpursuit.problem.score import Group, top, top_set
 from skpursuit.selectors import NAMES, Absolute, Query, as_selector
@@ -93,5 +93,5 @@ def test_an_operator_is_told_when_it_is_to_blame():
 
 
 def test_the_small_loop_on_a_gram_matrix_ends_at_nan():
-    path = GramPursuit(np.eye(3), np.array([np.nan, 1.0, 2.0]), 3).path()
+    path = omp_path(GramPursuit(np.eye(3), np.array([np.nan, 1.0, 2.0]), 3))
     assert (path.premature, len(path.support)) == (True, 0)

@@ -56,9 +56,9 @@ class FactorPath:
 
 
 class SmallPursuit:
-    """A pursuit of one target; `energy` is the squared norm of the residual.
+    """What a pursuit of one target knows: its columns, and products of directions with the target (`half`).
 
-    `noise` is what products with the residual may be wrong by, for a model without columns.
+    `energy` is the squared norm of the residual, `noise` what products with y may be wrong by.
     """
 
     energy: float
@@ -69,33 +69,6 @@ class SmallPursuit:
         self.allowed = np.ones(d)  # 0 for columns that were tried
         self.noise_floor = np.zeros(d) if noise_floor is None else noise_floor
         self.half, self.shares = np.zeros(k), np.zeros(k)  # shares of directions that are centring noise
-
-    def path(self, tol: float | None = None) -> FactorPath:
-        """Models of 1, 2, ... columns, until there are k of them or the energy is at most `tol`."""
-        premature, watch, k = False, current(), len(self.half)
-        while len(self.support) < k and not (tol is not None and self.energy <= tol) and not watch.over():
-            j = self.best((1 + len(self.support)) * self.noise)
-            if j is None:
-                premature = True
-                break
-            self.allowed[j] = 0.0
-            if self.add(j):
-                self.support.append(j)
-        premature |= tol is not None and self.energy > tol
-        half = self.half[: len(self.support)]
-        return FactorPath(np.array(self.support, dtype=np.intp), self.triangle(), half, premature)
-
-    def best(self, least: float) -> int | None:
-        """The allowed column with the largest product with the residual, None if it is not above `least`."""
-        raise NotImplementedError
-
-    def add(self, j: int) -> bool:
-        """Add a column to the support and fit again; False if it depends on those chosen before."""
-        raise NotImplementedError
-
-    def triangle(self) -> Floats:
-        """`L` of the path."""
-        raise NotImplementedError
 
 
 class GramPursuit(SmallPursuit):
@@ -122,11 +95,13 @@ class GramPursuit(SmallPursuit):
         self.noise = 64 * EPS * max(float(np.abs(xty).max(initial=0.0)), float(np.sqrt(energy)) * widest)
 
     def best(self, least: float) -> int | None:
+        """The allowed column with the largest product with the residual; None if it is not above `least`."""
         scores = np.abs(self.g) * self.allowed
         top = float(scores.max(initial=0.0))
         return int((scores >= top - self.noise).argmax()) if top > least else None  # NaN is not above
 
     def add(self, j: int) -> bool:
+        """Add a column to the support and fit again; False if it depends on those chosen before."""
         size = len(self.support)
         row, shadow, before = self.gram[j], self.V[:size, j], float(self.noise_floor[j])
         square = float(row[j])
@@ -144,6 +119,7 @@ class GramPursuit(SmallPursuit):
         return True
 
     def triangle(self) -> Floats:
+        """`L` of the path."""
         return np.tril(self.V[: len(self.support), self.support].T)
 
 
@@ -217,3 +193,19 @@ class ColumnPursuit(SmallPursuit):
 
     def triangle(self) -> Floats:
         return self.L[: len(self.support), : len(self.support)]
+
+
+def omp_path(pursuit: GramPursuit | ColumnPursuit, tol: float | None = None) -> FactorPath:
+    """Models of 1, 2, ... columns, until there are k of them or the energy is at most `tol`."""
+    support, premature, watch, k = pursuit.support, False, current(), len(pursuit.half)
+    while len(support) < k and not (tol is not None and pursuit.energy <= tol) and not watch.over():
+        j = pursuit.best((1 + len(support)) * pursuit.noise)
+        if j is None:
+            premature = True
+            break
+        pursuit.allowed[j] = 0.0
+        if pursuit.add(j):
+            support.append(j)
+    premature |= tol is not None and pursuit.energy > tol
+    half = pursuit.half[: len(support)]
+    return FactorPath(np.array(support, dtype=np.intp), pursuit.triangle(), half, premature)

@@ -21,7 +21,7 @@ from skpursuit.data import Design, check_finite, is_design, make_design
 from skpursuit.data.grams import gram_matrix
 from skpursuit.estimators.base import FLOATS, trusted
 from skpursuit.estimators.checks import check_values
-from skpursuit.estimators.gram_omp import ColumnPursuit, FactorPath, GramPursuit
+from skpursuit.estimators.gram_omp import ColumnPursuit, FactorPath, GramPursuit, omp_path
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import one_thread
@@ -188,7 +188,7 @@ def pursue_targets(
     with one_thread():
         if way == "columns":
             columns = _all_columns(design)
-            return [ColumnPursuit(columns, column, k, floor).path(tol) for column, k, tol in each]
+            return [omp_path(ColumnPursuit(columns, column, k, floor), tol) for column, k, tol in each]
         paths = gram_paths(gram_matrix(design), design.product(y), k, tol, energies, floor)
         return [refined(path, design, column) for path, column in zip(paths, y.T)]
 
@@ -211,7 +211,7 @@ def gram_paths(
     """The path of each target from X^T X; `energies` are the squared norms of the targets."""
     limits = [_limits(k, tol, energy) for energy in energies]
     columns = zip(xty.T, limits, energies.tolist())
-    return [GramPursuit(gram, line, k, energy, floor).path(tol) for line, (k, tol), energy in columns]
+    return [omp_path(GramPursuit(gram, line, k, energy, floor), tol) for line, (k, tol), energy in columns]
 
 
 def _limits(k: int, tol: float | None, energy: float) -> tuple[int, float | None]:
