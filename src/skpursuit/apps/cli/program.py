@@ -157,10 +157,6 @@ class Output:
 
             click.echo(render_text(template, format_table=format_table, **values), nl=False)
 
-    def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
-        """Tell people a table, its first columns to the left."""
-        self.echo(format_table(heads, rows, left))
-
     def echo_json(self, value: Any) -> None:
         """Give a program the result."""
         if self.as_json:
@@ -182,14 +178,15 @@ def format_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int 
     return "\n".join(lines)
 
 
-def command(examples: str, printing: bool = True) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of the program, with examples in its help, one a line.
+def command(examples: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Add a command to the program, with examples in its help, one per line.
 
-    A command that is printing has ``--quiet`` and ``--json``, and its function gets an `Output` as ``out``.
+    Every command has ``--quiet`` and ``--json``, and its function gets an `Output` as ``out``.
     """
     lines = textwrap.indent(textwrap.dedent(examples).strip("\n"), "  ")
 
     def decorate(function: Callable[..., Any]) -> click.Command:
+        @main.command(epilog=f"\b\nExamples:\n{lines}")
         @functools.wraps(function)
         def run(*args: Any, quiet: bool, as_json: bool, **kwargs: Any) -> Any:
             out = Output(quiet, as_json)
@@ -197,13 +194,11 @@ def command(examples: str, printing: bool = True) -> Callable[[Callable[..., Any
                 warnings.showwarning = lambda message, *where, **more: out.echo_error(str(message))
                 return function(*args, out=out, **kwargs)
 
-        made = main.command(epilog=f"\b\nExamples:\n{lines}")(run if printing else function)
-        if printing:
-            made.params += [
-                click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing but errors."),
-                click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."),
-            ]
-        return made
+        run.params += [
+            click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing but errors."),
+            click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."),
+        ]
+        return run
 
     return decorate
 

@@ -16,12 +16,9 @@ from typing import Any
 
 from skpursuit._text import write
 from skpursuit.apps.pages.render import (
-    ACCENT,
     CARD,
     COLOURS,
-    GOOD,
     RULE,
-    SOFT,
     format_number,
     new_figure,
     render,
@@ -35,11 +32,8 @@ from .results import Results, ResultsError, check_result_rows, read_results
 from .statistics import Curve, ResultRows, curves, methods_of, where
 from .studies import STUDIES, result_columns
 
-RACE_LABELS = {"winner": "exact winner", "second": "second", "third": "third", "others": "best of the others"}
 MARKERS = "osD^vP*Xphd<>8sD^vP*Xo"
 CLOSEST = 9.5  # points between the names of two lines
-COLOUR_OF = {"exact winner": GOOD, "second": ACCENT, "third": COLOURS[5], "best of the others": SOFT}
-VARIABLES = {GOOD: "good", ACCENT: "accent", SOFT: "soft", **{c: f"c{i}" for i, c in enumerate(COLOURS)}}
 
 
 def read_folder(folder: Path) -> dict[str, Results]:
@@ -87,7 +81,6 @@ def render_page(folder: str | Path) -> str:
         label=label,
         measures=measures,
         settings_panels=settings_panels,
-        race_panels=race_panels,
     )
 
 
@@ -135,25 +128,8 @@ def settings_panels(rows: ResultRows) -> list[Panel]:
     return measures(drawn, "setting", "N_s in rows; the budget is N_s / 100 of n d", x_log=True)
 
 
-def race_panels(rows: ResultRows) -> list[Panel]:
-    """A panel for every selector: the estimates of the exact winner and its rivals as rows are read."""
-    panels = []
-    for method in methods_of(rows):
-        own = where(rows, method=method)
-        found = "finds the winner" if own[0]["rank"] == 1 else f"takes number {own[0]['rank']} for it"
-        title = f"{label(method)}: {found}, reads {own[0]['read']:.0%} of X"
-        runners = []
-        for column, name in RACE_LABELS.items():
-            known = [(row["rows_read"], row[column]) for row in own if row[column] is not None]
-            runners.append(Curve(name, [x for x, _ in known], [y for _, y in known]))
-        panels.append(Panel(title, "rows read", runners, x_log=True, y_shown=(1,)))
-    return panels
-
-
 def line_style(name: str) -> tuple[str, str]:
     """Return the colour and the marker of a line; names that are not known get theirs from their letters."""
-    if name in COLOUR_OF:
-        return COLOUR_OF[name], ""
     if name in METHODS:
         at = list(METHODS).index(name)
         return COLOURS[at], MARKERS[at]
@@ -228,4 +204,4 @@ def describe(panel: Panel) -> str:
 def legend(panels: Sequence[Panel]) -> list[tuple[str, str, str]]:
     """Return the lines of a figure: short name, full name, colour."""
     names = dict.fromkeys(line.name for panel in panels for line in panel.lines)
-    return [(name, label(name), f"--{VARIABLES[line_style(name)[0]]}") for name in names]
+    return [(name, label(name), f"--c{COLOURS.index(line_style(name)[0])}") for name in names]

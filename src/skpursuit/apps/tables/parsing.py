@@ -82,13 +82,6 @@ def is_plain(text: str) -> bool:
     return "_" not in text and (text.isascii() or text.strip().isascii())
 
 
-def parse_number(text: str) -> float:
-    """Return the number a text spells; ValueError if none. Python itself reads more: 1_2, other scripts."""
-    if not is_plain(text):
-        raise ValueError(f"{text!r} is not a number")
-    return float(text)
-
-
 def parse_numbers(texts: Any, decimal: str, unit: str) -> tuple[np.ndarray, np.ndarray]:
     """Return texts as numbers, NaN where there is none, and where some other text is instead."""
     mark = re.escape(unit).replace("/", r"\/")
