@@ -297,7 +297,7 @@ def test_report_never_overwrites_results(results, tmp_path, name):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     done = invoke("report", folder, "--out", folder / name)
     assert done.exit_code == 2
-    assert "another use for that file; give another one (--out)" in done.output
+    assert "is already an input or output of this command; choose another file (--out)" in done.output
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 

@@ -38,7 +38,6 @@ EXIT_INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 EXTRA_OF_PACKAGE = {
     **dict.fromkeys(("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine", "msgspec"), "cli"),
-    **dict.fromkeys(("dask", "distributed"), "dask"),
 }  # packages, and the extra that installs them
 COLUMN_OPTIONS = ("--column", "--drop", "--categorical", "--id")  # options whose value names a column
 
@@ -223,7 +222,7 @@ def check_outputs(inputs: Iterable[Path], outputs: dict[str, Path | None]) -> No
             raise InputError(f"{path}: {what}; give a file in a folder that exists ({option})")
         if any(_same(path, other) for other in taken):
             raise InputError(
-                f"{path}: this command has another use for that file; give another one ({option})"
+                f"{path} is already an input or output of this command; choose another file ({option})"
             )
         taken.append(path)
 

@@ -1,9 +1,9 @@
 """A sparse model of Parquet files that need not fit in memory.
 
-X stays where it is, in files that are read tile by tile or on the workers of a Dask cluster, and columns must
-be numbers without gaps. In memory are vectors of one number per row: the target, the weights of rows (those
-that are held out, or have no target, have none), and predictions, which are made piece by piece as by
-`skpursuit predict`. What takes many fits, bootstrap intervals and a model of all features, is left out.
+X stays in its files, which are read tile by tile, and its columns must be numbers without missing values. In
+memory are vectors of one number per row: the target, row weights (zero for rows that are held out or have no
+target), and predictions, made batch by batch. Bootstrap intervals and a model of all features would take many
+fits and are left out.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def fit_out_of_core(
     path: Path,
     said: EncodingOptions,
     options: FitOptions,
-    source: Callable[[list[str]], Any],
+    source: Callable[..., Any],
     read: ReadOptions,
 ) -> tuple[EncodedTable, FitReport]:
     """Fit a model to a Parquet file or a folder of them; the table that is returned holds no X.
 
-    ``source`` gives X of some columns as estimators take it: a design, or a collection of Dask.
+    ``source`` returns the design of some columns, given as ``columns``.
     """
     table, keep = _read_target(path, said, read)
     y = np.asarray(table.y)
@@ -72,7 +72,7 @@ def fit_out_of_core(
     names, weights = [kind.name for kind in table.encoding.columns], np.zeros(len(y))
     weights[train] = 1.0
     try:
-        X = source(names)
+        X = source(columns=names)
         trial = fit_estimator(X, y, options, weights)
         final = fit_estimator(X, y, options, None if keep.all() else keep.astype(float))
     except ValueError as error:  # of a column that X knows by its number

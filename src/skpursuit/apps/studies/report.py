@@ -12,7 +12,9 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from skpursuit._text import write
 from skpursuit.apps.pages.render import (
@@ -28,10 +30,21 @@ from skpursuit.apps.pages.render import (
 from . import statistics
 from .loaders import DataError
 from .methods import DECLARED, METHODS, label
-from .results import Results, ResultsError, check_result_rows, read_results
+from .results import Results, ResultsError, read_results
 from .statistics import Curve, ResultRows, curves, methods_of, where
 from .studies import STUDIES, result_columns
 
+_NUMBER = Annotated[float, msgspec.Meta(ge=0, lt=1e300)]
+#: The kinds of columns that studies.toml declares.
+VALUE_TYPES: dict[str, Any] = {
+    "any": Any,
+    "name": Annotated[str, msgspec.Meta(min_length=1)],
+    "number": _NUMBER,
+    "number?": _NUMBER | None,
+    "share": Annotated[float, msgspec.Meta(ge=0, le=1)],
+    "whole": Annotated[int, msgspec.Meta(ge=0, lt=2**53)],
+    "count": Annotated[int, msgspec.Meta(ge=1, lt=2**53)],
+}
 MARKERS = "osD^vP*Xphd<>8sD^vP*Xo"
 CLOSEST = 9.5  # points between the names of two lines
 
@@ -53,7 +66,12 @@ def read_folder(folder: Path) -> dict[str, Results]:
             if not isinstance(results.settings.get(key), type(example)):
                 problem = f"its settings do not say {key!r}"
                 raise ResultsError(path, problem, "use another folder, or delete the file")
-        check_result_rows(path, results.rows, result_columns(name))
+        kinds = [(column, VALUE_TYPES[kind]) for column, kind in result_columns(name).items()]
+        try:
+            msgspec.convert(results.rows, list[msgspec.defstruct(name, kinds)])  # type: ignore[misc]
+        except msgspec.ValidationError as error:
+            remedy = "delete the line of that cell and run `skpursuit reproduce` again"
+            raise ResultsError(path, f"it holds a wrong value ({error})", remedy) from None
         found[name] = results
     if not found:
         raise DataError(folder, "there are no results in it", remedy)

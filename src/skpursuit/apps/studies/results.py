@@ -22,20 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from ..._files import FileError, fcntl, write_atomically
-from .methods import settings_of
 
 Row = dict[str, Any]
-MAX_VALUE = 1e300  # of the numbers that a page can show: whatever is larger was not measured
 OTHER_FOLDER = "use another folder (--out), or delete the file"
-
-VALUE_KINDS = {
-    "name": "a name",
-    "number": "a number of at least 0",
-    "number?": "a number of at least 0",
-    "share": "a number from 0 to 1",
-    "whole": "a whole number of at least 0",
-    "count": "a whole number of at least 1",
-}
 
 
 class ResultsError(FileError):
@@ -159,29 +148,6 @@ def _add(results: Results, entry: Any) -> None:
     if unknown or not entry["rows"] or entry["cell"] in results.cells:
         raise ValueError("no line of these results")
     results.cells[str(entry["cell"])] = [results.filled(row) for row in entry["rows"]]
-
-
-def check_result_rows(path: Path, rows: Sequence[Row], kinds: Mapping[str, str]) -> None:
-    """Refuse rows that a page cannot show: with columns that hold something else than their kinds."""
-    for number, row in enumerate(rows, start=1):
-        for column, kind in kinds.items():
-            empty = row[column] is None and kind == "number?" and column not in settings_of(row["method"])
-            if kind != "any" and not empty and not _fits(row[column], kind):
-                found = "empty" if row[column] in (None, "") else repr(row[column])[:40]
-                remedy = "delete the line of that cell and run `skpursuit reproduce` again"
-                raise ResultsError(
-                    path, f"row {number}: {column} is {found}, not {VALUE_KINDS[kind]}", remedy
-                )
-
-
-def _fits(value: Any, kind: str) -> bool:
-    if kind == "name":
-        return isinstance(value, str) and bool(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MAX_VALUE:
-        return False
-    if kind in ("whole", "count"):
-        return isinstance(value, int) and value >= (kind == "count")
-    return kind != "share" or value <= 1
 
 
 class ResultsFile:

@@ -6,6 +6,7 @@ Columns keep the types that the file gives them. Sparse files give a sparse matr
 from __future__ import annotations
 
 import contextlib
+import csv
 import datetime
 import functools
 import io
@@ -374,6 +375,7 @@ def _is_svmlight(text: str) -> bool:
 
 def read_arff(path: Path, options: ReadOptions) -> RawTable:
     """Read a dense ARFF file of numbers, dates and nominal values, by SciPy."""
+    limit = csv.field_size_limit()
     try:
         rows, attributes = loadarff(io.StringIO("".join(inspect_text(path, options).lines())))
         columns: list[Any] = []
@@ -389,4 +391,6 @@ def read_arff(path: Path, options: ReadOptions) -> RawTable:
         raise
     except Exception as error:  # SciPy raises whatever the text leads to
         raise TableProblem("arff", words=" ".join(str(error).split())[:120] or type(error).__name__) from None
+    finally:
+        csv.field_size_limit(limit)  # which SciPy changes
     return RawTable.of(path, attributes.names(), columns)
