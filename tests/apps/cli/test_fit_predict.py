@@ -302,7 +302,7 @@ def test_an_output_that_is_also_an_input_is_refused(tmp_path, table):
     ):
         done = invoke(*arguments)
         assert done.exit_code == 2, done.output
-        assert "another use for that file" in done.output
+        assert "already an input or output" in done.output
         assert f"({option})" in done.output
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 

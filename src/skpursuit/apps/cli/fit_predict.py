@@ -177,15 +177,18 @@ def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
     outputs = {"--out": "model_file", "--report": "page", "--png": "png", "--save-schema": "save_schema"}
     inputs = [file] if given["schema"] is None else [file, given["schema"]]
     check_outputs(inputs, {option: given[name] for option, name in outputs.items()})
+    from skpursuit.apps.models.fit_table import fit_table
+
     with open_table(file, read, out) as (path, options, meter):
         if given["memory_limit"] is not None:
             table, report = _fit_large(path, options, given, meter)
-            _tell_columns(file, table, out)
+            _print_columns(file, table, out)
         else:
             table = _read(path, options, given, meter)
-            _tell_columns(file, table, out)
-            report = _fit(file, table, given, meter)
-    _tell(report, given["k"], out)
+            _print_columns(file, table, out)
+            with _fitting(file), meter.watching():
+                report = fit_table(table, _fit_options(given, meter))
+    _print_report(report, given["k"], out)
     out.echo_json(_as_json(table, report))
     _write(file, table, report, given, out)
 
@@ -206,13 +209,6 @@ def _encoding_options(given: dict[str, Any]) -> EncodingOptions:
     kinds = dict.fromkeys(given["categorical"], "category") | given["kinds"]
     kinds |= dict.fromkeys(given["drop"], "drop")
     return EncodingOptions(given["target"], kinds, given["impute"], given["decimal"])
-
-
-def _fit(file: Path, table: EncodedTable, given: dict[str, Any], meter: ProgressBar) -> FitReport:
-    from skpursuit.apps.models.fit_table import fit_table
-
-    with _fitting(file), meter.watching():
-        return fit_table(table, _fit_options(given, meter))
 
 
 def _fit_options(given: dict[str, Any], meter: ProgressBar) -> FitOptions:
@@ -262,7 +258,7 @@ def _fit_large(
         return fit_out_of_core(path, _encoding_options(given), _fit_options(given, meter), source, read)
 
 
-def _tell_columns(file: Path, table: EncodedTable, out: Output) -> None:
+def _print_columns(file: Path, table: EncodedTable, out: Output) -> None:
     """Say what every column was taken for; of a wide table the ones that are not plain numbers."""
     columns = table.described()
     odd = [row for row in columns if len(columns) <= MAX_ROWS_PRINTED or row["taken for"] != "number"]
@@ -273,7 +269,7 @@ def _tell_columns(file: Path, table: EncodedTable, out: Output) -> None:
     )
 
 
-def _tell(report: FitReport, asked: int | None, out: Output) -> None:
+def _print_report(report: FitReport, asked: int | None, out: Output) -> None:
     from skpursuit.apps.pages.render import format_number
 
     classes = report.model.classes if len(report.model.coef) > 1 else None

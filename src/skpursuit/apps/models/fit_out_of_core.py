@@ -27,6 +27,7 @@ from skpursuit.apps.models.fit_table import (
     fit_estimator,
     model_info,
     resolve_options,
+    sorted_effects,
     split_rows,
 )
 from skpursuit.apps.models.model_file import LinearModel, linear_model
@@ -106,7 +107,12 @@ def fit_out_of_core(
         full_model_score=None,
         sizes=[],
         search_text=describe_search(info),
-        effects=_effects(model, moments),
+        effects=sorted_effects(
+            FeatureEffect.of(feature, coef, moments[kind.name][1])
+            for kind in model.encoding.columns
+            for feature, coef in zip(model.features, model.coef.T)
+            if feature in kind.features
+        ),
         path=final if options.k is None else None,
         features=table.features,
         actual=y[test],
@@ -163,12 +169,3 @@ def _predict_streaming(
     spreads = np.sqrt(np.maximum(0.0, squares - means**2))
     moments = zip((shift + means).tolist(), spreads.tolist())
     return np.concatenate(guesses), dict(zip(model.encoding.used, moments))
-
-
-def _effects(model: LinearModel, moments: dict[str, Any]) -> list[FeatureEffect]:
-    spreads = {feature: moments[k.name][1] for k in model.encoding.columns for feature in k.features}
-    found = []
-    for feature, raw in zip(model.features, model.coef.T.tolist()):
-        output = int(np.argmax(np.abs(raw)))
-        found.append(FeatureEffect(feature, tuple(raw), spreads[feature] * raw[output], output))
-    return sorted(found, key=lambda effect: -abs(effect.standardised))

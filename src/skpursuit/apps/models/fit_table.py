@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -96,6 +96,17 @@ class FeatureEffect:
     low: float | None = None  # the 5th percentile of `standardised` over bootstrap refits
     high: float | None = None  # the 95th percentile
     chosen: float | None = None  # share of the refits that chose the feature
+
+    @classmethod
+    def of(cls, feature: str, coef: np.ndarray, scale: float, **band: float) -> FeatureEffect:
+        """Return the effect of a feature with these coefficients, one per output, and standard deviation."""
+        output = int(np.argmax(np.abs(coef)))
+        return cls(feature, tuple(coef.tolist()), scale * float(coef[output]), output, **band)
+
+
+def sorted_effects(effects: Iterable[FeatureEffect]) -> list[FeatureEffect]:
+    """Return effects, the largest first."""
+    return sorted(effects, key=lambda effect: -abs(effect.standardised))
 
 
 @dataclass(frozen=True)
@@ -408,14 +419,13 @@ def _effects(
         column = table.X[:, [j]]
         scale = float((column.toarray() if isinstance(column, csr_array) else column).std())
         output = int(np.argmax(np.abs(coef[:, j])))
-        band: dict[str, Any] = {}
+        band: dict[str, float] = {}
         if every is not None:
             low, high = np.percentile(every[:, output, j] * scale, [5, 95])
             chosen = float(np.mean(np.any(every[:, :, j] != 0, axis=1)))
             band = {"low": float(low), "high": float(high), "chosen": chosen}
-        raw = tuple(coef[:, j].tolist())
-        found.append(FeatureEffect(table.features[j], raw, scale * raw[output], output, **band))
-    return sorted(found, key=lambda effect: -abs(effect.standardised))
+        found.append(FeatureEffect.of(table.features[j], coef[:, j], scale, **band))
+    return sorted_effects(found)
 
 
 def _bootstrap(table: EncodedTable, y: np.ndarray, options: FitOptions) -> np.ndarray:

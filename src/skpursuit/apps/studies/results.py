@@ -24,6 +24,7 @@ from typing import Any
 from ..._files import FileError, fcntl, write_atomically
 
 Row = dict[str, Any]
+FOREIGN = "these are not results of `skpursuit reproduce`"
 OTHER_FOLDER = "use another folder (--out), or delete the file"
 
 
@@ -75,9 +76,10 @@ def settings_digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def without_none(row: Row) -> Row:
-    """Return the values of a row that are there."""
-    return {name: value for name, value in row.items() if value is not None}
+def without_none(row: Mapping[str, Any]) -> Row:
+    """Return the values of a row that are there, as plain Python numbers."""
+    items = ((name, v.item() if hasattr(v, "item") else v) for name, v in row.items())
+    return {name: value for name, value in items if value is not None}
 
 
 def json_line(entry: Any) -> bytes:
@@ -113,11 +115,11 @@ def parse_results(path: Path, content: bytes) -> tuple[Results | None, int]:
                 _add(results, entry)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             if results is None:
-                raise _foreign(path) from None
+                raise ResultsError(path, FOREIGN, OTHER_FOLDER) from None
             remedy = "delete that line and run `skpursuit reproduce` again"
             raise ResultsError(path, f"it is damaged at line {number}, not just cut off", remedy) from None
     if results is None and rest.strip(b"\0") and not rest.startswith(b"{"):
-        raise _foreign(path)
+        raise ResultsError(path, FOREIGN, OTHER_FOLDER)
     return results, len(content) - len(rest)
 
 
@@ -126,10 +128,6 @@ def _refuse_lone_table(path: Path) -> None:
     table = path.with_suffix(".csv")
     if table.exists() and not path.exists():
         raise ResultsError(table, f"{path.name}, which results are read from, is not beside it", OTHER_FOLDER)
-
-
-def _foreign(path: Path) -> ResultsError:
-    return ResultsError(path, "these are not results of `skpursuit reproduce`", OTHER_FOLDER)
 
 
 def _begun(entry: Any) -> Results:
@@ -210,9 +208,7 @@ class ResultsFile:
         unknown = {name for row in rows for name in row} - set(self.results.columns)
         if unknown:
             raise ValueError(f"columns that were not declared: {sorted(unknown)}")
-        plain = [
-            without_none({k: v.item() if hasattr(v, "item") else v for k, v in row.items()}) for row in rows
-        ]
+        plain = list(map(without_none, rows))
         self._write(json_line({"cell": cell, "rows": plain}))
         self.results.cells[cell] = list(map(self.results.filled, plain))
 

@@ -305,9 +305,9 @@ def _shape(records: Iterable[list[str]]) -> tuple[float, int]:
 
 def _parsed(layout: Layout, options: ReadOptions) -> Any:
     """Have pyarrow read the rows below the header."""
-    whole = itertools.chain(
-        _behind(layout.file.blocks(options.progress), layout.start), [layout.after.encode()]
-    )
+    stream = BlockStream(itertools.chain(layout.file.blocks(options.progress), [layout.after.encode()]))
+    rows = BufferedReader(stream, 2**20)
+    rows.read(layout.start)  # what stands above the first row
     told: list[Any] = []
     totals = _short_totals(layout, options)
 
@@ -326,7 +326,7 @@ def _parsed(layout: Layout, options: ReadOptions) -> Any:
     types = {name: pyarrow.float64() if name in layout.floats else pyarrow.string() for name in layout.names}
     try:
         return pyarrow.csv.read_csv(
-            BufferedReader(BlockStream(whole), 2**20),
+            rows,
             read_options=pyarrow.csv.ReadOptions(column_names=layout.names, block_size=block),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=layout.delimiter, newlines_in_values=layout.file.quotes, invalid_row_handler=bad_row
@@ -342,13 +342,6 @@ def _parsed(layout: Layout, options: ReadOptions) -> Any:
             raise _NotNumeric from None
         raise_problems(_bad_rows(layout))
         raise TableProblem("no table", words=" ".join(str(error).split())[:120]) from None
-
-
-def _behind(blocks: Iterable[bytes], start: int) -> Iterator[bytes]:
-    """Yield the blocks without their first bytes."""
-    for block in blocks:
-        yield block[start:]
-        start = max(0, start - len(block))
 
 
 def _short_totals(layout: Layout, options: ReadOptions) -> set[str]:

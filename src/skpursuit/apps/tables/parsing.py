@@ -191,10 +191,8 @@ def parse_days(label: str, order: str) -> float:
             part = {"y": "1970", "m": "1", "d": "1", "H": "0", "M": "0", "S": "0", "half": ""}
             part |= {name: text for name, text in match.groupdict().items() if text}
             if pattern == "duration":
-                return (
-                    int(part.get("D", 0))
-                    + (int(part["H"]) + (int(part["M"]) + int(part["S"]) / 60) / 60) / 24
-                )
+                hours = int(part["H"]) + (int(part["M"]) + int(part["S"]) / 60) / 60
+                return int(part.get("D", 0)) + hours / 24
             if "q" in part:
                 part["m"] = str(3 * int(part["q"]) - 2)
             month = _MONTHS.get(part["m"][:3].lower()) if part["m"].isalpha() else int(part["m"])
