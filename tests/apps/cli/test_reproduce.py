@@ -89,7 +89,7 @@ def test_full_results_are_not_mixed_with_small_ones(small, tmp_path):
         (["audio", "--data", "/nowhere"], "/nowhere"),
         (["nonsense"], "nonsense"),
         (["omp", "--trials", "0"], "--trials"),
-        (["text", "audio"], "audio and text need recordings or texts of yours; name their folder (--data)"),
+        (["text", "audio"], "there are no data for audio and text; name the folder"),
     ],
 )
 def test_what_cannot_be_run(tmp_path, arguments, words):
@@ -152,7 +152,9 @@ def test_an_interrupt_says_how_to_go_on(small, tmp_path, monkeypatch):
     monkeypatch.setattr(grid, "run_experiment", stop)
     done = invoke("reproduce", "budget", "--out", tmp_path)
     assert done.exit_code == 130
-    assert done.stderr == "\nbudget: stopped; what is finished is kept, the same command goes on\n"
+    assert (
+        done.stderr == "\nbudget: stopped; finished cells are saved, and the same command resumes the run\n"
+    )
 
 
 def interrupted(folder, kills, seed):

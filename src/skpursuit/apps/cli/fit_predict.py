@@ -1,8 +1,7 @@
 """``skpursuit fit`` and ``skpursuit predict``.
 
-Both read a table as it comes, with the same options. `fit` says what it took the columns for, fits, tells the
-result, and writes the model before it draws anything. Heavy modules are loaded once the arguments have been
-checked.
+Both read tables with the same options. `fit` prints how each column is interpreted, fits and evaluates the
+model, and writes it before it draws any figure. Large packages are imported after the arguments are checked.
 """
 
 from __future__ import annotations
@@ -73,21 +72,21 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def open_table(
     file: Path, read: dict[str, Any], out: Output
 ) -> Iterator[tuple[Path, ReadOptions, ProgressBar]]:
-    """Yield a path to read from, how, and the meter that shows how far it is."""
+    """Yield a path to read from, how, and the bar that shows how far it is."""
     from skpursuit.apps.tables import ReadOptions
 
-    with _as_file(file, read["format"]) as path, ProgressBar(out) as meter:
+    with _as_file(file, read["format"]) as path, ProgressBar(out) as bar:
         size, done = max(1, path.stat().st_size), 0
         name = path.name if path == file else "standard input"
 
         def progress(bytes_read: int) -> None:
             nonlocal done
             done += bytes_read
-            meter("reading", done / size if done <= size else None)  # a file that is packed holds more
+            bar("reading", done / size if done <= size else None)  # a file that is packed holds more
 
         progress(0)
         told = lambda text: out.echo_error(f"{name}: {text}")  # noqa: E731
-        yield path, ReadOptions(**read, notify=told, progress=progress), meter
+        yield path, ReadOptions(**read, notify=told, progress=progress), bar
 
 
 @contextlib.contextmanager
@@ -179,27 +178,27 @@ def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
     check_outputs(inputs, {option: given[name] for option, name in outputs.items()})
     from skpursuit.apps.models.fit_table import fit_table
 
-    with open_table(file, read, out) as (path, options, meter):
+    with open_table(file, read, out) as (path, options, bar):
         if given["memory_limit"] is not None:
-            table, report = _fit_large(path, options, given, meter)
+            table, report = _fit_large(path, options, given, bar)
             _print_columns(file, table, out)
         else:
-            table = _read(path, options, given, meter)
+            table = _read(path, options, given, bar)
             _print_columns(file, table, out)
-            with _fitting(file), meter.watching():
-                report = fit_table(table, _fit_options(given, meter))
+            with _fitting(file), bar.watching():
+                report = fit_table(table, _fit_options(given, bar))
     _print_report(report, given["k"], out)
     out.echo_json(_as_json(table, report))
     _write(file, table, report, given, out)
 
 
-def _read(path: Path, options: ReadOptions, given: dict[str, Any], meter: ProgressBar) -> EncodedTable:
+def _read(path: Path, options: ReadOptions, given: dict[str, Any], bar: ProgressBar) -> EncodedTable:
     from skpursuit.apps.models.model_file import load_schema
     from skpursuit.apps.tables import fit_encoding, read_columns
 
     schema = None if given["schema"] is None else load_schema(given["schema"])
     columns = read_columns(path, options)
-    meter("looking at columns", 0.0)
+    bar("looking at columns", 0.0)
     return fit_encoding(columns, _encoding_options(given), schema)
 
 
@@ -211,7 +210,7 @@ def _encoding_options(given: dict[str, Any]) -> EncodingOptions:
     return EncodingOptions(given["target"], kinds, given["impute"], given["decimal"])
 
 
-def _fit_options(given: dict[str, Any], meter: ProgressBar) -> FitOptions:
+def _fit_options(given: dict[str, Any], bar: ProgressBar) -> FitOptions:
     from skpursuit.apps.models.fit_table import FitOptions
 
     names = ("k", "most", "task", "loss", "solver", "selector", "normalize", "test_share", "seed")
@@ -220,7 +219,7 @@ def _fit_options(given: dict[str, Any], meter: ProgressBar) -> FitOptions:
         **{name: given[name] for name in names},
         needs_path=given["png"] is not None or reported,
         needs_report=reported,
-        progress=meter,
+        progress=bar,
     )
 
 
@@ -238,7 +237,7 @@ def _fitting(file: Path) -> Iterator[None]:
 
 
 def _fit_large(
-    path: Path, read: ReadOptions, given: dict[str, Any], meter: ProgressBar
+    path: Path, read: ReadOptions, given: dict[str, Any], bar: ProgressBar
 ) -> tuple[EncodedTable, FitReport]:
     """Fit a table that stays on the disk."""
     from skpursuit import as_design
@@ -254,8 +253,8 @@ def _fit_large(
             if given[name]:
                 raise TableProblem("kinds of large tables", option=of_memory)
     source = partial(as_design, path, memory_limit=given["memory_limit"])
-    with _fitting(path), meter.watching():
-        return fit_out_of_core(path, _encoding_options(given), _fit_options(given, meter), source, read)
+    with _fitting(path), bar.watching():
+        return fit_out_of_core(path, _encoding_options(given), _fit_options(given, bar), source, read)
 
 
 def _print_columns(file: Path, table: EncodedTable, out: Output) -> None:

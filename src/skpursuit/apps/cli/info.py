@@ -1,4 +1,4 @@
-"""``skpursuit info``: versions and machine, which results of the studies keep as well."""
+"""``skpursuit info``: versions and machine. Results of the studies store them, too."""
 
 from __future__ import annotations
 

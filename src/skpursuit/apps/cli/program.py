@@ -1,7 +1,7 @@
-"""What all commands share: errors with a command to paste, quiet and JSON output, files, and progress.
+"""The command group, and what all commands share: input errors, quiet and JSON output, output files.
 
-Files that a command writes are checked before the work and written after it. Progress is a bar on a terminal,
-a line every ten seconds elsewhere, and nothing for what is quick.
+An input error ends in a corrected command to paste. Output files are checked before the computation starts
+and written after it, all or none.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COLUMN_OPTIONS = ("--column", "--drop", "--categorical", "--id")  # options whos
 
 
 class InputError(click.ClickException):
-    """What was given cannot be used: one line for each problem, with the `Advice` past it, exit code 2."""
+    """The input cannot be used: one line for each problem, with its `CommandFix` if any; exit code 2."""
 
     exit_code = EXIT_BAD_INPUT
 

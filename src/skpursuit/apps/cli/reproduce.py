@@ -1,7 +1,7 @@
 """``skpursuit reproduce`` and ``skpursuit report``.
 
-`reproduce` runs studies one after the other and keeps every finished cell in a folder, so that the same
-command goes on where it was stopped; `report` makes a page of such a folder and computes nothing.
+`reproduce` runs studies one after the other and saves every finished cell, so that the same command resumes
+an interrupted run. `report` renders the page of a results folder and computes nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str
     skpursuit reproduce omp --trials 5 --out mine
     skpursuit reproduce text audio --data ~/collections
     skpursuit reproduce omp --selector examples/lucb.py:LUCB --methods exact,halving,LUCB
-    skpursuit reproduce fw --full            (stop with Ctrl-C, run again to go on)
+    skpursuit reproduce fw --full            (stop with Ctrl-C, run again to resume)
     """
 )
 @click.argument("studies", nargs=-1, required=True, type=click.Choice((*STUDY_ORDER, "all")))
@@ -59,7 +59,7 @@ def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str
 def reproduce(
     studies: tuple[str, ...], jobs: int, methods: str, folder: Path | None, out: Output, **more: Any
 ) -> None:
-    """Run experiments of the paper; what is finished is kept, so that a stopped run goes on.
+    """Run experiments of the paper; the same command resumes a stopped run.
 
     STUDIES: omp, cosamp, budget, scaling, fw, audio, text, or all.
     """
@@ -77,7 +77,8 @@ def reproduce(
     folder = folder or (FULL_FOLDER if options.full else FOLDER)
     names = [name for name in STUDY_ORDER if name in studies or "all" in studies]
     if options.data is None and (real := [name for name in names if name in ("audio", "text")]):
-        message = f"{' and '.join(real)} need recordings or texts of yours; name their folder (--data)"
+        names_of = " and ".join(real)
+        message = f"there are no data for {names_of}; name the folder of your texts and recordings (--data)"
         if "all" not in studies:
             raise InputError(message)
         out.echo_error(f"left out: {message}")
@@ -93,8 +94,8 @@ def _run(name: str, options: Any, folder: Path, jobs: int, out: Output) -> Path:
     experiment = known[name](options)
     about = {**info.machine_info(), "jobs": jobs, "threads": 1, "measured": str(date.today())}
     try:
-        with ProgressBar(out) as meter:
-            tell = lambda done, of, share: meter(f"{name}: cell {done} of {of}", share)  # noqa: E731
+        with ProgressBar(out) as bar:
+            tell = lambda done, of, share: bar(f"{name}: cell {done} of {of}", share)  # noqa: E731
             return grid.run_experiment(experiment, folder, jobs=jobs, progress=tell, about=about)
     except grid.CellError as error:
         if isinstance(error.__cause__, FileError):
@@ -103,7 +104,7 @@ def _run(name: str, options: Any, folder: Path, jobs: int, out: Output) -> Path:
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}; give another folder (--out)") from None
     except KeyboardInterrupt:
-        message = f"{name}: stopped; what is finished is kept, the same command goes on"
+        message = f"{name}: stopped; finished cells are saved, and the same command resumes the run"
         raise KeyboardInterrupt(message) from None
 
 

@@ -79,7 +79,7 @@ def fit_out_of_core(
     except ValueError as error:  # of a column that X knows by its number
         said_better = re.sub(r"column (\d+)", lambda found: f"column {names[int(found[1])]!r}", str(error))
         raise ValueError(said_better) from None
-    options.progress("judging", None)
+    options.progress("evaluating", None)
     classes = None if options.task == "regression" else final.classes_
     guesses, _ = _predict_streaming(
         path, linear_model(table, trial.coef_, trial.intercept_, classes), read, keep

@@ -1,4 +1,4 @@
-"""Text collections and recordings for the two experiments on real data, from a folder of the user."""
+"""Text collections and recordings for the two studies on real data, from the user's folder."""
 
 from __future__ import annotations
 

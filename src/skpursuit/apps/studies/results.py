@@ -1,11 +1,11 @@
-"""Results as JSON Lines: one cell one line, so that a file survives being killed at any moment.
+"""Results as JSON Lines: one line per cell, so that a file survives a kill at any moment.
 
-The first line holds the settings, which results of other settings are never mixed with; lines that begin with
-"about" name the machines that worked on it. A kill can leave half a line at the end, which is cut off when
-the file is opened again; anything else that is no line of results is damage, and refused.
+The first line holds the settings; results of different settings are never mixed. Lines with "about" name the
+machines. A kill can leave an incomplete last line, which is cut off when the file is opened again; any other
+damage is refused.
 
-A `Store` appends to such a file, one process at a time, the line of a cell by one write that is synced. When
-a study is finished, its rows are also written as a plain CSV file beside it.
+`ResultsFile` appends one synced line per cell and locks the file against other processes. When a study is
+finished, its rows are also written as a CSV file.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def _open_locked(path: Path) -> io.FileIO:
             file.close()
             remedy = "wait for it, or use another folder (--out)"
             raise ResultsError(path, "another run is writing to it", remedy) from None
-        # The file may have been replaced (`Store.finish`) between opening and locking.
+        # The file may have been replaced (`ResultsFile.finish`) between opening and locking.
         with contextlib.suppress(FileNotFoundError):
             if os.fstat(file.fileno()).st_ino == path.stat().st_ino:
                 return file

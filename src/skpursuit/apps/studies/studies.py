@@ -1,6 +1,6 @@
-"""The studies, in one table: what each computes, small in a minute or at the paper's own sizes.
+"""The studies, small (a minute) or in the paper's sizes.
 
-The grids are data, in ``studies.toml``. Those of sound and text also depend on the data that are found.
+The grids are in studies.toml. Those of audio and text also depend on the user's data.
 """
 
 from __future__ import annotations

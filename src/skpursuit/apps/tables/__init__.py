@@ -1,7 +1,7 @@
-"""Tables from files, as people have them, to a matrix with named columns.
+"""Reading table files into a matrix with named columns.
 
-`read_columns` gives the columns as the file has them (`delimited`, `readers`), `guessing`
-finds out what each is, and `Encoding` turns them into numbers, the same way for every later file.
+`read_columns` returns the columns as they are in the file (`delimited`, `readers`), `infer_kinds` infers what
+each holds, and `TableEncoding` turns them into numbers, in the same way for every later file.
 
 >>> table = read_table("houses.csv", EncodingOptions(target="price"))  # doctest: +SKIP
 >>> later = apply_encoding("new.csv", table.encoding)  # doctest: +SKIP

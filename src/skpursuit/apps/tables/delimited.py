@@ -1,8 +1,8 @@
-"""CSV and TSV files, by pyarrow: every column as text, so that what a column is gets decided elsewhere.
+"""CSV and TSV files, read by pyarrow as text; `infer_kinds` interprets the columns later.
 
-pyarrow refuses rows of another width than the first, but accepts a quote that is never closed and counts
-rows, not lines. So a row that no file holds is put after the end: if it does not come back as the last one,
-some quote swallowed it. Where rows are bad, a second and slow pass finds the lines they are on.
+pyarrow refuses rows of another width than the first, but accepts a quote that is never closed. So a sentinel
+row is added at the end: if it does not come back as the last row, a quote swallowed it. If rows are bad, a
+second, slower pass finds their line numbers.
 """
 
 from __future__ import annotations

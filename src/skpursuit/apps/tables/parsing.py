@@ -1,7 +1,7 @@
-"""How people spell numbers, dates, yes and no, totals, and nothing at all; the words are in words.toml.
+"""Numbers, dates, booleans, totals and missing values as tables spell them; words.toml has the words.
 
-Numbers are read by patterns over a whole column at once, and the decimal sign is decided for a file: `votes`
-says which signs a column cannot be read without. Dates are read text by text, each different one once.
+Numbers are parsed by regular expressions over a whole column; `decimal_signs` says which decimal signs a
+column requires. Dates are parsed once for each distinct text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""All formats but delimited text: Parquet by pyarrow, Excel by calamine, npz, svmlight, and ARFF.
+"""All formats but delimited text: Parquet by pyarrow, Excel by calamine, npz, svmlight, ARFF by SciPy.
 
-Columns keep the types that the file gives them. Sparse files give a sparse matrix of their numbers.
+Columns keep the types of the file. Sparse formats give a sparse matrix.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Text files, whatever their encoding, as blocks of UTF-8.
+"""Text files in any common encoding, as blocks of UTF-8.
 
-The encoding is recognised: a byte order mark or zero bytes at every second place tell UTF-16, valid UTF-8 is
-UTF-8, and anything else is Windows-1252, which is Latin-1 with the characters that people type. One pass over
-the file decides it and finds what no table holds (`examine`), so that later passes need no checks. Files that
-are packed (gzip, bzip2, xz, a zip archive of one file) are unpacked as they are read.
+A byte order mark, or zero bytes at every second place, means UTF-16; valid UTF-8 is UTF-8; anything else is
+read as Windows-1252. `inspect_text` decides this in one pass over the file, which also finds what no table
+contains, so later passes need no checks. Compressed files (gzip, bzip2, xz, a zip archive of one file) are
+decompressed while they are read.
 """
 
 from __future__ import annotations
