@@ -2,12 +2,7 @@
 
 import csv
 import json
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,8 +15,6 @@ from skpursuit.apps.studies.loaders import DataError
 from tests.apps.browser import browse, needs_browser
 from tests.apps.cli import small_studies
 
-PROGRAM = Path(small_studies.__file__)
-TRIALS = "12"  # enough cells that many kills meet unfinished work
 TOY = ("omp", "cosamp", "budget", "scaling", "fw")
 
 
@@ -155,41 +148,6 @@ def test_an_interrupt_says_how_to_go_on(small, tmp_path, monkeypatch):
     assert (
         done.stderr == "\nbudget: stopped; finished cells are saved, and the same command resumes the run\n"
     )
-
-
-def interrupted(folder, kills, seed):
-    """Kill the program at random moments of its work, let it end, and return the sizes its file had."""
-    dice = random.Random(seed)
-    command = [sys.executable, str(PROGRAM), "reproduce", "cosamp", "budget", "--trials", TRIALS]
-    command += ["--out", str(folder)]
-    sizes = []
-    for _ in range(kills):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        before = size(folder)
-        while size(folder) == before and process.poll() is None:
-            time.sleep(0.005)  # until its first row
-        time.sleep(dice.uniform(0, 0.1))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        sizes.append(size(folder))
-    subprocess.run(command, capture_output=True, check=True)
-    return sizes
-
-
-def size(folder):
-    return sum(path.stat().st_size for path in folder.glob("*.jsonl"))
-
-
-@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_killed_and_resumed_gives_the_same_rows(small, tmp_path, kills):
-    done = invoke("reproduce", "cosamp", "budget", "--trials", TRIALS, "--out", tmp_path / "whole")
-    assert done.exit_code == 0, done.output
-    sizes = interrupted(tmp_path / "killed", kills, seed=kills)
-    assert sizes == sorted(sizes)
-    assert 0 < sizes[0] < size(tmp_path / "whole") - 500
-    for name in ("cosamp", "budget"):
-        whole, killed = (rows(tmp_path / folder / f"{name}.csv") for folder in ("whole", "killed"))
-        assert killed == whole
 
 
 def test_the_page_has_every_study_and_both_baselines(results, tmp_path):
