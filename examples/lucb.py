@@ -10,8 +10,7 @@ the intervals no longer overlap, or when its budget is spent.
 
     skpursuit.plots.plot_race(X, r, ["halving", LUCB()])
 
-It competes with the selectors of the paper in every study, and gets a line on the page of results, and a
-panel in its race:
+It competes with the selectors of the paper in every study, and gets a line on the page of results:
 
     skpursuit reproduce omp --selector examples/lucb.py:LUCB --methods exact,halving,LUCB --out mine
     skpursuit report mine

@@ -1,9 +1,7 @@
-"""The command line with grids of a few cells, for tests that kill it: small_studies.py ARGUMENTS."""
+"""Studies with grids of a few cells."""
 
-import sys
 from dataclasses import replace
 
-from skpursuit.apps.cli import main
 from skpursuit.apps.studies import studies
 
 SHAPE = {"n": 24, "d": 40, "k": 3}
@@ -25,8 +23,3 @@ def install():
     for name in ("omp", "cosamp", "budget", "scaling", "fw"):
         full = studies.STUDIES[name]
         studies.STUDIES[name] = lambda options, full=full: shrink(full(options))
-
-
-if __name__ == "__main__":
-    install()
-    main(sys.argv[1:])

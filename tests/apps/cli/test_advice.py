@@ -235,7 +235,7 @@ def test_a_schema_is_kept_and_used(tmp_path):
     schema.write_text("{}")
     assert "this is no schema" in invoke("fit", path, "--target", "price", "--schema", schema).output
     done = invoke("fit", path, "--target", "price", "--schema", schema, "--save-schema", schema)
-    assert "another use for that file" in done.output
+    assert "already an input or output" in done.output
 
 
 @pytest.mark.parametrize("value", ["size", "size=magic", "=number=x"])

@@ -108,22 +108,13 @@ def test_missing_values_are_named_or_imputed(tmp_path):
         assert "1 cell, filled by" in done.output
 
 
-@pytest.mark.parametrize("solver", ["mp", "cosamp"])
-def test_other_solvers(table, solver):
-    done = invoke("fit", table, "--target", "price", "--solver", solver, "-k", 2, "--json")
-    assert done.exit_code == 0, done.output
-    assert len(json.loads(done.stdout)["features"]) <= 2
-
-
-def test_solvers_without_a_number_of_coefficients_are_neither_offered_nor_taken(table):
-    assert "[auto|omp|mp|cosamp|grasp|sp]" in invoke("fit", "--help").output
+def test_solvers_without_a_number_of_coefficients_are_not_taken(table):
     done = invoke("fit", table, "--target", "price", "--solver", "fw")
     assert done.exit_code == 2
     assert "--solver 'fw' is not known; use one of auto, omp, mp, cosamp, grasp" in done.output
 
 
-def test_losses_are_offered_and_tell_what_a_prediction_means(tmp_path, table):
-    assert "[squared|logistic|huber|poisson|quantile" in invoke("fit", "--help").output
+def test_losses_tell_what_a_prediction_means(tmp_path, table):
     model = tmp_path / "model.json"
     done = invoke("fit", table, "--target", "price", "--loss", "poisson", "-k", 2, "--json", "--out", model)
     assert done.exit_code == 0, done.output
@@ -219,15 +210,6 @@ def test_bad_models(tmp_path, table, content):
     assert len(done.output.splitlines()) == 1
 
 
-def test_a_changed_model_is_refused(tmp_path, table):
-    model = tmp_path / "model.json"
-    invoke("fit", table, "--target", "price", "--out", model, "-k", 1)
-    model.write_text(model.read_text().replace("area", "noise"))
-    done = invoke("predict", model, table)
-    assert done.exit_code == 2
-    assert "checksum" in done.output
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -238,7 +220,6 @@ def test_a_changed_model_is_refused(tmp_path, table):
         (["--target", "dear", "--task", "regression"], "--target dear --task classification"),
         (["--target", "price", "--selector", "magic"], "magic"),
         (["--target", "price", "--out", "/nowhere/m.json"], "/nowhere"),
-        (["--target", "price", "--test-share", "nan"], "nan is not a number"),
     ],
 )
 def test_wrong_choices_name_the_remedy(table, arguments, words):
@@ -304,7 +285,7 @@ def test_an_output_that_is_also_an_input_is_refused(tmp_path, table):
     ):
         done = invoke(*arguments)
         assert done.exit_code == 2, done.output
-        assert "another use for that file" in done.output
+        assert "already an input or output" in done.output
         assert f"({option})" in done.output
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 

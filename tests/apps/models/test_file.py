@@ -252,19 +252,6 @@ def test_nonsense_is_not_made_into_a_model(table):
         LinearModel(("z",), np.ones((1, 1)), np.zeros(1), twice)
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_rubbish(saved, table, monkeypatch):
-    before = saved.read_bytes()
-
-    def fail(*args):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(_files.os, "fsync", fail)
-    with pytest.raises(OSError, match="disk full"):
-        save_model(saved, linear_model(table, np.ones(4), 0.0))
-    assert saved.read_bytes() == before
-    assert sorted(os.listdir(saved.parent)) == ["model.json", "train.csv"]
-
-
 def test_info_that_is_not_json_writes_nothing(tmp_path, table):
     with pytest.raises(ValueError, match="JSON compliant"):
         save_model(tmp_path / "m.json", linear_model(table, np.ones(4), 0.0, info={"score": float("nan")}))

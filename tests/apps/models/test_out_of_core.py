@@ -2,9 +2,7 @@
 
 import csv
 import json
-import signal
 
-import distributed
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from skpursuit.apps.cli import main
-from skpursuit.apps.cli.fit_predict import _source
 
 ROWS = 1500
 
@@ -87,11 +84,6 @@ def test_as_many_features_as_it_takes_are_tried_by_default(tmp_path):
     assert "k is the largest number that was tried; --max-k 10 tries more" in text
 
 
-def test_workers_give_the_model_of_memory(file, folder):
-    expected = fit(file, "-k", 4)
-    check_same(fit(folder, "-k", 4, "--workers", 2), expected)
-
-
 def test_a_model_of_a_folder_predicts_raw_files_as_others_do(data, folder, tmp_path):
     model = tmp_path / "m.json"
     files = ["--out", model, "--report", tmp_path / "m.html", "--png", tmp_path / "m.png"]
@@ -135,9 +127,6 @@ def test_columns_that_are_not_numeric_are_named_with_the_command_that_leaves_the
         (["--memory-limit", "lots", "--target", "y", "--drop", "up"], "must be a number of bytes"),
         (["--memory-limit", "1MiB", "--target", "z"], "there is no column 'z'"),
         (["--memory-limit", "1MiB", "--target", "y", "--column", "x1=category"], "for tables in memory"),
-        (["--workers", 0], "not in the range"),
-        (["--workers", 1, "--memory-limit", "50MB"], "--memory-limit 50MB: a worker needs 500MB"),
-        (["--scheduler", "tcp://127.0.0.1:1", "--target", "y", "--drop", "up"], "check the address"),
     ],
 )
 def test_refusals_are_one_line(file, options, words):
@@ -169,22 +158,8 @@ def test_files_of_a_folder_with_columns_in_another_order(data, file, tmp_path, m
     assert (done.exit_code, "x5" in done.output) == (2, True), done.output
 
 
-def test_workers_refuse_files_that_are_not_alike(data, tmp_path):
-    pq.write_table(data.slice(0, 700), tmp_path / "a.parquet")
-    pq.write_table(data.slice(700).drop_columns(["x5"]), tmp_path / "b.parquet")
-    done = invoke("fit", tmp_path, "--target", "y", "--drop", "up", "--workers", 1)
-    assert (done.exit_code, "only one of the two has 'x5'" in done.output) == (2, True), done.output
-
-
 @pytest.mark.filterwarnings("always:.*row group")
 def test_warnings_are_notes(data, tmp_path):
     pq.write_table(pa.concat_tables([data] * 4), tmp_path / "t.parquet", row_group_size=1024)
     done = invoke("fit", tmp_path / "t.parquet", "--target", "y", "--drop", "up", "--memory-limit", "1MiB")
     assert f"{tmp_path / 't.parquet'}: a row group of 1024 rows" in done.stderr.splitlines()[0]
-
-
-def test_workers_leave_an_interrupt_to_the_program(folder):
-    given = {"workers": 1, "scheduler": None, "memory_limit": None}
-    with _source(folder, given):
-        found = distributed.get_client().run(lambda: signal.getsignal(signal.SIGINT) == signal.SIG_IGN)
-    assert list(found.values()) == [True]

@@ -15,7 +15,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from skpursuit.apps.studies.grid import CellError, Experiment, run_experiment
-from skpursuit.apps.studies.results import ResultsError, ResultsFile, parse_results, read_results
+from skpursuit.apps.studies.results import ResultsError, ResultsFile, read_results
 
 PROGRAM = Path(__file__).with_name("grid_program.py")
 COLUMNS = ("x", "trial", "double", "note")
@@ -192,12 +192,6 @@ def test_files_of_someone_else_are_refused_and_kept(tmp_path, content):
     with pytest.raises(ResultsError, match=r"toy\.jsonl: "):
         run_experiment(toy(), tmp_path)
     assert path.read_bytes() == content
-
-
-def test_half_a_line_at_the_end_is_cut_off(tmp_path):
-    path = run_experiment(toy(n=1), tmp_path)
-    study, size = parse_results(path, path.read_bytes() + b'{"cell": "abc", "ro')
-    assert (len(study.cells), size) == (2, path.stat().st_size)
 
 
 def test_a_full_disk_leaves_whole_cells(tmp_path, monkeypatch):

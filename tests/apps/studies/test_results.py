@@ -57,10 +57,6 @@ def test_every_study_can_be_read_and_drawn(tmp_path):
         tuple(RESULT_COLUMNS["text"]),
         {"generated": False},
     )
-    course = {"n": 9, "d": 5, "k": 1, "trial": 0, "method": "halving", "rows_read": 2.5, "left": 5}
-    write(
-        tmp_path, "race", [{**course, "winner": 0.5, "rank": 1, "read": 0.1}], tuple(RESULT_COLUMNS["race"])
-    )
     page = render_page(tmp_path)
     assert "5 rows, 1 trials" in page
     assert all(f'<section aria-labelledby="{name}">' in page for name in STUDIES)
@@ -73,39 +69,17 @@ def test_the_results_of_the_full_runs_are_shown():
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    "changes",
     [
-        ({"n": None}, "row 5: n is empty, not a whole number of at least 1"),
-        ({"d": "x"}, "row 5: d is 'x', not a whole number"),
-        ({"k": 1.5}, "row 5: k is 1.5, not a whole number"),
-        ({"n": 10**400}, "row 5: n is 1000"),
-        ({"trial": True}, "row 5: trial is True, not a whole number"),
-        ({"method": ""}, "row 5: method is empty, not a name"),
-        ({"seconds": "fast"}, "row 5: seconds is 'fast', not a number"),
-        ({"seconds": None}, "row 5: seconds is empty"),
-        ({"seconds": float("inf")}, "row 5: seconds is inf"),
-        ({"f_measure": "good"}, "row 5: f_measure is 'good', not a number of at least 0"),
-        ({"budget": None}, "row 5: budget is empty, not a number"),
+        {"n": None}, {"d": "x"}, {"k": 1.5}, {"n": 10**400}, {"trial": True}, {"method": ""},
+        {"seconds": "fast"}, {"seconds": None}, {"seconds": float("inf")}, {"f_measure": "good"},
     ],
-)
-@pytest.mark.parametrize("name", ["omp", "fw"])
-def test_wrong_values_of_toy_studies(tmp_path, name, changes, words):
-    write(tmp_path, name, toy_rows(**changes))
-    assert refusal(tmp_path).startswith(f"{tmp_path / name}.jsonl: {words}")
-
-
-@pytest.mark.parametrize(
-    ("name", "columns", "row", "settings", "changes"),
-    [
-        ("audio", tuple(RESULT_COLUMNS["audio"]), HEARD, {"recording": "Bach"}, {"count": 0}),
-        ("audio", tuple(RESULT_COLUMNS["audio"]), HEARD, {"recording": "Bach"}, {"error": "x"}),
-        ("text", tuple(RESULT_COLUMNS["text"]), READ, {"generated": False}, {"accuracy": float("nan")}),
-        ("text", tuple(RESULT_COLUMNS["text"]), READ, {"generated": False}, {"collection": None}),
-    ],
-)
-def test_wrong_values_of_real_studies(tmp_path, name, columns, row, settings, changes):
-    write(tmp_path, name, rows_of(columns, row, **changes)[1], columns, settings)
-    assert f"{name}.jsonl: row 2: {next(iter(changes))} is " in refusal(tmp_path)
+)  # fmt: skip
+def test_wrong_values_are_named(tmp_path, changes):
+    write(tmp_path, "omp", toy_rows(**changes))
+    words = refusal(tmp_path)
+    assert "omp.jsonl: it holds a wrong value" in words
+    assert f"$[4].{next(iter(changes))}`" in words
 
 
 def test_a_collection_may_be_called_by_a_number(tmp_path):
@@ -147,15 +121,10 @@ def test_methods_that_are_not_known_are_shown_by_their_names(tmp_path):
     assert "<b>mine" not in page
 
 
-@pytest.mark.parametrize("name", ["audio", "text"])
-def test_results_of_nobody_knows_what_are_not_shown(tmp_path, name):
-    columns, rows = {
-        "audio": rows_of(tuple(RESULT_COLUMNS["audio"]), HEARD),
-        "text": rows_of(tuple(RESULT_COLUMNS["text"]), READ),
-    }[name]
-    write(tmp_path, name, rows, columns)
-    missing = {"audio": "recording", "text": "generated"}[name]
-    assert f"{name}.jsonl: its settings do not say '{missing}'" in refusal(tmp_path)
+def test_results_of_nobody_knows_what_are_not_shown(tmp_path):
+    columns, rows = rows_of(tuple(RESULT_COLUMNS["audio"]), HEARD)
+    write(tmp_path, "audio", rows, columns)
+    assert "audio.jsonl: its settings do not say 'recording'" in refusal(tmp_path)
 
 
 def test_times_too_short_to_measure_have_no_ratio(tmp_path):

@@ -16,7 +16,6 @@ from skpursuit.apps.tables import (
     delimited,
     read_columns,
     read_table,
-    stream_columns,
     text_files,
 )
 
@@ -41,9 +40,8 @@ def test_lines_that_are_longer_than_a_block(tmp_path, monkeypatch, block):
     monkeypatch.setattr(text_files, "TEXT_BLOCK_CHARS", block)
     monkeypatch.setattr(delimited, "CSV_BLOCK_BYTES", 1000)
     X = wide(tmp_path / "t.csv", 500)
-    (piece,) = stream_columns(tmp_path / "t.csv")
-    for found in (read_columns(tmp_path / "t.csv"), piece):
-        assert [found.raw[name].cell(5) for name in found.all_names] == [str(v) for v in X[5].tolist()]
+    found = read_columns(tmp_path / "t.csv")
+    assert [found.raw[name].cell(5) for name in found.all_names] == [str(v) for v in X[5].tolist()]
 
 
 def test_very_many_columns_of_one_name(tmp_path):
@@ -61,18 +59,15 @@ def quoted(path, breaks=(), strays=(), n=300, blank=""):
 
 
 @pytest.mark.parametrize("blank", ["", "\n"])
-@pytest.mark.parametrize(
-    "read", [lambda *given: [read_columns(*given)], lambda *given: list(stream_columns(*given))]
-)
-def test_quoted_line_breaks_are_told_and_many_refused(tmp_path, monkeypatch, read, blank):
+def test_quoted_line_breaks_are_told_and_many_refused(tmp_path, monkeypatch, blank):
     told = []
     options = ReadOptions(notify=told.append)
     monkeypatch.setattr(delimited, "CSV_BLOCK_BYTES", 2000)
     quoted(tmp_path / "t.csv", blank=blank)
-    assert sum(part.n_rows for part in read(tmp_path / "t.csv", options)) == 300
+    assert read_columns(tmp_path / "t.csv", options).n_rows == 300
     assert told == []
     quoted(tmp_path / "t.csv", strays=(100, 200), blank=blank)
-    assert sum(part.n_rows for part in read(tmp_path / "t.csv", options)) == 200
+    assert read_columns(tmp_path / "t.csv", options).n_rows == 200
     lines = (202, 402) if blank else (102, 202)
     assert len(told) == 1
     assert told[0].startswith("lines {} to {} are one row, with line breaks in quotes".format(*lines))
@@ -80,10 +75,9 @@ def test_quoted_line_breaks_are_told_and_many_refused(tmp_path, monkeypatch, rea
     with pytest.raises(
         TableError, match=r"6 rows go over several lines.*\(lines \d+ to \d+.*say so"
     ) as error:
-        read(tmp_path / "t.csv", options)
+        read_columns(tmp_path / "t.csv", options)
     assert error.value.advice.options == ("--line-breaks",)
-    meant = read(tmp_path / "t.csv", ReadOptions(line_breaks=True))
-    assert sum(part.n_rows for part in meant) == 300
+    assert read_columns(tmp_path / "t.csv", ReadOptions(line_breaks=True)).n_rows == 300
 
 
 def test_lines_are_read_again_only_where_rows_are_fewer(tmp_path, monkeypatch):
@@ -152,12 +146,6 @@ def test_what_unpacks_to_more_than_is_free_is_refused(tmp_path, monkeypatch, nam
     words = r"unpacks to 0\.0 GB at least, and 0\.0 GB of memory are free; leave out"
     with pytest.raises(TableError, match=words):
         read_columns(tmp_path / name)
-
-
-def test_pieces_of_a_large_text_need_no_room(tmp_path, monkeypatch):
-    packed_text(tmp_path / "t.csv.gz")
-    monkeypatch.setattr(columns, "free_memory", lambda: 1e6)
-    assert sum(piece.n_rows for piece in stream_columns(tmp_path / "t.csv.gz")) == 750_000
 
 
 def test_one_cell_at_the_end_of_a_sheet(tmp_path):

@@ -1,8 +1,7 @@
 """``skpursuit fit`` and ``skpursuit predict``.
 
-Both read a table as it comes, with the same options. `fit` says what it took the columns for, fits, tells the
-result, and writes the model before it draws anything. Heavy modules are loaded once the arguments have been
-checked.
+Both read tables with the same options. `fit` prints how each column is interpreted, fits and evaluates the
+model, and writes it before it draws any figure. Large packages are imported after the arguments are checked.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ import functools
 import io
 import json
 import math
-import signal
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +39,6 @@ COUNT, SHARE = click.IntRange(min=1), click.FloatRange(0.0, 0.9, min_open=True)
 BETWEEN = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 TASKS = ("auto", "regression", "classification")
 KINDS_HELP = f"What a column is: {', '.join(DECLARABLE_KINDS)}; may be repeated."
-MIN_WORKER_MEMORY = 500 * 10**6  # bytes; a worker that does nothing has some 220 MB
-#: The options for a table that stays on the disk.
-OUT_OF_CORE_OPTIONS = {"memory_limit": "--memory-limit", "workers": "--workers", "scheduler": "--scheduler"}
 #: The options on how a file is read, by the fields of `ReadOptions` that they set.
 READ_OPTIONS = {
     "format": click.option(
@@ -58,24 +54,6 @@ READ_OPTIONS = {
     "keep_total": click.option("--keep-total", is_flag=True, help="Keep a last row that is a total."),
     "transpose": click.option("--transpose", is_flag=True, help="Rows are columns, the first names them."),
 }
-
-
-class RegisteredName(click.ParamType):
-    """A name that the library knows: looked up for the help, and checked when the model is fitted."""
-
-    name = "name"
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        from skpursuit.problem.losses import LOSSES
-        from skpursuit.selectors import NAMES
-        from skpursuit.solvers import solver_names
-
-        known = {
-            "solver": ["auto", *solver_names(lambda kind: kind.has_sparsity)],  # a number of features
-            "selector": NAMES,
-            "loss": [name for name, loss in LOSSES.items() if not loss.couples_targets],
-        }
-        return f"[{'|'.join(known[str(param.name)])}]"
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,21 +72,21 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def open_table(
     file: Path, read: dict[str, Any], out: Output
 ) -> Iterator[tuple[Path, ReadOptions, ProgressBar]]:
-    """Yield a path to read from, how, and the meter that shows how far it is."""
+    """Yield a path to read from, how, and the bar that shows how far it is."""
     from skpursuit.apps.tables import ReadOptions
 
-    with _as_file(file, read["format"]) as path, ProgressBar(out) as meter:
+    with _as_file(file, read["format"]) as path, ProgressBar(out) as bar:
         size, done = max(1, path.stat().st_size), 0
         name = path.name if path == file else "standard input"
 
         def progress(bytes_read: int) -> None:
             nonlocal done
             done += bytes_read
-            meter("reading", done / size if done <= size else None)  # a file that is packed holds more
+            bar("reading", done / size if done <= size else None)  # a file that is packed holds more
 
         progress(0)
         told = lambda text: out.echo_error(f"{name}: {text}")  # noqa: E731
-        yield path, ReadOptions(**read, notify=told, progress=progress), meter
+        yield path, ReadOptions(**read, notify=told, progress=progress), bar
 
 
 @contextlib.contextmanager
@@ -132,13 +110,6 @@ def _as_file(file: Path, kind: str | None) -> Iterator[Path]:
             named = [(text.replace(kept.name, "standard input"), advice) for text, advice in refusal.problems]
             refusal.problems = named
             raise refusal from None
-
-
-def refuse_nan(ctx: click.Context, option: click.Parameter, value: float) -> float:
-    """Refuse NaN, which lies in any range that click checks."""
-    if math.isnan(value):
-        raise click.BadParameter("nan is not a number in the range 0<x<=0.9.")
-    return value
 
 
 def parse_column_kinds(
@@ -183,27 +154,19 @@ def parse_column_kinds(
 @click.option("--impute/--no-impute", default=True, help="Fill missing values, or refuse them.")
 @click.option("--schema", type=FILE, help="Take columns for what this file says.")
 @click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
-@click.option(
-    "--loss", type=RegisteredName(), help="What is minimised.  [default: squared; classes: logistic]"
-)
-@click.option(
-    "--solver", type=RegisteredName(), default="auto", help="How the model grows; auto: several ways."
-)
-@click.option("--selector", type=RegisteredName(), default="auto", help="How features are found, by omp.")
+@click.option("--loss", metavar="NAME", help="What is minimised.  [default: squared; classes: logistic]")
+@click.option("--solver", metavar="NAME", default="auto", help="How the model grows; auto: several ways.")
+@click.option("--selector", metavar="NAME", default="auto", help="How features are found, by omp.")
 @click.option(
     "--normalize/--no-normalize", default=None,
     help="Do features compete as if of one spread?  [default: in dense tables]",
 )  # fmt: skip
-@click.option(
-    "--test-share", type=SHARE, default=0.2, callback=refuse_nan, help="Rows held out for the score."
-)
+@click.option("--test-share", type=SHARE, default=0.2, help="Rows held out for the score.")
 @click.option("--seed", type=click.IntRange(min=0), default=0)
 @click.option(
     "--memory-limit", metavar="SIZE",
-    help="Leave a Parquet file or folder on the disk; keep at most so much of it, as 2GB; each of --workers.",
+    help="Leave a Parquet file or folder on the disk; hold at most this much of it in memory, such as 2GB.",
 )  # fmt: skip
-@click.option("--workers", type=COUNT, help="The same by so many processes: a Dask cluster on this machine.")
-@click.option("--scheduler", metavar="ADDRESS", help="The same by a Dask cluster that runs already.")
 @source_options
 def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
     """Fit a sparse model to a table: CSV, TSV, Parquet, Excel, npz, svmlight or ARFF; - is standard input."""
@@ -213,26 +176,29 @@ def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
     outputs = {"--out": "model_file", "--report": "page", "--png": "png", "--save-schema": "save_schema"}
     inputs = [file] if given["schema"] is None else [file, given["schema"]]
     check_outputs(inputs, {option: given[name] for option, name in outputs.items()})
-    with open_table(file, read, out) as (path, options, meter):
-        if any(given[name] is not None for name in OUT_OF_CORE_OPTIONS):
-            table, report = _fit_large(path, options, given, meter)
-            _tell_columns(file, table, out)
+    from skpursuit.apps.models.fit_table import fit_table
+
+    with open_table(file, read, out) as (path, options, bar):
+        if given["memory_limit"] is not None:
+            table, report = _fit_large(path, options, given, bar)
+            _print_columns(file, table, out)
         else:
-            table = _read(path, options, given, meter)
-            _tell_columns(file, table, out)
-            report = _fit(file, table, given, meter)
-    _tell(report, given["k"], out)
+            table = _read(path, options, given, bar)
+            _print_columns(file, table, out)
+            with _fitting(file), bar.watching():
+                report = fit_table(table, _fit_options(given, bar))
+    _print_report(report, given["k"], out)
     out.echo_json(_as_json(table, report))
     _write(file, table, report, given, out)
 
 
-def _read(path: Path, options: ReadOptions, given: dict[str, Any], meter: ProgressBar) -> EncodedTable:
+def _read(path: Path, options: ReadOptions, given: dict[str, Any], bar: ProgressBar) -> EncodedTable:
     from skpursuit.apps.models.model_file import load_schema
     from skpursuit.apps.tables import fit_encoding, read_columns
 
     schema = None if given["schema"] is None else load_schema(given["schema"])
     columns = read_columns(path, options)
-    meter("looking at columns", 0.0)
+    bar("looking at columns", 0.0)
     return fit_encoding(columns, _encoding_options(given), schema)
 
 
@@ -244,14 +210,7 @@ def _encoding_options(given: dict[str, Any]) -> EncodingOptions:
     return EncodingOptions(given["target"], kinds, given["impute"], given["decimal"])
 
 
-def _fit(file: Path, table: EncodedTable, given: dict[str, Any], meter: ProgressBar) -> FitReport:
-    from skpursuit.apps.models.fit_table import fit_table
-
-    with _fitting(file), meter.watching():
-        return fit_table(table, _fit_options(given, meter))
-
-
-def _fit_options(given: dict[str, Any], meter: ProgressBar) -> FitOptions:
+def _fit_options(given: dict[str, Any], bar: ProgressBar) -> FitOptions:
     from skpursuit.apps.models.fit_table import FitOptions
 
     names = ("k", "most", "task", "loss", "solver", "selector", "normalize", "test_share", "seed")
@@ -260,7 +219,7 @@ def _fit_options(given: dict[str, Any], meter: ProgressBar) -> FitOptions:
         **{name: given[name] for name in names},
         needs_path=given["png"] is not None or reported,
         needs_report=reported,
-        progress=meter,
+        progress=bar,
     )
 
 
@@ -273,88 +232,32 @@ def _fitting(file: Path) -> Iterator[None]:
         raise
     except (ValueError, TypeError) as error:
         raise InputError(f"{file}: no model could be fitted: {' '.join(str(error).split())}") from None
-    except RuntimeError as error:  # a cluster that hangs, for one
+    except RuntimeError as error:
         raise click.ClickException(f"{file}: the fit failed: {' '.join(str(error).split())}") from None
 
 
 def _fit_large(
-    path: Path, read: ReadOptions, given: dict[str, Any], meter: ProgressBar
+    path: Path, read: ReadOptions, given: dict[str, Any], bar: ProgressBar
 ) -> tuple[EncodedTable, FitReport]:
     """Fit a table that stays on the disk."""
+    from skpursuit import as_design
     from skpursuit.apps.models.fit_out_of_core import fit_out_of_core
     from skpursuit.apps.tables import is_parquet
     from skpursuit.apps.tables.errors import TableProblem, attach_path
 
-    option = next(name for name in OUT_OF_CORE_OPTIONS if given[name] is not None)
     with attach_path(path):
         if not is_parquet(path, read):
-            raise TableProblem("not Parquet", option=OUT_OF_CORE_OPTIONS[option])
+            raise TableProblem("not Parquet")
         in_memory = {"kinds": "--column", "categorical": "--categorical", "schema": "--schema"}
         for name, of_memory in in_memory.items():
             if given[name]:
                 raise TableProblem("kinds of large tables", option=of_memory)
-    with _fitting(path), meter.watching(), _source(path, given) as source:
-        return fit_out_of_core(path, _encoding_options(given), _fit_options(given, meter), source, read)
+    source = partial(as_design, path, memory_limit=given["memory_limit"])
+    with _fitting(path), bar.watching():
+        return fit_out_of_core(path, _encoding_options(given), _fit_options(given, bar), source, read)
 
 
-@contextlib.contextmanager
-def _source(path: Path, given: dict[str, Any]) -> Iterator[Callable[[list[str]], Any]]:
-    """Yield what gives X of some columns: a design that reads files, or a data frame on a Dask cluster."""
-    if given["workers"] is None and given["scheduler"] is None:
-        from skpursuit import as_design
-
-        yield lambda names: as_design(path, memory_limit=given["memory_limit"], columns=names)
-        return
-    import dask.dataframe
-    from distributed import Client, LocalCluster
-
-    from skpursuit.apps.tables.readers import parquet_files
-    from skpursuit.data.options import Options
-    from skpursuit.data.parquet_source import columns_of, footers
-
-    files = list(map(str, parquet_files(path)))
-    with contextlib.ExitStack() as stack:
-        address = given["scheduler"]
-        if address is None:
-            limit = {"memory_limit": _worker_memory(given["memory_limit"])} if given["memory_limit"] else {}
-            alone = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-            # How long Dask tries to reach a worker that died; by default 30 s.
-            stack.enter_context(dask.config.set({"distributed.comm.timeouts.connect": "10s"}))
-            local = LocalCluster(n_workers=given["workers"], **alone, **limit)
-            address = stack.enter_context(local)
-        try:
-            client = stack.enter_context(Client(address, timeout=10))
-        except (OSError, ValueError) as error:
-            words = " ".join(str(error).split())[:200]
-            raise InputError(f"--scheduler {address}: {words}; check the address, and that it runs") from None
-
-        if given["scheduler"] is None:
-            client.run(_ignore_interrupts)
-
-        def frame(names: list[str]) -> Any:
-            columns_of(footers(files), Options(columns=names))  # which refuses files that are not alike
-            return dask.dataframe.read_parquet(files, columns=names)
-
-        yield frame
-
-
-def _ignore_interrupts() -> None:
-    """Have a worker leave Ctrl-C to the program, which ends its workers."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _worker_memory(given: str) -> int:
-    """The bytes of each worker; too few would have Dask start it again and again."""
-    from skpursuit.data.memory import as_bytes
-
-    limit = as_bytes("--memory-limit", given)
-    if limit < MIN_WORKER_MEMORY:
-        least = f"{MIN_WORKER_MEMORY // 10**6}MB"
-        raise InputError(f"--memory-limit {given}: a worker needs {least}; give more, or leave out --workers")
-    return limit
-
-
-def _tell_columns(file: Path, table: EncodedTable, out: Output) -> None:
+def _print_columns(file: Path, table: EncodedTable, out: Output) -> None:
     """Say what every column was taken for; of a wide table the ones that are not plain numbers."""
     columns = table.described()
     odd = [row for row in columns if len(columns) <= MAX_ROWS_PRINTED or row["taken for"] != "number"]
@@ -365,7 +268,7 @@ def _tell_columns(file: Path, table: EncodedTable, out: Output) -> None:
     )
 
 
-def _tell(report: FitReport, asked: int | None, out: Output) -> None:
+def _print_report(report: FitReport, asked: int | None, out: Output) -> None:
     from skpursuit.apps.pages.render import format_number
 
     classes = report.model.classes if len(report.model.coef) > 1 else None
@@ -496,14 +399,13 @@ def _predicted(
             raise_problems(columns.unknown(name, "id") for name in ids if name not in columns.raw)
         table = fitted.encoding.apply(columns)
         for name, found in table.found.items():
-            met[name, "hold categories that are rare or new to the model"] += found.unseen
-            met[name, "hold no usable value and are treated as missing ones were in the fit"] += (
-                found.missing + found.strays
-            )
+            met[name, "have categories that are rare or new to the model"] += found.unseen
+            usable = "have no usable value; they are filled as missing values were in the fit"
+            met[name, usable] += found.missing + found.strays
         beside = [columns.raw[name].to_pylist() for name in ids]
         with attach_path(path):
             predictions = fitted.predictions(table, interval)
         yield [*ids, *predictions], list(zip(*beside, *predictions.values()))
     for (name, words), count in met.items():
         if count:
-            options.notify(f"{count} rows of column {name!r} {words}")
+            options.notify(f"column {name!r}: {count} rows {words}")

@@ -1,4 +1,4 @@
-"""``skpursuit info`` and ``skpursuit completion``, and what a run was made with."""
+"""``skpursuit info``: versions and machine. Results of the studies store them, too."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-
-import click
-from click.shell_completion import get_completion_class
 
 from skpursuit import __version__
 from skpursuit.apps.cli.program import Output, command
@@ -94,21 +91,3 @@ def info(out: Output) -> None:
     for name, value in facts.items():
         out.echo(f"{name:<16}{value}")
     out.echo_json(facts)
-
-
-@command(
-    """
-    skpursuit completion bash >> ~/.bashrc
-    skpursuit completion zsh >> ~/.zshrc
-    skpursuit completion fish > ~/.config/fish/completions/skpursuit.fish
-    """,
-    printing=False,
-)
-@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
-@click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
-    """Print what makes a shell complete commands and options."""
-    kind = get_completion_class(shell)
-    assert kind is not None
-    command = ctx.find_root().command
-    click.echo(kind(command, {}, "skpursuit", "_SKPURSUIT_COMPLETE").source())

@@ -1,7 +1,7 @@
-"""What all commands share: errors with a command to paste, quiet and JSON output, files, and progress.
+"""The command group, and what all commands share: input errors, quiet and JSON output, output files.
 
-Files that a command writes are checked before the work and written after it. Progress is a bar on a terminal,
-a line every ten seconds elsewhere, and nothing for what is quick.
+An input error ends in a corrected command to paste. Output files are checked before the computation starts
+and written after it, all or none.
 """
 
 from __future__ import annotations
@@ -38,13 +38,12 @@ EXIT_INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 EXTRA_OF_PACKAGE = {
     **dict.fromkeys(("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine", "msgspec"), "cli"),
-    **dict.fromkeys(("dask", "distributed"), "dask"),
 }  # packages, and the extra that installs them
 COLUMN_OPTIONS = ("--column", "--drop", "--categorical", "--id")  # options whose value names a column
 
 
 class InputError(click.ClickException):
-    """What was given cannot be used: one line for each problem, with the `Advice` past it, exit code 2."""
+    """The input cannot be used: one line for each problem, with its `CommandFix` if any; exit code 2."""
 
     exit_code = EXIT_BAD_INPUT
 
@@ -157,10 +156,6 @@ class Output:
 
             click.echo(render_text(template, format_table=format_table, **values), nl=False)
 
-    def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
-        """Tell people a table, its first columns to the left."""
-        self.echo(format_table(heads, rows, left))
-
     def echo_json(self, value: Any) -> None:
         """Give a program the result."""
         if self.as_json:
@@ -182,14 +177,15 @@ def format_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int 
     return "\n".join(lines)
 
 
-def command(examples: str, printing: bool = True) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of the program, with examples in its help, one a line.
+def command(examples: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Add a command to the program, with examples in its help, one per line.
 
-    A command that is printing has ``--quiet`` and ``--json``, and its function gets an `Output` as ``out``.
+    Every command has ``--quiet`` and ``--json``, and its function gets an `Output` as ``out``.
     """
     lines = textwrap.indent(textwrap.dedent(examples).strip("\n"), "  ")
 
     def decorate(function: Callable[..., Any]) -> click.Command:
+        @main.command(epilog=f"\b\nExamples:\n{lines}")
         @functools.wraps(function)
         def run(*args: Any, quiet: bool, as_json: bool, **kwargs: Any) -> Any:
             out = Output(quiet, as_json)
@@ -197,13 +193,11 @@ def command(examples: str, printing: bool = True) -> Callable[[Callable[..., Any
                 warnings.showwarning = lambda message, *where, **more: out.echo_error(str(message))
                 return function(*args, out=out, **kwargs)
 
-        made = main.command(epilog=f"\b\nExamples:\n{lines}")(run if printing else function)
-        if printing:
-            made.params += [
-                click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing but errors."),
-                click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."),
-            ]
-        return made
+        run.params += [
+            click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing but errors."),
+            click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."),
+        ]
+        return run
 
     return decorate
 
@@ -228,7 +222,7 @@ def check_outputs(inputs: Iterable[Path], outputs: dict[str, Path | None]) -> No
             raise InputError(f"{path}: {what}; give a file in a folder that exists ({option})")
         if any(_same(path, other) for other in taken):
             raise InputError(
-                f"{path}: this command has another use for that file; give another one ({option})"
+                f"{path} is already an input or output of this command; choose another file ({option})"
             )
         taken.append(path)
 

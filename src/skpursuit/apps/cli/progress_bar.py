@@ -1,4 +1,4 @@
-"""Progress of a command: a bar on a terminal, a line every ten seconds elsewhere, nothing if it is quick."""
+"""Progress of a command: one line, rewritten on a terminal and repeated every ten seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -74,25 +74,13 @@ class ProgressBar:
         return text
 
     def _show(self) -> None:
-        if self._ended.wait(self.soon):
-            return
-        if sys.stderr.isatty():
-            self._bar()
-            return
-        while not self._ended.wait(self.every - self.soon):
-            click.echo(self.line(), err=True)
-            self._ended.wait(self.soon)
-
-    def _bar(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        columns = BarColumn(), TextColumn("{task.description}", markup=False)
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task(self.line(), total=None)
-            while not self._ended.wait(0.2):
-                share = self.share
-                progress.update(task, description=self.line(), completed=share or 0.0, total=share and 1.0)
+        terminal = sys.stderr.isatty()
+        wait = self.soon if terminal else self.every
+        while not self._ended.wait(wait):
+            click.echo(f"\r\x1b[K{self.line()}" if terminal else self.line(), nl=not terminal, err=True)
+            wait = 0.2 if terminal else self.every
+        if terminal:
+            click.echo("\r\x1b[K", nl=False, err=True)
 
 
 def format_duration(seconds: float) -> str:

@@ -1,1 +1,1 @@
-"""Sparse models of tables: fitted and judged (`fitting`), kept as JSON (`file`), shown as a page (`page`)."""
+"""Sparse models of tables: `fit_table`, `fit_out_of_core` fit, `model_file` saves, `model_page` reports."""

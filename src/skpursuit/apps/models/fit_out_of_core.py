@@ -1,9 +1,9 @@
 """A sparse model of Parquet files that need not fit in memory.
 
-X stays where it is, in files that are read tile by tile or on the workers of a Dask cluster, and columns must
-be numbers without gaps. In memory are vectors of one number per row: the target, the weights of rows (those
-that are held out, or have no target, have none), and predictions, which are made piece by piece as by
-`skpursuit predict`. What takes many fits, bootstrap intervals and a model of all features, is left out.
+X stays in its files, which are read tile by tile, and its columns must be numbers without missing values. In
+memory are vectors of one number per row: the target, row weights (zero for rows that are held out or have no
+target), and predictions, made batch by batch. Bootstrap intervals and a model of all features would take many
+fits and are left out.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from skpursuit.apps.models.fit_table import (
     fit_estimator,
     model_info,
     resolve_options,
+    sorted_effects,
     split_rows,
 )
 from skpursuit.apps.models.model_file import LinearModel, linear_model
@@ -53,12 +54,12 @@ def fit_out_of_core(
     path: Path,
     said: EncodingOptions,
     options: FitOptions,
-    source: Callable[[list[str]], Any],
+    source: Callable[..., Any],
     read: ReadOptions,
 ) -> tuple[EncodedTable, FitReport]:
     """Fit a model to a Parquet file or a folder of them; the table that is returned holds no X.
 
-    ``source`` gives X of some columns as estimators take it: a design, or a collection of Dask.
+    ``source`` returns the design of some columns, given as ``columns``.
     """
     table, keep = _read_target(path, said, read)
     y = np.asarray(table.y)
@@ -72,13 +73,13 @@ def fit_out_of_core(
     names, weights = [kind.name for kind in table.encoding.columns], np.zeros(len(y))
     weights[train] = 1.0
     try:
-        X = source(names)
+        X = source(columns=names)
         trial = fit_estimator(X, y, options, weights)
         final = fit_estimator(X, y, options, None if keep.all() else keep.astype(float))
     except ValueError as error:  # of a column that X knows by its number
         said_better = re.sub(r"column (\d+)", lambda found: f"column {names[int(found[1])]!r}", str(error))
         raise ValueError(said_better) from None
-    options.progress("judging", None)
+    options.progress("evaluating", None)
     classes = None if options.task == "regression" else final.classes_
     guesses, _ = _predict_streaming(
         path, linear_model(table, trial.coef_, trial.intercept_, classes), read, keep
@@ -106,7 +107,12 @@ def fit_out_of_core(
         full_model_score=None,
         sizes=[],
         search_text=describe_search(info),
-        effects=_effects(model, moments),
+        effects=sorted_effects(
+            FeatureEffect.of(feature, coef, moments[kind.name][1])
+            for kind in model.encoding.columns
+            for feature, coef in zip(model.features, model.coef.T)
+            if feature in kind.features
+        ),
         path=final if options.k is None else None,
         features=table.features,
         actual=y[test],
@@ -163,12 +169,3 @@ def _predict_streaming(
     spreads = np.sqrt(np.maximum(0.0, squares - means**2))
     moments = zip((shift + means).tolist(), spreads.tolist())
     return np.concatenate(guesses), dict(zip(model.encoding.used, moments))
-
-
-def _effects(model: LinearModel, moments: dict[str, Any]) -> list[FeatureEffect]:
-    spreads = {feature: moments[k.name][1] for k in model.encoding.columns for feature in k.features}
-    found = []
-    for feature, raw in zip(model.features, model.coef.T.tolist()):
-        output = int(np.argmax(np.abs(raw)))
-        found.append(FeatureEffect(feature, tuple(raw), spreads[feature] * raw[output], output))
-    return sorted(found, key=lambda effect: -abs(effect.standardised))

@@ -1,9 +1,8 @@
-"""A sparse model of a table: the task, the number of features, and how far each can be trusted.
+"""Fit a sparse model to a table in memory, and evaluate it.
 
-The model, and how many features it has, is chosen by cross-validation on all rows (`_Recording`), which also
-keeps what was predicted for rows that a model had not seen: that gives scores in units people know, the
-residuals that intervals are made of, and the pictures of a report. The same procedure on a part of the rows
-gives one honest score on the rest.
+Cross-validation on all rows chooses the model and its number of features. Its held-out predictions are kept
+(`KeepsFoldPredictions`): they give scores, the residual quantiles of prediction intervals, and the figures of
+a report. The same procedure on a training part gives one score on rows that nothing has seen.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,6 +96,17 @@ class FeatureEffect:
     high: float | None = None  # the 95th percentile
     chosen: float | None = None  # share of the refits that chose the feature
 
+    @classmethod
+    def of(cls, feature: str, coef: np.ndarray, scale: float, **band: float) -> FeatureEffect:
+        """Return the effect of a feature with these coefficients, one per output, and standard deviation."""
+        output = int(np.argmax(np.abs(coef)))
+        return cls(feature, tuple(coef.tolist()), scale * float(coef[output]), output, **band)
+
+
+def sorted_effects(effects: Iterable[FeatureEffect]) -> list[FeatureEffect]:
+    """Return effects, the largest first."""
+    return sorted(effects, key=lambda effect: -abs(effect.standardised))
+
 
 @dataclass(frozen=True)
 class FitReport:
@@ -147,7 +157,7 @@ def losses_of(task: str) -> list[str]:
 
 
 def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
-    """Fit a sparse model to a table and judge it; TableError if it has too few rows, or a class has."""
+    """Fit a sparse model to a table and evaluate it; TableError if it has too few rows, or a class has."""
     table, rare = drop_rare_classes(table, options)
     y = np.asarray(table.y)
     with attach_path(table.path):
@@ -165,10 +175,11 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
             raise TableProblem("huge numbers")
     constant = DummyRegressor() if regression else DummyClassifier()
     baseline = constant.fit(X_train[:, :1], y[train]).score(X_test[:, :1], y[test])
-    everything = _everything(X_train, y[train], X_test, y[test], options) if options.needs_report else None
-    judged = _judge(table.X, y, options)
-    final = judged.path if options.k is None else fit_estimator(table.X, y, options)
-    actual, predicted = judged.at(judged.chosen)
+    parts = X_train, y[train], X_test, y[test]
+    full_score = _full_model_score(*parts, options) if options.needs_report else None
+    evaluation = _cross_validate(table.X, y, options)
+    final = evaluation.path if options.k is None else fit_estimator(table.X, y, options)
+    actual, predicted = evaluation.at(evaluation.chosen)
     info = model_info(final, options, actual, predicted) | {"rows": len(y), "held_out_rows": len(test)}
     info |= {"held_out_score": float(score), "rare_classes": rare}
     classes = None if regression else final.classes_
@@ -179,16 +190,16 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
         task=options.task,
         score=float(score),
         baseline=float(baseline),
-        full_model_score=everything,
-        sizes=judged.sizes(classes),
+        full_model_score=full_score,
+        sizes=evaluation.sizes(classes),
         search_text=describe_search(info),
         effects=_effects(table, y, final.coef_, replace(options, ridge=info["ridge"] or None)),
-        path=judged.path,
+        path=evaluation.path,
         features=table.features,
         actual=labels[actual] if y.dtype.kind == "i" else actual,
         predicted=predicted,
         chosen=options.k is None,
-        at_limit=judged.at_limit,
+        at_limit=evaluation.at_limit,
     )
 
 
@@ -318,7 +329,7 @@ class CrossValidation:
         return sorted(found.values(), key=lambda size: size.k)
 
 
-def _judge(X: Any, y: np.ndarray, options: FitOptions) -> CrossValidation:
+def _cross_validate(X: Any, y: np.ndarray, options: FitOptions) -> CrossValidation:
     """Cross-validate models up to a limit; only that of k features where it is given and nothing is drawn."""
     options.progress("cross-validation on all rows", None)
     if options.k is not None and not options.needs_path:
@@ -390,7 +401,9 @@ def ignore_warnings(kind: type[Warning] = RuntimeWarning) -> Iterator[None]:
         yield
 
 
-def _everything(X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, options: FitOptions) -> float | None:
+def _full_model_score(
+    X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, options: FitOptions
+) -> float | None:
     """The score of a model of all features, lightly ridged; None where X is large."""
     if X.shape[0] * X.shape[1] > ALL_FEATURES_CELLS:
         return None
@@ -412,20 +425,19 @@ def _effects(
         column = table.X[:, [j]]
         scale = float((column.toarray() if isinstance(column, csr_array) else column).std())
         output = int(np.argmax(np.abs(coef[:, j])))
-        band: dict[str, Any] = {}
+        band: dict[str, float] = {}
         if every is not None:
             low, high = np.percentile(every[:, output, j] * scale, [5, 95])
             chosen = float(np.mean(np.any(every[:, :, j] != 0, axis=1)))
             band = {"low": float(low), "high": float(high), "chosen": chosen}
-        raw = tuple(coef[:, j].tolist())
-        found.append(FeatureEffect(table.features[j], raw, scale * raw[output], output, **band))
-    return sorted(found, key=lambda effect: -abs(effect.standardised))
+        found.append(FeatureEffect.of(table.features[j], coef[:, j], scale, **band))
+    return sorted_effects(found)
 
 
 def _bootstrap(table: EncodedTable, y: np.ndarray, options: FitOptions) -> np.ndarray:
     """Return the coefficients of models of drawn rows, each with its features selected anew.
 
-    A row counts as often as it is drawn, in one fold only, so that no model is judged on rows it has seen.
+    A row counts as often as it is drawn, in one fold only, so that no model is evaluated on its own rows.
     The ridge stays that of the model, which saves most of the time.
     """
     classes = y if options.task == "classification" else np.zeros(len(y))  # drawn as often as they are in y

@@ -1,9 +1,8 @@
-"""A fitted linear model as a small readable JSON file with a checksum. Never a pickle.
+"""A fitted linear model as a readable JSON file with a checksum, never a pickle.
 
-The file lists only the features with a coefficient, and the part of the encoding they need, so that a
-prediction asks for the columns the model uses and no others. Reading checks the types of all parts by
-msgspec, whose parser takes no NaN, infinity or broken text; how parts must fit together is said once, where a
-`LinearModel` is made.
+The file holds the features with nonzero coefficients and the part of the encoding that they need, so
+`predict` reads no other columns. msgspec checks the types of a file that is read; `LinearModel` checks that
+its parts are consistent.
 """
 
 from __future__ import annotations
@@ -269,7 +268,7 @@ def _class_labels(classes: list[Any]) -> tuple[float | str, ...]:
 
 
 def _from_dict(body: dict[str, Any]) -> LinearModel:
-    """Undo what `model_text` did."""
+    """Undo what `model_json` did."""
     stored = msgspec.convert(body, _Body)
     if (stored.task == "regression") != (stored.classes is None):
         raise ValueError("classes do not fit the task")

@@ -1,6 +1,6 @@
-"""A page about a fitted table for people who were not there: what was found, how good it is, its use.
+"""The HTML report of a fitted table, for readers who did not fit it.
 
-The words are in the template (pages/model.html); here are the numbers and figures that it shows.
+The text is in the template model.html; its numbers and figures are made here.
 """
 
 from __future__ import annotations

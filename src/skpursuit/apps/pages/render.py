@@ -1,7 +1,7 @@
-"""Self-contained pages, without script or network: Jinja2 templates, and figures by matplotlib as inline SVG.
+"""Self-contained HTML pages and terminal texts: Jinja2 templates, with matplotlib figures as inline SVG.
 
-Figures are drawn in a few stand-in colours, which become variables of the style sheet, so that one figure
-serves light and dark screens and paper. The templates of what is printed on a terminal are here too.
+Figures are drawn in placeholder colours that become CSS variables, so one figure serves light and dark
+screens and paper. Pages use no script and no network.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The paper's experiments: grids of cells, the rows they give, and a page of what the rows say.
+"""The paper's experiments: grids of cells, their results, and the page of the results.
 
-`studies` makes the experiments that ``studies.toml`` declares; `toy`, `audio` and `text` compute a cell;
-`grid` runs what is missing and `results` keeps it; `report` goes from rows by `summary` to the template.
+`studies` makes the experiments that studies.toml declares; `synthetic`, `audio` and `text` compute a cell;
+`grid` runs missing cells and `results` stores them; `report` renders the page with numbers from `statistics`.
 """

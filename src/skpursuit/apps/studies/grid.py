@@ -1,7 +1,7 @@
-"""An experiment is data: a list of cells, and a function that turns a cell into rows.
+"""An experiment: a list of cells, and a function that turns a cell into result rows.
 
-`run` computes the cells that a results file does not hold yet and appends each as it is finished, so that a
-run can be killed at any moment and continued.
+`run_experiment` computes the cells that a results file lacks and appends each when it is finished, so a run
+can be killed at any moment and resumed.
 """
 
 from __future__ import annotations

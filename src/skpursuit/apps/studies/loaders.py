@@ -1,9 +1,4 @@
-"""Text collections and recordings for the two experiments on real data.
-
-None of the data comes with the package. `find_text` and `find_audio` look into the folder a user names;
-without one, `make_text` and `make_music` generate data of the same shape. Those are not text and not music:
-figures obtained on them say something about the methods' mechanics and nothing about such data.
-"""
+"""Text collections and recordings for the two studies on real data, from the user's folder."""
 
 from __future__ import annotations
 
@@ -19,14 +14,6 @@ from scipy.sparse import csr_array
 from ..._files import FileError
 from ..tables import ReadOptions, read_columns
 
-LENGTH, TOPICAL, OWN = 100.0, 0.12, 60  # words of a document, the share from its class, words of a class
-RATE, NOTES, SECONDS, NOTE_BLOCK = (
-    16000,
-    6.0,
-    1.5,
-    160,
-)  # samples and notes a second; of a note: seconds, block
-
 
 class DataError(FileError):
     """A data file or folder that cannot be used."""
@@ -40,7 +27,6 @@ class TextCollection:
     X: csr_array
     y: np.ndarray
     classes: tuple[str, ...]
-    generated: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,7 +36,6 @@ class AudioRecording:
     name: str
     pieces: np.ndarray
     rate: int
-    generated: bool = False
 
 
 def find_text(folder: str | Path, least: int = 1) -> list[TextCollection]:
@@ -195,58 +180,3 @@ def _find(folder: str | Path, inner: str, suffixes: tuple[str, ...]) -> list[Pat
         remedy = f"put files there that end in {', '.join(suffixes)}"
         raise DataError(place, f"it holds no {inner} files", remedy)
     return found
-
-
-def make_text(n_documents: int, n_words: int, n_classes: int, random_state: int = 0) -> TextCollection:
-    """Generate word counts with class structure.
-
-    Words follow Zipf's law. Each class has up to 60 words of its own, and a document draws 12% of its words
-    from those of its class. Lengths of documents are log-normal, as in the CLUTO collections.
-    """
-    rng = np.random.default_rng(random_state)
-    y = rng.permutation(np.arange(n_documents) % n_classes)
-    lengths = rng.lognormal(np.log(LENGTH), 0.6, n_documents).astype(np.int64) + 5
-    background = rng.permutation(1.0 / np.arange(10, n_words + 10))
-    chances = np.tile((1 - TOPICAL) * background / background.sum(), (n_classes, 1))
-    topics = rng.integers(n_words, size=(n_classes, OWN))
-    chances[np.arange(n_classes)[:, None], topics] += TOPICAL / OWN
-    counts = rng.multinomial(lengths, (chances / chances.sum(axis=1, keepdims=True))[y])
-    classes = tuple(map(str, range(1, n_classes + 1)))
-    X = csr_array(counts, dtype=np.float64)
-    return TextCollection(f"generated {n_documents} x {n_words}", X, y, classes, generated=True)
-
-
-def make_music(n_pieces: int = 512, size: int = 1024, random_state: int = 0) -> AudioRecording:
-    """Generate a signal of decaying harmonic notes, cut into pieces as a recording is.
-
-    Notes of a diatonic scale over four octaves begin at random times; each has up to twelve harmonics that
-    decay exponentially, the higher the faster, and are slightly stretched as those of piano strings are. A
-    little white noise (60 dB below the peak) is added.
-    """
-    rng = np.random.default_rng(random_state)
-    signal = np.zeros(n_pieces * size)
-    scale = np.array([0, 2, 4, 5, 7, 9, 11])
-    for _ in range(max(1, round(NOTES * signal.size / RATE))):
-        pitch = 40 + 12 * rng.integers(4) + rng.choice(scale)
-        start = int(rng.integers(-RATE // 2, signal.size))
-        note = _note(440.0 * 2.0 ** ((pitch - 69) / 12), rng)
-        first, last = max(0, start), min(signal.size, start + note.size)
-        signal[first:last] += note[first - start : last - start]
-    signal *= 0.9 / np.abs(signal).max()
-    signal += 0.0009 * rng.standard_normal(signal.size)
-    return AudioRecording("generated notes", signal.reshape(n_pieces, size), RATE, generated=True)
-
-
-def _note(frequency: float, rng: np.random.Generator) -> np.ndarray:
-    loudness = 10.0 ** rng.uniform(-1.0, 0.0)
-    h = np.arange(1, 13)
-    h = h[h * frequency * np.sqrt(1 + 4e-4 * h * h) <= 0.45 * RATE]
-    decay = (2.0 + 0.8 * h) * (frequency / 220.0) ** 0.5
-    turn = (-decay + 2j * np.pi * h * frequency * np.sqrt(1 + 4e-4 * h * h)) / RATE
-    start = h**-1.2 * np.exp(1j * rng.uniform(0, 2 * np.pi, h.size))
-    # exp(turn * t) with t = BLOCK * a + b, as a product: a few hundred exponentials instead of 24 000.
-    blocks = np.arange(0, int(SECONDS * RATE), NOTE_BLOCK)
-    note = (
-        (start * np.exp(np.outer(blocks, turn))) @ np.exp(np.outer(turn, np.arange(NOTE_BLOCK)))
-    ).imag.ravel()
-    return loudness * np.minimum(1.0, np.arange(note.size) / (0.005 * RATE)) * note

@@ -1,8 +1,7 @@
-"""The ways of finding the top entries that the experiments compare; ``studies.toml`` declares them.
+"""The methods that the studies compare; studies.toml declares them.
 
-A method is a selector with its settings and the label that readers see. The paper's are declared as data;
-one's own comes from a file (``mine.py:LUCB``), whose digest the settings of a study keep, and then stands
-beside them in the grid, on the page and in the race.
+A method is a selector with its settings and a label. User-defined selectors come from a file
+(``FILE.py:NAME``); the settings of a study include a digest of that file.
 """
 
 from __future__ import annotations

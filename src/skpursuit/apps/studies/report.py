@@ -12,16 +12,15 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from skpursuit._text import write
 from skpursuit.apps.pages.render import (
-    ACCENT,
     CARD,
     COLOURS,
-    GOOD,
     RULE,
-    SOFT,
     format_number,
     new_figure,
     render,
@@ -31,15 +30,23 @@ from skpursuit.apps.pages.render import (
 from . import statistics
 from .loaders import DataError
 from .methods import DECLARED, METHODS, label
-from .results import Results, ResultsError, check_result_rows, read_results
+from .results import Results, ResultsError, read_results
 from .statistics import Curve, ResultRows, curves, methods_of, where
 from .studies import STUDIES, result_columns
 
-RACE_LABELS = {"winner": "exact winner", "second": "second", "third": "third", "others": "best of the others"}
+_NUMBER = Annotated[float, msgspec.Meta(ge=0, lt=1e300)]
+#: The kinds of columns that studies.toml declares.
+VALUE_TYPES: dict[str, Any] = {
+    "any": Any,
+    "name": Annotated[str, msgspec.Meta(min_length=1)],
+    "number": _NUMBER,
+    "number?": _NUMBER | None,
+    "share": Annotated[float, msgspec.Meta(ge=0, le=1)],
+    "whole": Annotated[int, msgspec.Meta(ge=0, lt=2**53)],
+    "count": Annotated[int, msgspec.Meta(ge=1, lt=2**53)],
+}
 MARKERS = "osD^vP*Xphd<>8sD^vP*Xo"
 CLOSEST = 9.5  # points between the names of two lines
-COLOUR_OF = {"exact winner": GOOD, "second": ACCENT, "third": COLOURS[5], "best of the others": SOFT}
-VARIABLES = {GOOD: "good", ACCENT: "accent", SOFT: "soft", **{c: f"c{i}" for i, c in enumerate(COLOURS)}}
 
 
 def read_folder(folder: Path) -> dict[str, Results]:
@@ -59,7 +66,12 @@ def read_folder(folder: Path) -> dict[str, Results]:
             if not isinstance(results.settings.get(key), type(example)):
                 problem = f"its settings do not say {key!r}"
                 raise ResultsError(path, problem, "use another folder, or delete the file")
-        check_result_rows(path, results.rows, result_columns(name))
+        kinds = [(column, VALUE_TYPES[kind]) for column, kind in result_columns(name).items()]
+        try:
+            msgspec.convert(results.rows, list[msgspec.defstruct(name, kinds)])  # type: ignore[misc]
+        except msgspec.ValidationError as error:
+            remedy = "delete the line of that cell and run `skpursuit reproduce` again"
+            raise ResultsError(path, f"it holds a wrong value ({error})", remedy) from None
         found[name] = results
     if not found:
         raise DataError(folder, "there are no results in it", remedy)
@@ -87,7 +99,6 @@ def render_page(folder: str | Path) -> str:
         label=label,
         measures=measures,
         settings_panels=settings_panels,
-        race_panels=race_panels,
     )
 
 
@@ -135,25 +146,8 @@ def settings_panels(rows: ResultRows) -> list[Panel]:
     return measures(drawn, "setting", "N_s in rows; the budget is N_s / 100 of n d", x_log=True)
 
 
-def race_panels(rows: ResultRows) -> list[Panel]:
-    """A panel for every selector: the estimates of the exact winner and its rivals as rows are read."""
-    panels = []
-    for method in methods_of(rows):
-        own = where(rows, method=method)
-        found = "finds the winner" if own[0]["rank"] == 1 else f"takes number {own[0]['rank']} for it"
-        title = f"{label(method)}: {found}, reads {own[0]['read']:.0%} of X"
-        runners = []
-        for column, name in RACE_LABELS.items():
-            known = [(row["rows_read"], row[column]) for row in own if row[column] is not None]
-            runners.append(Curve(name, [x for x, _ in known], [y for _, y in known]))
-        panels.append(Panel(title, "rows read", runners, x_log=True, y_shown=(1,)))
-    return panels
-
-
 def line_style(name: str) -> tuple[str, str]:
     """Return the colour and the marker of a line; names that are not known get theirs from their letters."""
-    if name in COLOUR_OF:
-        return COLOUR_OF[name], ""
     if name in METHODS:
         at = list(METHODS).index(name)
         return COLOURS[at], MARKERS[at]
@@ -228,4 +222,4 @@ def describe(panel: Panel) -> str:
 def legend(panels: Sequence[Panel]) -> list[tuple[str, str, str]]:
     """Return the lines of a figure: short name, full name, colour."""
     names = dict.fromkeys(line.name for panel in panels for line in panel.lines)
-    return [(name, label(name), f"--{VARIABLES[line_style(name)[0]]}") for name in names]
+    return [(name, label(name), f"--c{COLOURS.index(line_style(name)[0])}") for name in names]

@@ -1,11 +1,11 @@
-"""Results as JSON Lines: one cell one line, so that a file survives being killed at any moment.
+"""Results as JSON Lines: one line per cell, so that a file survives a kill at any moment.
 
-The first line holds the settings, which results of other settings are never mixed with; lines that begin with
-"about" name the machines that worked on it. A kill can leave half a line at the end, which is cut off when
-the file is opened again; anything else that is no line of results is damage, and refused.
+The first line holds the settings; results of different settings are never mixed. Lines with "about" name the
+machines. A kill can leave an incomplete last line, which is cut off when the file is opened again; any other
+damage is refused.
 
-A `Store` appends to such a file, one process at a time, the line of a cell by one write that is synced. When
-a study is finished, its rows are also written as a plain CSV file beside it.
+`ResultsFile` appends one synced line per cell and locks the file against other processes. When a study is
+finished, its rows are also written as a CSV file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from ..._files import FileError, write_atomically
-from .methods import settings_of
 
 try:
     import fcntl
@@ -30,17 +29,8 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 Row = dict[str, Any]
-MAX_VALUE = 1e300  # of the numbers that a page can show: whatever is larger was not measured
+FOREIGN = "these are not results of `skpursuit reproduce`"
 OTHER_FOLDER = "use another folder (--out), or delete the file"
-
-VALUE_KINDS = {
-    "name": "a name",
-    "number": "a number of at least 0",
-    "number?": "a number of at least 0",
-    "share": "a number from 0 to 1",
-    "whole": "a whole number of at least 0",
-    "count": "a whole number of at least 1",
-}
 
 
 class ResultsError(FileError):
@@ -91,9 +81,10 @@ def settings_digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def without_none(row: Row) -> Row:
-    """Return the values of a row that are there."""
-    return {name: value for name, value in row.items() if value is not None}
+def without_none(row: Mapping[str, Any]) -> Row:
+    """Return the values of a row that are there, as plain Python numbers."""
+    items = ((name, v.item() if hasattr(v, "item") else v) for name, v in row.items())
+    return {name: value for name, value in items if value is not None}
 
 
 def json_line(entry: Any) -> bytes:
@@ -129,11 +120,11 @@ def parse_results(path: Path, content: bytes) -> tuple[Results | None, int]:
                 _add(results, entry)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             if results is None:
-                raise _foreign(path) from None
+                raise ResultsError(path, FOREIGN, OTHER_FOLDER) from None
             remedy = "delete that line and run `skpursuit reproduce` again"
             raise ResultsError(path, f"it is damaged at line {number}, not just cut off", remedy) from None
     if results is None and rest.strip(b"\0") and not rest.startswith(b"{"):
-        raise _foreign(path)
+        raise ResultsError(path, FOREIGN, OTHER_FOLDER)
     return results, len(content) - len(rest)
 
 
@@ -142,10 +133,6 @@ def _refuse_lone_table(path: Path) -> None:
     table = path.with_suffix(".csv")
     if table.exists() and not path.exists():
         raise ResultsError(table, f"{path.name}, which results are read from, is not beside it", OTHER_FOLDER)
-
-
-def _foreign(path: Path) -> ResultsError:
-    return ResultsError(path, "these are not results of `skpursuit reproduce`", OTHER_FOLDER)
 
 
 def _begun(entry: Any) -> Results:
@@ -164,29 +151,6 @@ def _add(results: Results, entry: Any) -> None:
     if unknown or not entry["rows"] or entry["cell"] in results.cells:
         raise ValueError("no line of these results")
     results.cells[str(entry["cell"])] = [results.filled(row) for row in entry["rows"]]
-
-
-def check_result_rows(path: Path, rows: Sequence[Row], kinds: Mapping[str, str]) -> None:
-    """Refuse rows that a page cannot show: with columns that hold something else than their kinds."""
-    for number, row in enumerate(rows, start=1):
-        for column, kind in kinds.items():
-            empty = row[column] is None and kind == "number?" and column not in settings_of(row["method"])
-            if kind != "any" and not empty and not _fits(row[column], kind):
-                found = "empty" if row[column] in (None, "") else repr(row[column])[:40]
-                remedy = "delete the line of that cell and run `skpursuit reproduce` again"
-                raise ResultsError(
-                    path, f"row {number}: {column} is {found}, not {VALUE_KINDS[kind]}", remedy
-                )
-
-
-def _fits(value: Any, kind: str) -> bool:
-    if kind == "name":
-        return isinstance(value, str) and bool(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MAX_VALUE:
-        return False
-    if kind in ("whole", "count"):
-        return isinstance(value, int) and value >= (kind == "count")
-    return kind != "share" or value <= 1
 
 
 class ResultsFile:
@@ -249,9 +213,7 @@ class ResultsFile:
         unknown = {name for row in rows for name in row} - set(self.results.columns)
         if unknown:
             raise ValueError(f"columns that were not declared: {sorted(unknown)}")
-        plain = [
-            without_none({k: v.item() if hasattr(v, "item") else v for k, v in row.items()}) for row in rows
-        ]
+        plain = list(map(without_none, rows))
         self._write(json_line({"cell": cell, "rows": plain}))
         self.results.cells[cell] = list(map(self.results.filled, plain))
 
@@ -286,7 +248,7 @@ def _open_locked(path: Path) -> io.FileIO:
             file.close()
             remedy = "wait for it, or use another folder (--out)"
             raise ResultsError(path, "another run is writing to it", remedy) from None
-        # The file may have been replaced (`Store.finish`) between opening and locking.
+        # The file may have been replaced (`ResultsFile.finish`) between opening and locking.
         with contextlib.suppress(FileNotFoundError):
             if os.fstat(file.fileno()).st_ino == path.stat().st_ino:
                 return file

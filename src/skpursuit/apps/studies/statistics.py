@@ -1,7 +1,7 @@
-"""From rows to what is shown: means, speeds against a baseline of the same problem, verdicts on claims.
+"""Statistics of result rows: means, speed ratios on the same problem, grades of the paper's claims.
 
-The claims of the paper are in ``paper.toml``. A test of one takes the rows of a study and the claim and gives
-a value, which is graded, and words for it; None where the rows do not speak to the claim.
+The claims are in paper.toml. Each names a function of this module that returns a value, which is graded, and
+a text, or None if the rows do not bear on the claim.
 """
 
 from __future__ import annotations

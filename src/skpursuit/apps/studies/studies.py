@@ -1,6 +1,6 @@
-"""The studies, in one table: what each computes, small in a minute or at the paper's own sizes.
+"""The studies, small (a minute) or in the paper's sizes.
 
-The grids are data, in ``studies.toml``. Those of sound and text also depend on the data that are found.
+The grids are in studies.toml. Those of audio and text also depend on the user's data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import text as words
 from .grid import Cell, Experiment
 from .loaders import DataError
 from .methods import DECLARED as GRIDS
-from .methods import RESULT_COLUMNS, load_selector, settings_of
+from .methods import RESULT_COLUMNS, settings_of
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class StudyOptions:
 
     full: bool = False  # the paper's sizes
     trials: int | None = None  # repetitions; by default 3 for small and 20 for full runs
-    data: str | Path | None = None  # folder with text collections and recordings; None generates stand-ins
+    data: str | Path | None = None  # folder with text collections and recordings
     methods: tuple[str, ...] = ()  # the methods to compare; empty for those of the study, and one's own
     user_selectors: Mapping[str, str] = field(
         default_factory=dict
@@ -89,20 +89,10 @@ def _cost(cell: Cell) -> float:
     return dear * cell["n"] * cell["d"] * steps
 
 
-def race_study(options: StudyOptions) -> Experiment:
-    """One selection by every selector that records its rounds, one's own included."""
-    own = [name for name, place in options.user_selectors.items() if load_selector(place).rounds is not None]
-    racing = [*GRIDS["race"]["methods"], *own]
-    methods = [method for method in options.choose(GRIDS["race"]["methods"]) if method in racing]
-    cells = [{**GRIDS["race"]["problem"], "method": method} for method in methods]
-    run = partial(synthetic.run_race, user_selectors=dict(options.user_selectors))
-    return Experiment("race", cells, run, tuple(RESULT_COLUMNS["race"]), options.settings)
-
-
 def audio_study(options: StudyOptions) -> Experiment:
     """CoSaMP codes of pieces of sound; the trials are the pieces."""
     grid = GRIDS["audio"]["full" if options.full else "small"]
-    recording, count = sound.recording(options.data), grid["count"]
+    recording, count = sound.recording(str(options.data)), grid["count"]
     pieces = min(len(recording.pieces), count * grid.get("cells", len(recording.pieces)))
     # In a random order, so that what a long run has finished is a sample of the whole recording.
     starts = np.random.default_rng(0).permutation(np.arange(0, pieces, count)).tolist()
@@ -115,7 +105,7 @@ def audio_study(options: StudyOptions) -> Experiment:
         raise DataError(options.data or "", f"its first {pieces} pieces are silence", "give other recordings")
     chosen = options.choose(GRIDS["audio"]["methods"])
     run = partial(
-        sound.run_audio, data=options.data, methods=chosen, user_selectors=dict(options.user_selectors)
+        sound.run_audio, data=str(options.data), methods=chosen, user_selectors=dict(options.user_selectors)
     )
     settings = {**options.settings, "recording": recording.name}
     if options.methods:
@@ -125,7 +115,7 @@ def audio_study(options: StudyOptions) -> Experiment:
 
 def text_study(options: StudyOptions) -> Experiment:
     """CoSaMP classifiers of text; the trials are splits."""
-    found, grid = words.collections(options.data), GRIDS["text"]
+    found, grid = words.collections(str(options.data)), GRIDS["text"]
     cells = [
         {"collection": name, "split": split, "method": method}
         for late in (False, True)
@@ -135,14 +125,13 @@ def text_study(options: StudyOptions) -> Experiment:
         if (method in grid["slow"]) is late
     ]
     digests = {name: value for name, value in options.settings.items() if name != "sizes"}
-    settings = {"generated": any(one.generated for one in found.values()), **digests}
-    run = partial(words.run_text, data=options.data, user_selectors=dict(options.user_selectors))
+    settings = {"generated": False, **digests}  # as older results have it
+    run = partial(words.run_text, data=str(options.data), user_selectors=dict(options.user_selectors))
     cost = lambda cell: found[cell["collection"]].X.nnz  # noqa: E731
     return Experiment("text", cells, run, tuple(RESULT_COLUMNS["text"]), settings, cost)
 
 
 STUDIES: dict[str, Callable[[StudyOptions], Experiment]] = {
-    "race": race_study,
     **{name: partial(toy_study, name) for name in ("omp", "cosamp", "fw", "budget", "scaling")},
     "audio": audio_study,
     "text": text_study,

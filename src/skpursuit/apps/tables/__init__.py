@@ -1,7 +1,7 @@
-"""Tables from files, as people have them, to a matrix with named columns.
+"""Reading table files into a matrix with named columns.
 
-`read_columns` gives the columns as the file has them (`delimited`, `readers`), `guessing`
-finds out what each is, and `Encoding` turns them into numbers, the same way for every later file.
+`read_columns` returns the columns as they are in the file (`delimited`, `readers`), `infer_kinds` infers what
+each holds, and `TableEncoding` turns them into numbers, in the same way for every later file.
 
 >>> table = read_table("houses.csv", EncodingOptions(target="price"))  # doctest: +SKIP
 >>> later = apply_encoding("new.csv", table.encoding)  # doctest: +SKIP
@@ -18,7 +18,7 @@ from pathlib import Path
 from ...data.file_source import is_folder_of
 from ...data.parquet_source import ENDINGS
 from .columns import RawColumn, RawTable, ReadOptions
-from .delimited import read_delimited, stream_delimited
+from .delimited import read_delimited
 from .encoding import EncodedTable, TableEncoding, fit_encoding
 from .errors import TableError, TableProblem, attach_path
 from .infer_kinds import EncodingOptions
@@ -49,12 +49,6 @@ READERS: dict[str, Callable[[Path, ReadOptions], RawTable]] = {
     "npz": read_npz,
     "svmlight": read_svmlight,
     "arff": read_arff,
-}
-#: Those that read pieces of rows.
-STREAMS: dict[str, Callable[[Path, ReadOptions], Iterator[RawTable]]] = {
-    "csv": stream_delimited,
-    "tsv": partial(stream_delimited, delimiter="\t"),
-    "parquet": stream_parquet,
 }
 _EXTENSIONS = {
     "tab": "tsv", "txt": "csv", "dat": "csv", "data": "csv",
@@ -95,12 +89,11 @@ def read_columns(path: str | os.PathLike[str], options: ReadOptions | None = Non
 
 
 def stream_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Iterator[RawTable]:
-    """Read a file in pieces of rows: CSV, TSV and Parquet files, all others in one piece."""
+    """Read a Parquet file, or a folder of them, in pieces of rows; any other file in one piece."""
     options, path = options or ReadOptions(), Path(path)
     with attach_path(path):
-        stream = STREAMS.get(_format_of(path, options))
-        if stream is not None and not options.transpose:
-            yield from stream(path, options)
+        if is_parquet(path, options) and not options.transpose:
+            yield from stream_parquet(path, options)
             return
     yield read_columns(path, options)
 

@@ -1,7 +1,7 @@
-"""What a column is, and how it becomes features.
+"""The kinds of columns, and the features each gives.
 
-Each kind is a small value that a model keeps and that reads a column: `encode` returns one number per row and
-feature. `guessing` makes kinds from a training file; a new file is read by the same ones.
+A kind is a small dataclass, stored with a model. `encode` returns the features of a column, one number per
+row and feature. `infer_kinds` makes kinds from the training file; new files are encoded by the same ones.
 """
 
 from __future__ import annotations

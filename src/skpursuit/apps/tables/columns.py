@@ -1,7 +1,7 @@
-"""What a table file holds before anything is made of it: named columns, and how they are asked for.
+"""A table file before interpretation: named columns, and the options of reading.
 
-A `Column` is what the file has, and knows what it can be read as (numbers, days, different texts); what it is
-gets decided by `guessing`. Sparse files keep their many columns of numbers in one matrix beside the others.
+A `RawColumn` holds the values of the file and converts them to numbers, days or category codes on request;
+`infer_kinds` decides what it is. The numeric columns of sparse files share one matrix.
 """
 
 from __future__ import annotations

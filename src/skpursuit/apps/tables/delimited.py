@@ -1,8 +1,8 @@
-"""CSV and TSV files, by pyarrow: every column as text, so that what a column is gets decided elsewhere.
+"""CSV and TSV files, read by pyarrow as text; `infer_kinds` interprets the columns later.
 
-pyarrow refuses rows of another width than the first, but accepts a quote that is never closed and counts
-rows, not lines. So a row that no file holds is put after the end: if it does not come back as the last one,
-some quote swallowed it. Where rows are bad, a second and slow pass finds the lines they are on.
+pyarrow refuses rows of another width than the first, but accepts a quote that is never closed. So a sentinel
+row is added at the end: if it does not come back as the last row, a quote swallowed it. If rows are bad, a
+second, slower pass finds their line numbers.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import csv
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -50,7 +49,6 @@ PREAMBLE = 10  # lines above the header, at most
 HEADED = 21  # lines, the header first, that tell whether it goes on in the next one
 MAX_BREAKS = 5  # rows with line breaks in cells that are told; of more somebody should know
 MAX_LINE_SHOWN = 20  # characters of a bad line that are shown
-MOST_AFTER = MAX_TOTALS + 1  # rows at the end that are not data: totals, and the one that is put there
 
 
 @dataclass(frozen=True)
@@ -86,34 +84,11 @@ def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = Non
     if path.stat().st_size >= PLAIN_NUMBER_BYTES:
         layout = replace(layout, floats=_plain_numbers(layout))
     try:
-        table = _parsed(layout, options, pyarrow.csv.read_csv)
+        table = _parsed(layout, options)
     except _NotNumeric:  # among the numbers: all columns as text, then
-        table = _parsed(replace(layout, floats=frozenset()), options, pyarrow.csv.read_csv)
+        table = _parsed(replace(layout, floats=frozenset()), options)
     _check_breaks(layout, options, table.num_rows)
-    return RawTable.of(path, *_rows(layout, options, table, ended=True))
-
-
-def stream_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> Iterator[RawTable]:
-    """Read a CSV or TSV file in pieces that fit in memory."""
-    layout = find_layout(path, options, delimiter, whole=False)
-    batches = iter(_parsed(layout, options, pyarrow.csv.open_csv))
-    some, waiting, rows = False, None, 0
-    while True:
-        batch = _translate_errors(layout, partial(next, batches, None))
-        piece = None if batch is None else pyarrow.Table.from_batches([batch])
-        rows += 0 if batch is None else batch.num_rows
-        if waiting is None or (piece is not None and piece.num_rows <= MOST_AFTER):
-            waiting = piece if waiting is None else pyarrow.concat_tables([waiting, piece])
-            continue
-        if piece is None:
-            _check_breaks(layout, options, rows)
-        names, arrays = _rows(layout, options, waiting, ended=piece is None)
-        if len(arrays[0]) or (piece is None and not some):
-            some = True
-            yield RawTable.of(path, names, arrays)
-        if piece is None:
-            return
-        waiting = piece
+    return RawTable.of(path, *_rows(layout, options, table))
 
 
 def _check_breaks(layout: Layout, options: ReadOptions, rows: int) -> None:
@@ -136,18 +111,16 @@ def _check_breaks(layout: Layout, options: ReadOptions, rows: int) -> None:
         options.notify(f"{', '.join(found)} {words}")
 
 
-def _rows(layout: Layout, options: ReadOptions, table: Any, ended: bool) -> tuple[list[str], list[Any]]:
+def _rows(layout: Layout, options: ReadOptions, table: Any) -> tuple[list[str], list[Any]]:
     """Return the names and columns that are wanted, without blank rows and without what ends the table."""
-    if ended:
-        if not table.num_rows or table.column(0)[-1].as_py() not in (SENTINEL, float(SENTINEL_NUMBER)):
-            raise TableProblem("open quote")
-        table = table.slice(0, table.num_rows - 1)
+    if not table.num_rows or table.column(0)[-1].as_py() not in (SENTINEL, float(SENTINEL_NUMBER)):
+        raise TableProblem("open quote")
+    table = table.slice(0, table.num_rows - 1)
     if layout.file.blanks:
         table = _without(table, dict.fromkeys(table.column_names, ""))
     table = _without(table, {name: name for name in table.column_names})  # files that were put together
-    if ended:
-        last = [list(row.values()) for row in table.slice(max(0, table.num_rows - MAX_TOTALS)).to_pylist()]
-        table = table.slice(0, table.num_rows - trailing_totals(layout.rows, last, options))
+    last = [list(row.values()) for row in table.slice(max(0, table.num_rows - MAX_TOTALS)).to_pylist()]
+    table = table.slice(0, table.num_rows - trailing_totals(layout.rows, last, options))
     wanted = _wanted(layout, options)
     return wanted, table.select(wanted).columns
 
@@ -186,10 +159,10 @@ def _plain_numbers(layout: Layout) -> frozenset[str]:
 
 
 def find_layout(
-    path: Path, options: ReadOptions, delimiter: str | None = None, whole: bool = True, spaced: bool = False
+    path: Path, options: ReadOptions, delimiter: str | None = None, spaced: bool = False
 ) -> Layout:
     """Find separator, header, columns and totals from the beginning and the end of a file."""
-    file = replace(inspect_text(path, options, whole), whitespace_separated=spaced)
+    file = replace(inspect_text(path, options), whitespace_separated=spaced)
     lines = _first_lines(file)
     said = re.match(r"sep=(.)\r?\n", lines[0]) if lines else None  # Excel's own way to say it
     begin = len(lines.pop(0)) if said else 0
@@ -198,7 +171,7 @@ def find_layout(
     delimiter = max(ways, key=lambda sign: _shape(record for record, _ in ways[sign]))
     records = ways[delimiter]
     if not spaced and not file.quotes and len(ways) > 1 and _are_spaced([row for row, _ in records]):
-        return find_layout(path, options, "\t", whole, spaced=True)
+        return find_layout(path, options, "\t", spaced=True)
     if not records:
         raise TableProblem("empty file")
     rows = tuple(record for record, _ in records)
@@ -330,11 +303,11 @@ def _shape(records: Iterable[list[str]]) -> tuple[float, int]:
     return (counts[width] / counts.total() if width > 1 else 0.0), width
 
 
-def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) -> Any:
-    """Have pyarrow read the rows below the header, all at once (`read_csv`) or in pieces (`open_csv`)."""
-    whole = itertools.chain(
-        _behind(layout.file.blocks(options.progress), layout.start), [layout.after.encode()]
-    )
+def _parsed(layout: Layout, options: ReadOptions) -> Any:
+    """Have pyarrow read the rows below the header."""
+    stream = BlockStream(itertools.chain(layout.file.blocks(options.progress), [layout.after.encode()]))
+    rows = BufferedReader(stream, 2**20)
+    rows.read(layout.start)  # what stands above the first row
     told: list[Any] = []
     totals = _short_totals(layout, options)
 
@@ -351,10 +324,9 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
     longest = 4 * layout.file.longest  # bytes of UTF-8
     block = max(CSV_BLOCK_BYTES, min(MAX_BLOCK_BYTES, 16 * longest), longest)
     types = {name: pyarrow.float64() if name in layout.floats else pyarrow.string() for name in layout.names}
-    return _translate_errors(
-        layout,
-        lambda: reader(
-            BufferedReader(BlockStream(whole), 2**20),
+    try:
+        return pyarrow.csv.read_csv(
+            rows,
             read_options=pyarrow.csv.ReadOptions(column_names=layout.names, block_size=block),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=layout.delimiter, newlines_in_values=layout.file.quotes, invalid_row_handler=bad_row
@@ -364,15 +336,12 @@ def _parsed(layout: Layout, options: ReadOptions, reader: Callable[..., Any]) ->
                 null_values=["", "NA", "N/A", "NaN", "nan", "NULL", "null"],
                 include_columns=[name for name in layout.names if layout.file.blanks or name in needed],
             ),
-        ),
-    )
-
-
-def _behind(blocks: Iterable[bytes], start: int) -> Iterator[bytes]:
-    """Yield the blocks without their first bytes."""
-    for block in blocks:
-        yield block[start:]
-        start = max(0, start - len(block))
+        )
+    except pyarrow.ArrowException as error:
+        if "conversion error to double" in str(error):
+            raise _NotNumeric from None
+        raise_problems(_bad_rows(layout))
+        raise TableProblem("no table", words=" ".join(str(error).split())[:120]) from None
 
 
 def _short_totals(layout: Layout, options: ReadOptions) -> set[str]:
@@ -391,16 +360,6 @@ def _short_totals(layout: Layout, options: ReadOptions) -> set[str]:
 def _is_note(text: str) -> bool:
     """Whether a text is a sentence, or marked as a note."""
     return text.startswith(("*", "#", "(")) or len(re.findall(r"[^\W\d_]{2,}", text)) > 1
-
-
-def _translate_errors(layout: Layout, read: Callable[[], Any]) -> Any:
-    try:
-        return read()
-    except pyarrow.ArrowException as error:
-        if "conversion error to double" in str(error):
-            raise _NotNumeric from None
-        raise_problems(_bad_rows(layout))
-        raise TableProblem("no table", words=" ".join(str(error).split())[:120]) from None
 
 
 def _bad_rows(layout: Layout) -> Iterator[TableProblem]:

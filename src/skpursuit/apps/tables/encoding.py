@@ -1,7 +1,7 @@
-"""From columns to a matrix of features, the same way for new files as for the one it was learned from.
+"""From columns to a matrix of features, the same for new files as for the training file.
 
-`learn` guesses the kinds of the columns of a training file, applies them and takes the target out. What was
-guessed is an `Encoding`, a plain value that a model keeps, and that reads new files by the names of columns.
+`fit_encoding` infers the kinds of the columns, applies them and extracts the target. The result is a
+`TableEncoding`, stored with a model, which finds the columns of new files by name.
 """
 
 from __future__ import annotations

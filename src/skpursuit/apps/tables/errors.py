@@ -1,8 +1,8 @@
-"""What is wrong with a table, told all at once: each problem is a line that names the file and the remedy.
+"""Problems of a table file, all reported at once: one line each, with the file and the remedy.
 
-Code raises `Refused` with the name of a problem; the words are in problems.toml. `Refused` knows no file,
-`naming` gives it one. A remedy that is a command comes as an `Advice`: options to add to the command that was
-run, and one to leave out.
+Code raises `TableProblem` with the name of a problem; the texts are in problems.toml. `attach_path` adds the
+file name. If the remedy is a command, a `CommandFix` says which options to add to the command that was run,
+and which to remove.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TableProblem(Exception):
 
 
 class TableError(FileError):
-    """A table that cannot be used: its first problem, the `Advice` that leads past it, and more problems."""
+    """A table that cannot be used: its first problem, the `CommandFix` for it, and further problems."""
 
     def __init__(
         self,

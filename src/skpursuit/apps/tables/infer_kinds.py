@@ -1,7 +1,7 @@
-"""Finding out what columns are, from their values, their names, and how the rest of the file is written.
+"""Infer what each column holds, from its values, its name and the rest of the file.
 
-First the file as a whole is asked for its decimal sign and for the order of day and month (`_style`). Then a
-column is tried as a date, as yes and no, as a number, and else is a category or is left out (`_Guess.kind`).
+First the decimal sign and the order of day and month are inferred for the whole file (`_infer_locale`). Then
+each column is tried as dates, as yes/no and as numbers; otherwise it is a category or is dropped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How people spell numbers, dates, yes and no, totals, and nothing at all; the words are in words.toml.
+"""Numbers, dates, booleans, totals and missing values as tables spell them; words.toml has the words.
 
-Numbers are read by patterns over a whole column at once, and the decimal sign is decided for a file: `votes`
-says which signs a column cannot be read without. Dates are read text by text, each different one once.
+Numbers are parsed by regular expressions over a whole column; `decimal_signs` says which decimal signs a
+column requires. Dates are parsed once for each distinct text.
 """
 
 from __future__ import annotations
@@ -80,13 +80,6 @@ def is_total_label(text: str) -> bool:
 def is_plain(text: str) -> bool:
     """Whether Python reads no more into a text (or several, joined) than other programs do."""
     return "_" not in text and (text.isascii() or text.strip().isascii())
-
-
-def parse_number(text: str) -> float:
-    """Return the number a text spells; ValueError if none. Python itself reads more: 1_2, other scripts."""
-    if not is_plain(text):
-        raise ValueError(f"{text!r} is not a number")
-    return float(text)
 
 
 def parse_numbers(texts: Any, decimal: str, unit: str) -> tuple[np.ndarray, np.ndarray]:
@@ -198,10 +191,8 @@ def parse_days(label: str, order: str) -> float:
             part = {"y": "1970", "m": "1", "d": "1", "H": "0", "M": "0", "S": "0", "half": ""}
             part |= {name: text for name, text in match.groupdict().items() if text}
             if pattern == "duration":
-                return (
-                    int(part.get("D", 0))
-                    + (int(part["H"]) + (int(part["M"]) + int(part["S"]) / 60) / 60) / 24
-                )
+                hours = int(part["H"]) + (int(part["M"]) + int(part["S"]) / 60) / 60
+                return int(part.get("D", 0)) + hours / 24
             if "q" in part:
                 part["m"] = str(3 * int(part["q"]) - 2)
             month = _MONTHS.get(part["m"][:3].lower()) if part["m"].isalpha() else int(part["m"])

@@ -1,25 +1,28 @@
-"""All formats but delimited text: Parquet by pyarrow, Excel by calamine, npz, svmlight, and ARFF.
+"""All formats but delimited text: Parquet by pyarrow, Excel by calamine, npz, svmlight, ARFF by SciPy.
 
-Columns keep the types that the file gives them. Sparse files give a sparse matrix of their numbers.
+Columns keep the types of the file. Sparse formats give a sparse matrix.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import datetime
 import functools
+import io
 import re
 import sys
 import zipfile
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+from scipy.io.arff import loadarff
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
@@ -28,7 +31,6 @@ from ...data.parquet_source import ENDINGS, row_indexes
 from .columns import RawColumn, RawTable, ReadOptions, trailing_totals, unique_names
 from .delimited import split_header
 from .errors import TableProblem, quote, quote_list
-from .parsing import parse_number
 from .text_files import TextFile, inspect_text, open_bytes
 
 MIDNIGHT = datetime.time()
@@ -38,10 +40,6 @@ HEAD = 50  # rows of a sheet that are looked at for the header
 _CSR = ("data", "indices", "indptr", "shape")
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+|inf|nan)(?:e[+-]?\d+)?"
 _SVMLIGHT = re.compile(rf"{_NUMBER}(?:\s+qid:\S+)?(?:\s+\d+:{_NUMBER})*", re.I | re.A)
-_ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(.+)""", re.I | re.S)
-_TOKEN = re.compile(r"""((?:[^,'"\\]|\\.|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*)(,|$)""", re.S)
-_SPARSE_ITEM = re.compile(r"\s*(\d+)\s+(.+)", re.S)
-_NUMBERS = ("numeric", "real", "integer")
 
 
 # -- Parquet and Excel
@@ -375,127 +373,24 @@ def _is_svmlight(text: str) -> bool:
     return not line or (ordered and _SVMLIGHT.fullmatch(line) is not None)
 
 
-# -- ARFF
-
-
-@dataclass(frozen=True)
-class _Attribute:
-    """One column: numbers where ``labels`` is None, any text where they are empty."""
-
-    name: str
-    labels: tuple[str, ...] | None = None
-
-    def value(self, text: str) -> float | str | None:
-        """Return a number or a label, None if missing; ValueError for anything else."""
-        if text == "?":
-            return None
-        if self.labels is None:
-            try:
-                return parse_number(text)
-            except ValueError:
-                raise ValueError(f"attribute {quote(self.name)}: {quote(text)} is not a number") from None
-        label = _unquote(text)
-        if self.labels and label not in self.labels:
-            raise ValueError(f"attribute {quote(self.name)}: {quote(text)} is not one of the declared values")
-        return label
-
-    def column(self, rows: list[dict[int, Any]], j: int) -> RawColumn:
-        """Return a column of rows; a sparse one may leave out a number or a label, but not a string."""
-        if self.labels == () and (short := [i for i, row in enumerate(rows, start=1) if j not in row]):
-            raise TableProblem("arff string", row=short[0], name=self.name)
-        absent = self.labels[0] if self.labels else 0.0
-        kind = pyarrow.float64() if self.labels is None else pyarrow.string()
-        return RawColumn(pyarrow.array([row.get(j, absent) for row in rows], kind))
-
-
 def read_arff(path: Path, options: ReadOptions) -> RawTable:
-    """Read an ARFF file; a nominal attribute {0,1} is a number, any other attribute that is none a text."""
-    attributes: list[_Attribute] = []
-    rows: list[dict[int, Any]] = []
-    in_data, sparse = False, None
-    for number, line in enumerate(inspect_text(path, options).lines(), start=1):
-        text = line.strip()
-        keyword = text.split(None, 1)[0].lower() if text else "%"
-        try:
-            if keyword.startswith("%"):
-                continue
-            if in_data:
-                if sparse not in (None, text.startswith("{")):
-                    raise ValueError("dense and sparse rows are mixed")
-                sparse = text.startswith("{")
-                rows.append(_row(text, attributes))
-            elif keyword == "@attribute":
-                attributes.append(_attribute(text))
-            elif keyword not in ("@relation", "@data"):
-                raise TableProblem("arff header", line=number, text=text)
-            in_data = in_data or (keyword == "@data" and bool(attributes))
-        except ValueError as error:
-            raise TableProblem("arff line", line=number, error=error) from None
-    if not in_data:
-        raise TableProblem("arff data")
-    names = unique_names(attribute.name for attribute in attributes)
-    inside = [j for j, attribute in enumerate(attributes) if sparse and attribute.labels is None]
-    raw = {names[j]: attributes[j].column(rows, j) for j in range(len(names)) if j not in set(inside)}
-    if not sparse:
-        return RawTable(str(path), raw)
-    entries = [(i, j, row[j]) for i, row in enumerate(rows) for j in row if attributes[j].labels is None]
-    i, j, cells = zip(*entries) if entries else ((), (), ())
-    shape = (len(rows), len(attributes))
-    matrix = csr_array((np.array(cells, dtype=np.float64), (i, j)), shape=shape)[:, inside]
-    return RawTable(str(path), raw, tuple(names[j] for j in inside), matrix)
-
-
-def _attribute(text: str) -> _Attribute:
-    match = _ATTRIBUTE.fullmatch(text)
-    if match is None:
-        raise ValueError(f"cannot understand {quote(text)}, which is not @attribute NAME TYPE")
-    name, kind = _unquote(match[1]), match[2].strip()
-    if kind.startswith("{") and kind.endswith("}"):
-        labels = tuple(_unquote(token) for token in _split(kind[1:-1]))
-        return _Attribute(name, None if labels == ("0", "1") else labels)
-    return _Attribute(name, None if kind.lower() in _NUMBERS else ())  # strings, dates and the like
-
-
-def _row(text: str, attributes: list[_Attribute]) -> dict[int, Any]:
-    """Return the values of a row by the number of their attribute; ValueError if it is none."""
-    if text.startswith("{"):
-        items = dict(_sparse_items(text, len(attributes)))
-    else:
-        items = dict(enumerate(_split(text)))
-        if len(items) != len(attributes):
-            raise ValueError(f"{len(items)} values where {len(attributes)} attributes are declared")
-    return {j: attributes[j].value(token) for j, token in items.items()}
-
-
-def _sparse_items(text: str, width: int) -> Iterator[tuple[int, str]]:
-    if not text.endswith("}"):
-        raise ValueError("the row has no closing brace")
-    last = -1
-    for token in _split(text[1:-1]) if text[1:-1].strip() else []:
-        match = _SPARSE_ITEM.fullmatch(token)
-        if match is None:
-            raise ValueError(f"{quote(token)} is not INDEX VALUE")
-        if not last < int(match[1]) < width:
-            raise ValueError(f"index {match[1]} is out of order or beyond the {width} attributes")
-        last = int(match[1])
-        yield last, match[2].strip()
-
-
-def _split(text: str) -> list[str]:
-    """Split at commas outside quotes."""
-    if "'" not in text and '"' not in text:
-        return [token.strip() for token in text.split(",")]
-    tokens, position = [], 0
-    while match := _TOKEN.match(text, position):
-        tokens.append(match[1].strip())
-        position = match.end()
-        if not match[2]:
-            return tokens
-    raise ValueError("a quote is not closed")
-
-
-def _unquote(token: str) -> str:
-    token = token.strip()
-    if len(token) >= 2 and token[0] == token[-1] and token[0] in "'\"":
-        return re.sub(r"\\(.)", r"\1", token[1:-1])
-    return token
+    """Read a dense ARFF file of numbers, dates and nominal values, by SciPy."""
+    limit = csv.field_size_limit()
+    try:
+        rows, attributes = loadarff(io.StringIO("".join(inspect_text(path, options).lines())))
+        columns: list[Any] = []
+        for name, kind in zip(attributes.names(), attributes.types()):
+            values = rows[name]
+            if kind == "numeric":
+                columns.append(RawColumn.of(values).values)
+            elif kind == "date":
+                columns.append(pyarrow.array(values.astype("M8[us]")))
+            else:
+                columns.append(pyarrow.array(np.strings.decode(values, "utf-8").tolist(), pyarrow.string()))
+    except TableProblem:
+        raise
+    except Exception as error:  # SciPy raises whatever the text leads to
+        raise TableProblem("arff", words=" ".join(str(error).split())[:120] or type(error).__name__) from None
+    finally:
+        csv.field_size_limit(limit)  # which SciPy changes
+    return RawTable.of(path, attributes.names(), columns)

@@ -1,9 +1,9 @@
-"""Text files, whatever their encoding, as blocks of UTF-8.
+"""Text files in any common encoding, as blocks of UTF-8.
 
-The encoding is recognised: a byte order mark or zero bytes at every second place tell UTF-16, valid UTF-8 is
-UTF-8, and anything else is Windows-1252, which is Latin-1 with the characters that people type. One pass over
-the file decides it and finds what no table holds (`examine`), so that later passes need no checks. Files that
-are packed (gzip, bzip2, xz, a zip archive of one file) are unpacked as they are read.
+A byte order mark, or zero bytes at every second place, means UTF-16; valid UTF-8 is UTF-8; anything else is
+read as Windows-1252. `inspect_text` decides this in one pass over the file, which also finds what no table
+contains, so later passes need no checks. Compressed files (gzip, bzip2, xz, a zip archive of one file) are
+decompressed while they are read.
 """
 
 from __future__ import annotations
@@ -146,33 +146,28 @@ def check_readable(path: Path) -> None:
         raise TableProblem("empty file")
 
 
-def inspect_text(path: Path, options: ReadOptions, whole: bool = True) -> TextFile:
-    """Recognise the encoding of a text file, or check the one that is asked for; refuse what is no text.
-
-    A text that is going to be held as a `whole` must fit in memory.
-    """
+def inspect_text(path: Path, options: ReadOptions) -> TextFile:
+    """Recognise the encoding of a text file, or check the one that is asked for; refuse what is no text."""
     check_readable(path)
+    asked = options.text_encoding
     try:
-        return _examine(path, options, whole)
+        with open_bytes(path) as file:
+            head = file.read(65536)
     except _DAMAGED:
         raise TableProblem("packed") from None
-
-
-def _examine(path: Path, options: ReadOptions, whole: bool) -> TextFile:
-    asked = options.text_encoding
-    with open_bytes(path) as file:
-        head = file.read(65536)
     for magic, kind in _BINARY.items():
         if head.startswith(magic):
             raise TableProblem("not text", kind=kind)
     candidates = _likely(head) if asked is None else ["utf-8-sig" if asked.lower() == "utf-8" else asked]
     for codec in candidates:
         try:
-            return _examined(path, codec, options, whole)
+            return _examined(path, codec, options)
         except LookupError:
             raise TableProblem("unknown encoding", asked=asked) from None
         except UnicodeError:
             continue
+        except _DAMAGED:
+            raise TableProblem("packed") from None
     codec = candidates[-1].removesuffix("-sig")
     raise TableProblem("no encoding" if asked is None else "other encoding", codec=codec)
 
@@ -190,15 +185,14 @@ def _likely(head: bytes) -> list[str]:
     return ["utf-8-sig", "cp1252"]
 
 
-def _examined(path: Path, codec: str, options: ReadOptions, whole: bool) -> TextFile:
+def _examined(path: Path, codec: str, options: ReadOptions) -> TextFile:
     size, lines, empty, since, longest, quotes, blanks, tail, mixed = 0, 1, 0, 0, 0, False, False, "", ""
     with open_text(path, codec) as file:
         while text := file.read(TEXT_BLOCK_CHARS):
             if "\0" in text:
                 raise TableProblem("NUL bytes", line=lines + text.count("\n", 0, text.index("\0")))
             size += len(text)
-            if whole:
-                options.check_room(size, tell=False)  # at once: what is packed may have no end
+            options.check_room(size, tell=False)  # at once: what is packed may have no end
             lines += text.count("\n")
             empty += text.count("\n\n") + text.count("\n\r\n")
             longest = max(longest, since + (text.find("\n") + 1 or len(text)))
@@ -210,8 +204,7 @@ def _examined(path: Path, codec: str, options: ReadOptions, whole: bool) -> Text
             quotes = quotes or '"' in text
             blanks = blanks or _EMPTY_FIRST_CELL.search(text) is not None
             tail = (tail + text[-TAIL:])[-TAIL:]
-    if whole:
-        options.check_room(size)
+    options.check_room(size)
     return TextFile(path, codec, quotes, blanks, tail, lines - empty - tail.endswith("\n"), longest, mixed)
 
 
