@@ -63,7 +63,7 @@ def select(rng, table):
     elif kind == "integers":
         r = rng.integers(-3, 4, r.shape).astype(float)
     elif kind == "scaled":
-        r = np.ldexp(r, int(rng.integers(-600, 600)))
+        r = np.ldexp(r, int(rng.integers(-400, 400)))
     elif kind == "zero":
         r = np.zeros_like(r)
     elif kind == "few rows":
